@@ -1,0 +1,5 @@
+"""The author's words. A lecture imports from here and from nowhere else in litbook."""
+
+from litbook.author import figure, image, link, misbelief, note, requires
+
+__all__ = ["figure", "image", "link", "misbelief", "note", "requires"]

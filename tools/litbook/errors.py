@@ -1,0 +1,118 @@
+"""One exception tree. Every error knows where it happened, what was expected, and the way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a lecture's text: 1-based line and column, and the user's own line."""
+
+    path: str
+    line: int
+    column: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a lecture or a command line.
+
+    `slug` names the kind of problem for programs; `what` and `way_out` are for people.
+    """
+
+    slug: str
+    what: str
+    place: Place | None = None
+    way_out: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: {self.what}" if self.place else self.what]
+        if self.place and self.place.text.strip():
+            code = self.place.text.rstrip()
+            indent = len(code) - len(code.lstrip())
+            lines.append(f"    {code.strip()}")
+            lines.append("    " + " " * max(0, self.place.column - 1 - indent) + "^")
+        if self.way_out:
+            lines.append(f"    {self.way_out}")
+        return "\n".join(lines)
+
+
+class LitbookError(Exception):
+    """Base of everything that litbook raises on purpose."""
+
+    slug = "litbook"
+    exit_status = 2
+
+
+class UnusableLecture(LitbookError):
+    """The lecture cannot run as it stands; `problems` holds all that was found, in line order."""
+
+    slug = "unusable-lecture"
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = sorted(
+            problems,
+            key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0),
+        )
+        super().__init__("\n".join(str(p) for p in self.problems))
+
+
+class NotFound(LitbookError):
+    """A lecture or section that was asked for does not exist."""
+
+    slug = "not-found"
+
+    def __init__(self, what: str, name: str, there: list[str]) -> None:
+        from difflib import get_close_matches
+
+        self.name, self.there = name, there
+        near = get_close_matches(name, there, n=1, cutoff=0.5)
+        lines = [f"no {what} named {name!r}"]
+        if near:
+            lines[0] += f"; did you mean {near[0]!r}?"
+        lines.append(f"    there are: {', '.join(there)}" if there else f"    there is no {what} here")
+        super().__init__("\n".join(lines))
+
+
+class AuthorError(LitbookError, ValueError):
+    """An author's word (`note`, `figure`, ...) was called with something it cannot show."""
+
+    slug = "author"
+    exit_status = 1
+
+
+class RecordError(LitbookError):
+    """A record file cannot be read: cut short, edited by hand, or of another schema."""
+
+    slug = "record"
+
+
+class Stopped(LitbookError):
+    """A run ended before the lecture did. `where` is the line it had reached."""
+
+    slug = "stopped"
+    exit_status = 1
+
+    def __init__(self, why: str, where: Place | None) -> None:
+        self.where = where
+        at = f"; it had reached {where.path}:{where.line}" if where else " before the first line ran"
+        code = f"\n    {where.text.strip()}" if where and where.text.strip() else ""
+        super().__init__(f"{why}{at}{code}")
+
+
+class TimedOut(Stopped):
+    """The time given with `--timeout` ran out."""
+
+    slug = "timed-out"
+
+
+class Interrupted(Stopped):
+    """Ctrl-C."""
+
+    slug = "interrupted"
+    exit_status = 130

@@ -1,0 +1,576 @@
+"""The record of one run: frozen dataclasses, and their JSON.
+
+This is the waist of the house. Everything left of it (source, instrument, snapshot, run) makes a
+`Record` and formats nothing; everything right of it (compare, render, site) reads a `Record` and
+executes nothing. It knows no torch, no `ast` and no HTML. `docs/record.md` explains every field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from litbook.errors import RecordError
+
+# History of the format, newest first. A reader refuses what is newer than itself.
+#   1  first published form
+SCHEMA = 1
+
+Number = Union[int, float, bool, str]
+"""A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
+
+
+# ---------------------------------------------------------------------------- snapshots
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value that one short text says whole: numbers, strings, `None`, dtypes, devices."""
+
+    type: str
+    text: str  # Python's repr, bounded
+    number: Number | None = None  # for int, float and bool: the value itself
+    cut: bool = False  # the text was too long and ends early
+    kind: Literal["scalar"] = "scalar"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A list, tuple, set or `torch.Size`: the first items, and how many there were."""
+
+    type: str
+    length: int
+    items: tuple[Snapshot, ...] = ()
+    kind: Literal["sequence"] = "sequence"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A dict, dataclass, named tuple, `torch.finfo`: names or keys with their values."""
+
+    type: str
+    length: int
+    keys: tuple[Snapshot, ...] = ()
+    items: tuple[Snapshot, ...] = ()
+    kind: Literal["mapping"] = "mapping"
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What reading a tensor once tells. `mean` and `std` leave NaN and inf out."""
+
+    min: Number | None = None
+    max: Number | None = None
+    mean: Number | None = None
+    std: Number | None = None
+    nan: int = 0
+    inf: int = 0
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor or array: its metadata, and a corner of its values, never the whole of a large one.
+
+    Sizes, strides and offsets count elements; `bytes` and `storage_bytes` count bytes. Two tensors
+    of one record share memory exactly when their `storage` numbers are equal.
+    """
+
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None  # None where the layout has none (sparse)
+    offset: int = 0
+    device: str = "cpu"
+    bytes: int = 0
+    storage: int | None = None
+    storage_bytes: int | None = None
+    contiguous: bool = True
+    requires_grad: bool = False
+    axes: tuple[str, ...] | None = None  # names from a jaxtyping annotation
+    stats: Stats | None = None
+    corner: tuple[int, ...] | None = None  # how far `values` reaches along each axis
+    values: tuple[Number, ...] = ()  # the corner, row-major
+    memory: tuple[Number, ...] | None = None  # the whole storage, flat, when it is small
+    kind: Literal["tensor"] = "tensor"
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Any other object: its type and a bounded text, or why there is none."""
+
+    type: str
+    text: str
+    cut: bool = False
+    why: str = ""  # "repr raised ValueError", "repr took too long", "nested too deep" ...
+    kind: Literal["opaque"] = "opaque"
+
+
+Snapshot = Union[Scalar, Sequence, Mapping, Tensor, Opaque]
+
+
+# ---------------------------------------------------------------------------- where it ran
+
+
+@dataclass(frozen=True)
+class Device:
+    """The device that a run computed on. `slug` names its recordings: `cpu`, `nvidia-h200`."""
+
+    kind: str  # "cpu" or "cuda"
+    slug: str
+    name: str
+    memory: int | None = None  # bytes
+    driver: str | None = None
+    cuda: str | None = None
+    capability: str | None = None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where, when and with what a record was made."""
+
+    python: str
+    os: str
+    machine: str
+    cpu: str
+    cores: int
+    threads: int  # of torch; 0 when torch was not imported
+    memory: int  # bytes of main memory
+    device: Device
+    versions: dict[str, str]
+    commit: str | None  # ends in "+" when the working tree had changes
+    date: str  # UTC, ISO 8601, to the second
+    seed: int
+
+
+# ---------------------------------------------------------------------------- the text
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of the lecture. `cuts` says where a shown line ends, before its directive."""
+
+    path: str
+    sha256: str
+    text: str
+    cuts: tuple[tuple[int, int], ...] = ()  # (line, column), column 0-based in characters
+
+
+FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or class of the lecture; sections and parts are functions too.
+
+    `digest` is the hash of its text. `parent` is, for a section, the part or main that calls it first.
+    """
+
+    name: str
+    kind: FunctionKind
+    first: int
+    last: int
+    heading: str = ""
+    body: int = 0  # first line of the body after the docstring
+    parent: int | None = None
+    requires: str | None = None
+    hidden: bool = False
+    digest: str = ""
+
+
+StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: its lines, and what it is to a reader. `function` owns it."""
+
+    function: int
+    first: int
+    last: int  # of a compound statement: the last line of its header
+    kind: StatementKind = "code"
+    end: int = 0  # last line with the whole body
+    target: int | None = None  # for "section": the function called; for "def": the function defined
+
+
+# ---------------------------------------------------------------------------- what happened
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call of a lecture function. `line` is where `parent` called from."""
+
+    function: int
+    parent: int | None = None
+    line: int = 0
+
+
+PieceKind = Literal["note", "misbelief", "figure", "image", "link", "output"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something the author handed over: prose, a picture, a link, printed output.
+
+    `line` is the line of the *section* that the piece belongs to, also when a helper made it.
+    """
+
+    kind: PieceKind
+    step: int
+    frame: int
+    line: int
+    text: str  # prose, caption, link text or output
+    data: str = ""  # SVG of a figure, target of a link, "run" text of a misbelief, data URI of an image
+    alt: str = ""
+    rows: tuple[str, ...] = ()  # inventory ids that a misbelief settles
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one inspected expression was, after the statement on `line` had run for the `turn`-th time."""
+
+    step: int
+    frame: int
+    line: int
+    text: str
+    value: int | None = None  # index into `snapshots`
+    kind: Literal["inspect", "measure", "clear"] = "inspect"
+    unit: str | None = None
+    error: str = ""
+    loop: int | None = None  # index into `loops`
+    turn: int = 0  # which iteration of that loop, from 0
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One run of a loop: how many iterations there were, and which of them were kept."""
+
+    frame: int
+    line: int
+    count: int
+    kept: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """A number watched over a loop, thinned evenly: what a sparkline is drawn from."""
+
+    loop: int
+    line: int
+    text: str
+    at: tuple[int, ...] = ()  # iterations
+    values: tuple[Number, ...] = ()
+
+
+Verdict = Literal["holds", "fails", "not-reached", "needs-device"]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a comparison, or an argument of a test: its source and what it was."""
+
+    text: str
+    value: int | None = None  # None: never evaluated
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An `assert` of a section, or an annotation that promises dtype and axes.
+
+    `form` is the test's source around its operands: `("", " == ", "")` for `a == b`.
+    `count` says how often it ran; the operands are those of the first failure, else of the last run.
+    """
+
+    function: int
+    line: int
+    last: int
+    text: str
+    caption: str = ""
+    verdict: Verdict = "not-reached"
+    kind: Literal["assert", "axes"] = "assert"
+    count: int = 0
+    form: tuple[str, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    why: str = ""  # for a failed annotation, or a claim on a device that is not here
+
+
+@dataclass(frozen=True)
+class Error:
+    """Something that went wrong while the lecture ran. `trace` holds the lecture's own lines only."""
+
+    kind: Literal["exception", "exit", "inspect", "author"]
+    function: int
+    line: int
+    text: str  # the user's line
+    message: str
+    trace: tuple[tuple[str, int, str, str], ...] = ()  # (path, line, function, source line)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The last line of every run."""
+
+    holds: int = 0
+    fails: int = 0
+    not_reached: int = 0
+    needs_device: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything that one run left, enough for a renderer that has neither the lecture nor torch."""
+
+    schema: int
+    lecture: str
+    title: str
+    environment: Environment
+    sources: tuple[Source, ...]
+    functions: tuple[Function, ...]
+    statements: tuple[Statement, ...]
+    frames: tuple[Frame, ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()  # (frame, statement), in order of execution
+    dropped: int = 0  # steps that ran but were folded away or over the budget
+    pieces: tuple[Piece, ...] = ()
+    values: tuple[Value, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    series: tuple[Series, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    errors: tuple[Error, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)  # wall time per section name
+    ran: tuple[str, ...] = ()  # the sections asked for; empty: the whole lecture
+
+    def count(self) -> Counts:
+        """How many claims hold, fail, were not reached, and need a device that was not here."""
+        found = [claim.verdict for claim in self.claims]
+        return Counts(
+            holds=found.count("holds"),
+            fails=found.count("fails"),
+            not_reached=found.count("not-reached"),
+            needs_device=found.count("needs-device"),
+        )
+
+    def sections(self, parent: int | None = None) -> list[int]:
+        """Indices of the functions that `parent` (default: main) calls as sections, in order."""
+        if parent is None:
+            parent = next((i for i, f in enumerate(self.functions) if f.kind == "main"), None)
+        calls = [s.target for s in self.statements if s.kind == "section" and s.function == parent]
+        own = [t for t in calls if t is not None and self.functions[t].parent == parent]
+        return list(dict.fromkeys(own))
+
+
+# ---------------------------------------------------------------------------- JSON
+
+_SNAPSHOTS: dict[str, type] = {
+    "scalar": Scalar,
+    "sequence": Sequence,
+    "mapping": Mapping,
+    "tensor": Tensor,
+    "opaque": Opaque,
+}
+
+
+def number(value: float | int | bool) -> Number:
+    """`value` as strict JSON holds it without loss; see `Number`."""
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) <= 2**53):
+        return value
+    if isinstance(value, int) or value != value or value in (float("inf"), float("-inf")):
+        return str(value)
+    return float(value)
+
+
+def to_data(thing: Any) -> Any:
+    """Dataclasses as dicts without the fields that hold their default; tuples as lists."""
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        data = {}
+        for f in dataclasses.fields(thing):
+            value = getattr(thing, f.name)
+            if f.name != "kind" and value == f.default and type(value) is type(f.default):
+                continue
+            data[f.name] = to_data(value)
+        return data
+    if isinstance(thing, (list, tuple)):
+        return [to_data(item) for item in thing]
+    if isinstance(thing, dict):
+        return {key: to_data(value) for key, value in thing.items()}
+    return thing
+
+
+def dumps(record: Record) -> str:
+    """The record as JSON text, one list element a line, so that a diff of two records is readable."""
+    data = to_data(record)
+    data["steps"] = _grouped(record.steps)
+    lines = []
+    for key, value in data.items():
+        if isinstance(value, list) and value:
+            items = ",\n".join(_compact(item) for item in value)
+            lines.append(f"{json.dumps(key)}: [\n{items}\n]")
+        else:
+            lines.append(f"{json.dumps(key)}: {_compact(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def loads(text: str, where: str = "record") -> Record:
+    """The record that `dumps` wrote.
+
+    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something
+    that no run writes, or comes from a newer schema.
+    """
+    try:
+        data = json.loads(text, parse_constant=_no_constant)
+    except ValueError as error:
+        raise RecordError(f"{where} is not a whole record: {error}\n    record it again") from None
+    if not isinstance(data, dict) or type(data.get("schema")) is not int:
+        raise RecordError(f"{where} is not a record: it has no schema number\n    record it again")
+    if data["schema"] > SCHEMA:
+        raise RecordError(
+            f"{where} has schema {data['schema']}; this litbook reads up to {SCHEMA}\n"
+            "    update litbook, or record it again with this one"
+        )
+    try:
+        data["steps"] = _ungrouped(data.get("steps", []))
+        record: Record = _decode(Record, data, "record")
+        _check_references(record)
+    except (TypeError, KeyError, ValueError) as error:
+        raise RecordError(f"{where} was changed by hand or damaged: {error}\n    record it again") from None
+    return record
+
+
+def read(path: Path) -> Record:
+    """The record in the file `path`; errors as for `loads`, with the file's name."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise RecordError(f"{path} is not a record: it is not UTF-8 text") from None
+    return loads(text, str(path))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not strict JSON")
+
+
+def _grouped(steps: tuple[tuple[int, int], ...]) -> list[list[int]]:
+    """Steps as runs `[frame, statement, statement, ...]`: most steps stay in their frame."""
+    runs: list[list[int]] = []
+    for frame, statement in steps:
+        if not runs or runs[-1][0] != frame:
+            runs.append([frame])
+        runs[-1].append(statement)
+    return runs
+
+
+def _ungrouped(runs: Any) -> list[list[int]]:
+    return [[run[0], statement] for run in runs for statement in run[1:]]
+
+
+def _decode(kind: Any, data: Any, at: str) -> Any:
+    """`data` as the annotated type `kind`; TypeError with the place `at` where it does not fit."""
+    if kind == Snapshot:
+        tag = data.get("kind") if isinstance(data, dict) else None
+        if tag not in _SNAPSHOTS:
+            raise TypeError(f"{at}: {tag!r} is no kind of snapshot")
+        return _decode(_SNAPSHOTS[tag], data, at)
+    if dataclasses.is_dataclass(kind):
+        return _decode_fields(kind, data, at)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return _decode_tuple(args, data, at)
+    if origin is dict:
+        if not isinstance(data, dict):
+            raise TypeError(f"{at}: an object was expected")
+        return {key: _decode(args[1], value, f"{at}.{key}") for key, value in data.items()}
+    if origin is Literal:
+        if data not in args:
+            raise TypeError(f"{at}: {data!r} is none of {', '.join(map(repr, args))}")
+        return data
+    if origin in (Union, types.UnionType):
+        if data is None and type(None) in args:
+            return None
+        choices = [arg for arg in args if arg is not type(None)]
+        if len(choices) == 1:
+            return _decode(choices[0], data, at)
+        if type(data) in choices:
+            return data
+        raise TypeError(f"{at}: {data!r} is no number")
+    if kind is float and type(data) is int:
+        return float(data)
+    if type(data) is not kind:
+        raise TypeError(f"{at}: {data!r} is no {kind.__name__}")
+    return data
+
+
+def _decode_fields(kind: Any, data: Any, at: str) -> Any:
+    if not isinstance(data, dict):
+        raise TypeError(f"{at}: an object was expected")
+    hints = _hints(kind)
+    unknown = sorted(set(data) - set(hints))
+    if unknown:
+        raise TypeError(f"{at}: unknown field {unknown[0]!r}")
+    return kind(**{name: _decode(hints[name], value, f"{at}.{name}") for name, value in data.items()})
+
+
+def _decode_tuple(args: tuple[Any, ...], data: Any, at: str) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise TypeError(f"{at}: a list was expected")
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_decode(args[0], item, f"{at}[{i}]") for i, item in enumerate(data))
+    if len(args) != len(data):
+        raise TypeError(f"{at}: {len(args)} items were expected, {len(data)} are there")
+    return tuple(_decode(a, item, f"{at}[{i}]") for i, (a, item) in enumerate(zip(args, data, strict=True)))
+
+
+_HINTS: dict[Any, dict[str, Any]] = {}
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
+
+
+def _check_references(record: Record) -> None:
+    """Every index points into its list, so that renderers need not check again."""
+    functions, frames = len(record.functions), len(record.frames)
+    loops, snapshots, statements = len(record.loops), len(record.snapshots), len(record.statements)
+
+    def within(index: int | None, size: int, what: str) -> None:
+        if index is not None and not 0 <= index < size:
+            raise ValueError(f"{what} {index} does not exist")
+
+    for statement in record.statements:
+        within(statement.function, functions, "function")
+        within(statement.target, functions, "function")
+    for function in record.functions:
+        within(function.parent, functions, "function")
+    for i, frame in enumerate(record.frames):
+        within(frame.function, functions, "function")
+        within(frame.parent, i, "frame")
+    for step_frame, step_statement in record.steps:
+        within(step_frame, frames, "frame")
+        within(step_statement, statements, "statement")
+    for piece in record.pieces:
+        within(piece.frame, frames, "frame")
+    for value in record.values:
+        within(value.frame, frames, "frame")
+        within(value.value, snapshots, "snapshot")
+        within(value.loop, loops, "loop")
+    for claim in record.claims:
+        within(claim.function, functions, "function")
+        for operand in claim.operands:
+            within(operand.value, snapshots, "snapshot")
+    for series in record.series:
+        within(series.loop, loops, "loop")
+    for loop in record.loops:
+        within(loop.frame, frames, "frame")
+    for error in record.errors:
+        within(error.function, functions, "function")
