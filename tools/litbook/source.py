@@ -1,0 +1,779 @@
+"""A lecture's text -> statements, spans, directives, sections. Knows no values and runs nothing.
+
+The syntax tree says what the statements are; `tokenize` says where the comments are, so that a `#`
+inside a string is no directive and a directive may stand on any line of a multi-line statement.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from hashlib import sha256
+from pathlib import Path
+
+from litbook import trace
+from litbook.errors import Place, Problem, UnusableLecture
+
+WORDS = {"note", "misbelief", "figure", "image", "link"}
+DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
+
+# Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,
+# triton.jit, numba.njit. What they get stays exactly as the author wrote it.
+COMPILERS = {"compile", "jit", "script", "njit", "trace_fn"}
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
+
+_DIRECTIVE = re.compile(r"#\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>%s)\b" % "|".join(DIRECTIVES))
+_UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One expression of an `@inspect`, `@measure` or `@clear`, and where it stands."""
+
+    kind: str
+    text: str
+    unit: str | None
+    line: int
+    node: ast.expr = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """An `assert`, or an annotation, that is a claim: it stands in a section's own body."""
+
+    statement: int
+    kind: str  # "assert" or "axes"
+    text: str
+    caption: str
+    form: tuple[str, ...]  # the test's text around its operands
+    operands: tuple[ast.expr, ...] = field(compare=False)
+    operand_texts: tuple[str, ...] = ()
+    node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A directive as it stands in a comment. `start` and `end` are the lines of its logical line."""
+
+    name: str
+    content: str
+    line: int
+    column: int  # 0-based, in characters
+    start: int | None  # None: the comment stands outside every statement
+
+
+@dataclass
+class Lecture:
+    """Everything that the text of one lecture says. Built by `parse`; read-only afterwards."""
+
+    path: str
+    text: str
+    tree: ast.Module
+    title: str = ""
+    functions: list[trace.Function] = field(default_factory=list)
+    statements: list[trace.Statement] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    claims: list[Assertion] = field(default_factory=list)
+    cuts: list[tuple[int, int]] = field(default_factory=list)
+    function_of: dict[ast.AST, int] = field(default_factory=dict)
+    statement_of: dict[ast.stmt, int] = field(default_factory=dict)
+    watches_of: dict[ast.AST, list[int]] = field(default_factory=dict)
+    claim_of: dict[ast.stmt, int] = field(default_factory=dict)
+    hidden: set[ast.AST] = field(default_factory=set)
+    stepover: set[ast.AST] = field(default_factory=set)
+    untouched: set[ast.AST] = field(default_factory=set)
+
+    @property
+    def lines(self) -> list[str]:
+        """The text's physical lines, without their ends."""
+        return self.text.splitlines()
+
+    def place(self, line: int, column: int = 1) -> Place:
+        """The position `line`:`column` (1-based) with the user's own text."""
+        lines = self.lines
+        return Place(self.path, line, column, lines[line - 1] if 0 < line <= len(lines) else "")
+
+    def source(self) -> trace.Source:
+        """The file as the record keeps it."""
+        digest = sha256(self.text.encode()).hexdigest()
+        return trace.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
+
+    def section_names(self) -> list[str]:
+        """Names of the parts and sections, in the order in which `main` reaches them."""
+        reached = [i for i, f in enumerate(self.functions) if f.kind in ("part", "section")]
+        return [self.functions[i].name for i in _reading_order(self, reached)]
+
+
+def read(path: Path, shown: str | None = None) -> Lecture:
+    """The lecture in the file `path`, called `shown` in messages and in the record.
+
+    Raises `UnusableLecture` with every problem found: not text, syntax errors, unknown directives,
+    expressions that do not parse, no `main`.
+    """
+    shown = shown or path.name
+    try:
+        with tokenize.open(path) as file:
+            text = file.read()
+    except OSError as error:
+        raise UnusableLecture([Problem("unreadable", f"{shown}: {error.strerror}")]) from None
+    except (UnicodeDecodeError, SyntaxError) as error:
+        raise UnusableLecture([Problem("not-text", f"{shown} is not Python text: {error}")]) from None
+    return parse(text, shown)
+
+
+def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
+    """The text of a lecture, taken apart.
+
+    With `lecture=False` any Python text is accepted: it needs no `main` and has no sections.
+    """
+    problems: list[Problem] = []
+    tree = _tree(text, path, problems)
+    found = Lecture(path, text, tree or ast.Module([], []))
+    directives = _directives(found, problems)
+    if tree is not None:
+        _number(found, lecture, problems)
+        _attach(found, directives, problems)
+        _leave_compiled_code_alone(found)
+    else:
+        for directive in directives:
+            _watches(found, directive, problems)
+    if problems:
+        raise UnusableLecture(problems)
+    return found
+
+
+def _tree(text: str, path: str, problems: list[Problem]) -> ast.Module | None:
+    """The syntax tree, or None and a problem; also what only the compiler refuses (a stray `return`)."""
+    try:
+        tree = ast.parse(text, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # shown once, when instrument compiles
+            compile(tree, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = error.lineno or 1
+        lines = text.splitlines()
+        shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
+        place = Place(path, line, error.offset or 1, shown)
+        problems.append(Problem("syntax", f"syntax error: {error.msg}", place))
+    except (ValueError, RecursionError, MemoryError) as error:
+        problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
+    else:
+        return tree
+    return None
+
+
+# ---------------------------------------------------------------------------- directives
+
+
+def _directives(found: Lecture, problems: list[Problem]) -> list[Directive]:
+    """The directives of all comments, in order, each with the first line of its statement."""
+    directives: list[Directive] = []
+    start: int | None = None
+    pending: list[tokenize.TokenInfo] = []
+    quiet = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(found.text).readline):
+            if token.type == tokenize.COMMENT:
+                pending.append(token)
+                if start is None:
+                    _take(found, pending, None, directives)
+            elif token.type == tokenize.NEWLINE:
+                _take(found, pending, start, directives)
+                start = None
+            elif start is None and token.type not in quiet:
+                start = token.start[0]
+    except (tokenize.TokenError, SyntaxError):
+        pass  # the parser has reported it, with a better message
+    for directive in directives:
+        _check_name(found, directive, problems)
+    return directives
+
+
+def _take(
+    found: Lecture, comments: list[tokenize.TokenInfo], start: int | None, into: list[Directive]
+) -> None:
+    for token in comments:
+        text, (line, column) = token.string, token.start
+        marks = list(_DIRECTIVE.finditer(text))
+        if not marks or marks[0]["any"] is None:
+            continue
+        found.cuts.append((line, column + marks[0].start()))
+        ends = [mark.start() for mark in marks[1:]] + [len(text)]
+        for mark, end in zip(marks, ends, strict=True):
+            name = mark["any"] or mark["known"]
+            content = text[mark.end() : end].strip()
+            into.append(Directive(name, content, line, column + mark.start(), start))
+    comments.clear()
+
+
+def _check_name(found: Lecture, directive: Directive, problems: list[Problem]) -> None:
+    if directive.name in DIRECTIVES:
+        return
+    near = get_close_matches(directive.name, DIRECTIVES, n=1)
+    known = ", ".join(f"@{name}" for name in DIRECTIVES)
+    way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
+    what = f"unknown directive @{directive.name}"
+    problems.append(
+        Problem("unknown-directive", what, found.place(directive.line, directive.column + 1), way_out)
+    )
+
+
+def _watches(found: Lecture, directive: Directive, problems: list[Problem]) -> list[Watch]:
+    """The expressions of an `@inspect`, `@measure` or `@clear`."""
+    if directive.name not in ("inspect", "measure", "clear"):
+        if directive.name in DIRECTIVES and directive.content:
+            what = f"@{directive.name} takes nothing, but {directive.content!r} follows it"
+            place = found.place(directive.line, directive.column + 1)
+            problems.append(Problem("bad-directive", what, place, "remove what follows it"))
+        return []
+    place = found.place(directive.line, directive.column + 1)
+    if not directive.content:
+        way_out = f"write what to show: # @{directive.name} x.shape"
+        problems.append(Problem("bad-directive", f"@{directive.name} names no expression", place, way_out))
+        return []
+    try:
+        return [
+            Watch(directive.name, text, unit, directive.line, node)
+            for text, unit, node in _expressions(directive.content)
+        ]
+    except SyntaxError as error:
+        what = f"@{directive.name} cannot read {error.text!r}: {error.msg}"
+        way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
+        problems.append(Problem("bad-expression", what, place, way_out))
+    return []
+
+
+def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
+    """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node). SyntaxError where one does not parse."""
+    pieces = content.split(",")
+    while pieces:
+        for taken in range(1, len(pieces) + 1):
+            parsed = _expression(",".join(pieces[:taken]).strip())
+            if parsed is not None:
+                break
+        else:
+            raise _unreadable(pieces)
+        yield from parsed
+        del pieces[:taken]
+
+
+def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
+    """One expression with its unit, or plain names separated by spaces; None where it does not parse."""
+    match = _UNIT.fullmatch(text)
+    bare, unit = (match["expression"], match["unit"]) if match else (text, None)
+    words = bare.split()
+    if len(words) > 1 and all(word.isidentifier() and _parsed(word) for word in words):
+        if _parsed(bare) is None:
+            return [(word, unit, _must_parse(word)) for word in words]
+    node = _parsed(bare)
+    return None if node is None else [(bare, unit, node)]
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        node = _must_parse(text)
+    except SyntaxError:
+        return None
+    return None if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node)) else node
+
+
+def _must_parse(text: str) -> ast.expr:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            return ast.parse(text, mode="eval").body
+        except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte; nested too deep
+            raise SyntaxError(str(error)) from None
+
+
+def _unreadable(pieces: list[str]) -> SyntaxError:
+    """The error of the first piece alone, which is nearest to what the author meant."""
+    text = pieces[0].strip()
+    match = _UNIT.fullmatch(text)
+    try:
+        _must_parse(match["expression"] if match else text)
+        message = "not an expression that can be shown"
+    except SyntaxError as error:
+        message = error.msg or "invalid syntax"
+    problem = SyntaxError(message)
+    problem.text = text
+    return problem
+
+
+def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]) -> None:
+    """Give every directive to the statement on whose logical line it stands."""
+    anchors = _anchors(found.tree)
+    for directive in directives:
+        watches = _watches(found, directive, problems)
+        anchor = anchors.get(directive.start or 0)
+        if anchor is None:
+            problems.append(_homeless(found, directive))
+            continue
+        if directive.name == "hide":
+            found.hidden.add(anchor)
+        elif directive.name == "stepover":
+            _step_over(found, directive, anchor, problems)
+        for watch in watches:
+            found.watches_of.setdefault(anchor, []).append(len(found.watches))
+            found.watches.append(watch)
+    _hide(found)
+
+
+def _anchors(tree: ast.Module) -> dict[int, Anchor]:
+    """First line of a logical line -> what a directive on it belongs to."""
+    anchors: dict[int, Anchor] = {}
+    last_line: dict[int, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.match_case):
+            anchors[node.pattern.lineno] = node
+        elif isinstance(node, ast.stmt | ast.ExceptHandler):
+            lines = [d.lineno for d in getattr(node, "decorator_list", [])]
+            for line in [*lines, node.lineno]:
+                # of several statements on one line the last one wins: `if x: y = 1  # @inspect y`
+                if node.col_offset >= last_line.get(line, -1):
+                    anchors[line], last_line[line] = node, node.col_offset
+    _add_continued(tree, anchors)
+    return anchors
+
+
+def _add_continued(tree: ast.Module, anchors: dict[int, Anchor]) -> None:
+    """`x = (1,` newline `2); y = 3  # @inspect y`: the logical line starts at x, the last one is y."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            for before, after in zip(block[:-1], block[1:], strict=True) if isinstance(block, list) else ():
+                if before.end_lineno == after.lineno and before.lineno != after.lineno:
+                    anchors[before.lineno] = after
+
+
+def _homeless(found: Lecture, directive: Directive) -> Problem:
+    place = found.place(directive.line, directive.column + 1)
+    if directive.start is None:
+        what = f"@{directive.name} stands on a line of its own and belongs to no statement"
+        return Problem("homeless-directive", what, place, "put it at the end of the statement it is about")
+    what = f"@{directive.name} stands on a line that is no statement (`else:`, `finally:`)"
+    return Problem("homeless-directive", what, place, "put it on a statement of the block")
+
+
+def _step_over(found: Lecture, directive: Directive, anchor: Anchor, problems: list[Problem]) -> None:
+    index = found.function_of.get(anchor)
+    if index is not None and found.functions[index].kind in ("main", "part", "section"):
+        what = f"@stepover on the section {found.functions[index].name!r} would leave nothing to show"
+        place = found.place(directive.line, directive.column + 1)
+        problems.append(Problem("bad-directive", what, place, "put it on the line that calls at full speed"))
+    found.stepover.add(anchor)
+    if isinstance(anchor, Definition):
+        found.untouched.add(anchor)
+
+
+def _hide(found: Lecture) -> None:
+    """Mark hidden statements, and everything inside them, in the numbered lists."""
+    for anchor in list(found.hidden):
+        for node in ast.walk(anchor):
+            number = found.statement_of.get(node)  # type: ignore[call-overload]
+            if number is not None:
+                found.statements[number] = replace(found.statements[number], kind="hidden")
+            index = found.function_of.get(node)
+            if index is not None:
+                found.functions[index] = replace(found.functions[index], hidden=True)
+
+
+# ---------------------------------------------------------------------------- statements and sections
+
+
+def _number(found: Lecture, lecture: bool, problems: list[Problem]) -> None:
+    """Number every function and statement in reading order, and say what each is."""
+    found.title = _heading(found.tree) or Path(found.path).stem
+    last = max(1, len(found.lines))
+    found.functions.append(trace.Function("<module>", "module", 1, last, found.title))
+    found.function_of[found.tree] = 0
+    _number_functions(found, found.tree)
+    calls = _section_calls(found) if lecture else {}
+    if lecture:
+        _find_sections(found, calls, problems)
+    _number_statements(found, calls)
+    _find_claims(found)
+
+
+def _number_functions(found: Lecture, node: ast.AST) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Definition):
+            first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+            last = child.end_lineno or child.lineno
+            text = "\n".join(found.lines[first - 1 : last])
+            found.function_of[child] = len(found.functions)
+            found.functions.append(
+                trace.Function(
+                    name=child.name,
+                    kind="class" if isinstance(child, ast.ClassDef) else "helper",
+                    first=first,
+                    last=last,
+                    heading=_heading(child),
+                    body=_first_line_of_body(child),
+                    requires=_requires(child),
+                    digest=sha256(text.encode()).hexdigest()[:16],
+                )
+            )
+        _number_functions(found, child)
+
+
+def _heading(node: ast.Module | Definition) -> str:
+    """The docstring's first line, without the full stop that ends a thesis."""
+    lines = (ast.get_docstring(node) or "").strip().splitlines()
+    first = lines[0].strip() if lines else ""
+    return first[:-1] if first.endswith(".") and not first.endswith("..") else first
+
+
+def _first_line_of_body(node: Definition) -> int:
+    body = node.body
+    if ast.get_docstring(node) is not None and len(body) > 1:
+        return body[1].lineno
+    return body[0].lineno
+
+
+def _requires(node: Definition) -> str | None:
+    """The device in `@requires("cuda")`, else None."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and _dotted(decorator.func).split(".")[-1] == "requires":
+            if decorator.args and isinstance(decorator.args[0], ast.Constant):
+                return str(decorator.args[0].value)
+    return None
+
+
+def _dotted(node: ast.expr) -> str:
+    """`torch.cuda.is_available` for the expression of that name, "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return ""
+
+
+def _without_parameters(node: ast.AST) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    a = node.args
+    takes = a.posonlyargs or a.args or a.kwonlyargs or a.vararg or a.kwarg
+    return not takes and not any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(node))
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's own body, in order: not those of functions or classes inside it."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, Definition | ast.Lambda):
+            yield from own_nodes(child)
+
+
+def _section_calls(found: Lecture) -> dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]:
+    """For every function, its statements `name()` that call a parameterless function of the module."""
+    candidates = {
+        node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)
+    }
+    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]] = {}
+    for name, caller in candidates.items():
+        if not _without_parameters(caller):
+            continue
+        for node in own_nodes(caller):
+            match node:
+                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in candidates and called != name:
+                    callee = candidates[called]
+                    if _without_parameters(callee) and called != "main":
+                        calls.setdefault(caller, []).append((node, callee))
+    return calls
+
+
+def _find_sections(
+    found: Lecture,
+    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]],
+    problems: list[Problem],
+) -> None:
+    """Mark `main`, and what it reaches through calls, as main, parts and sections."""
+    mains = [n for n in found.tree.body if isinstance(n, ast.FunctionDef) and n.name == "main"]
+    if not mains or not _without_parameters(mains[-1]):
+        way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
+        problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
+        return
+    for node in ast.walk(found.tree):  # calls of functions that no lecture reaches are plain calls
+        if node in calls and node is not mains[-1] and not _reaches(calls, mains[-1], node):
+            del calls[node]
+    todo: list[tuple[ast.FunctionDef, int | None]] = [(mains[-1], None)]
+    seen: set[ast.AST] = set()
+    while todo:
+        node, parent = todo.pop(0)
+        if node in seen:
+            continue
+        seen.add(node)
+        index = found.function_of[node]
+        below = [callee for _, callee in calls.get(node, []) if callee not in seen]
+        kind = "main" if parent is None else "part" if calls.get(node) else "section"
+        heading = found.functions[index].heading or node.name.replace("_", " ").capitalize()
+        found.functions[index] = replace(
+            found.functions[index], kind=kind, parent=parent, heading=heading
+        )
+        todo[:0] = [(callee, index) for callee in below]
+
+
+def _reaches(
+    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]], start: ast.AST, goal: ast.AST
+) -> bool:
+    todo, seen = [start], set()
+    while todo:
+        node = todo.pop()
+        if node is goal:
+            return True
+        if node not in seen:
+            seen.add(node)
+            todo.extend(callee for _, callee in calls.get(node, []))
+    return False
+
+
+def _number_statements(
+    found: Lecture, calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
+) -> None:
+    targets = {
+        call: found.function_of[callee]
+        for caller, several in calls.items()
+        if found.functions[found.function_of[caller]].kind in ("main", "part", "section")
+        for call, callee in several
+    }
+    words = _words(found.tree)
+    docstrings = {
+        node.body[0]
+        for node in ast.walk(found.tree)
+        if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
+    }
+    for owner, statement in _statements(found.tree, found.tree):
+        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+        kind, target = _kind(statement, words), targets.get(statement)  # type: ignore[call-overload]
+        if statement in docstrings:
+            kind = "doc"
+        elif target is not None:
+            kind = "section"
+        elif isinstance(statement, Definition):
+            kind, target = "def", found.function_of[statement]
+        found.statement_of[statement] = len(found.statements)
+        found.statements.append(
+            trace.Statement(
+                function=found.function_of[owner],
+                first=first,
+                last=_last_line_of_header(statement),
+                kind=kind,
+                end=statement.end_lineno or statement.lineno,
+                target=target,
+            )
+        )
+
+
+def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.stmt]]:
+    """Every statement with the function, class or module that owns it, in reading order."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield owner, child
+        yield from _statements(child, child if isinstance(child, Definition) else owner)
+
+
+def _last_line_of_header(statement: ast.stmt) -> int:
+    """The last line before a compound statement's body; the last line of a simple statement."""
+    last = statement.end_lineno or statement.lineno
+    match statement:
+        case ast.Match(cases=[first, *_]):
+            return max(statement.lineno, first.pattern.lineno - 1)
+        case _ if body := getattr(statement, "body", None):
+            return max(statement.lineno, min(last, body[0].lineno - 1))
+    return last
+
+
+def _words(tree: ast.Module) -> set[str]:
+    """The names under which this file calls the author's words: `note`, or `n` after `note as n`."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "litbook":
+            names |= {a.asname or a.name for a in node.names if a.name in WORDS}
+        elif isinstance(node, ast.Import):
+            packages = [a.asname or a.name for a in node.names if a.name == "litbook"]
+            names |= {f"{package}.{word}" for package in packages for word in WORDS}
+    return names
+
+
+def _kind(statement: ast.stmt, words: set[str]) -> trace.StatementKind:
+    match statement:
+        case ast.Expr(ast.Call(func=called)) if _dotted(called) in words:
+            return "piece"
+    return "code"
+
+
+def _find_claims(found: Lecture) -> None:
+    """Asserts in a section's own body, outside `try`, and annotations that name axes, are claims."""
+    for node, index in list(found.function_of.items()):
+        if found.functions[index].kind not in ("main", "part", "section"):
+            continue
+        for child in _outside_try(node):
+            if isinstance(child, ast.Assert):
+                _add_claim(found, child, "assert", child.test, _caption(child))
+            elif isinstance(child, ast.AnnAssign) and _names_axes(child):
+                _add_claim(found, child, "axes", child.annotation, "")
+
+
+def _outside_try(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, Definition | ast.Lambda | ast.Try | ast.TryStar):
+            yield from _outside_try(child)
+
+
+def _add_claim(
+    found: Lecture, node: ast.Assert | ast.AnnAssign, kind: str, shown: ast.expr, caption: str
+) -> None:
+    number = found.statement_of[node]
+    text = _segment(found.text, shown)
+    if isinstance(node, ast.AnnAssign):
+        text = f"{ast.unparse(node.target)}: {text}"
+    else:
+        found.statements[number] = replace(found.statements[number], kind="claim")
+    form, operands = dissect(shown, found.text) if kind == "assert" else (("",), [])
+    texts = tuple(_segment(found.text, operand) for operand in operands)
+    found.claim_of[node] = len(found.claims)
+    found.claims.append(
+        Assertion(number, kind, " ".join(text.split()), caption, form, tuple(operands), texts, node)
+    )
+
+
+def _caption(node: ast.Assert) -> str:
+    match node.msg:
+        case ast.Constant(value=str(text)):
+            return text
+    return ""
+
+
+def _names_axes(node: ast.AnnAssign) -> bool:
+    """`x: Float[Tensor, "batch seq"] = ...`: a jaxtyping annotation with a value, on a plain name."""
+    match node:
+        case ast.AnnAssign(
+            target=ast.Name(),
+            annotation=ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant(value=str())])),
+            value=ast.expr(),
+        ):
+            return True
+    return False
+
+
+def _reading_order(found: Lecture, indices: list[int]) -> list[int]:
+    """`indices` in the order in which a reader meets them: the order of the calls, depth first."""
+    order: list[int] = []
+
+    def walk(index: int) -> None:
+        for statement in found.statements:
+            target = statement.target
+            if statement.function == index and statement.kind == "section" and target is not None:
+                if target in indices and target not in order:
+                    order.append(target)
+                    walk(target)
+
+    walk(next((i for i, f in enumerate(found.functions) if f.kind == "main"), 0))
+    return order
+
+
+# ---------------------------------------------------------------------------- what a test is made of
+
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+
+
+def dissect(test: ast.expr, text: str) -> tuple[tuple[str, ...], list[ast.expr]]:
+    """The operands of an asserted test, and the words around them.
+
+    `a < b and torch.equal(x, y)` -> `("", " < ", " and torch.equal(", ", ", ")")` and `[a, b, x, y]`.
+    Operands are the sides of comparisons and the positional arguments of calls, through `and`, `or`
+    and `not`; anything else is one operand, whole.
+    """
+    form: list[str] = [""]
+    operands: list[ast.expr] = []
+
+    def operand(node: ast.expr) -> None:
+        operands.append(node)
+        form.append("")
+
+    def walk(node: ast.expr, inside: bool = False) -> None:
+        match node:
+            case ast.Compare(left, ops, comparators):
+                operand(left)
+                for op, side in zip(ops, comparators, strict=True):
+                    form[-1] += f" {_OPERATORS[type(op)]} "
+                    operand(side)
+            case ast.BoolOp(op, values):
+                form[-1] += "(" if inside else ""
+                for i, value in enumerate(values):
+                    form[-1] += "" if i == 0 else " and " if isinstance(op, ast.And) else " or "
+                    walk(value, True)
+                form[-1] += ")" if inside else ""
+            case ast.UnaryOp(ast.Not(), value):
+                form[-1] += "not "
+                walk(value, True)
+            case ast.Call(called, [_, *_] as arguments, keywords):
+                form[-1] += _segment(text, called) + "("
+                for i, argument in enumerate(arguments):
+                    starred = isinstance(argument, ast.Starred)
+                    form[-1] += (", " if i else "") + ("*" if starred else "")
+                    operand(argument.value if isinstance(argument, ast.Starred) else argument)
+                words = [f"{k.arg}=" * bool(k.arg) + "**" * (not k.arg) + _segment(text, k.value) for k in keywords]
+                form[-1] += "".join(f", {word}" for word in words) + ")"
+            case _:
+                operand(node)
+
+    walk(test)
+    return tuple(form), operands
+
+
+def _segment(text: str, node: ast.expr) -> str:
+    """The user's own text of an expression, on one line."""
+    return " ".join((ast.get_source_segment(text, node) or ast.unparse(node)).split())
+
+
+# ---------------------------------------------------------------------------- compiled code
+
+
+def _leave_compiled_code_alone(found: Lecture) -> None:
+    """Find what a compiler will read from source or bytecode, and what that calls in turn.
+
+    What is named in `torch.compile(f)` or decorated with `@triton.jit` is known by name; for a call on
+    anything else (a module object, say) every class of the lecture is left alone.
+    """
+    named = {n.name: n for n in ast.walk(found.tree) if isinstance(n, Definition)}
+    todo: list[ast.AST] = list(found.untouched)
+    for node in ast.walk(found.tree):
+        if isinstance(node, Definition):
+            if any(_compiles(d) for d in node.decorator_list):
+                todo.append(node)
+        elif isinstance(node, ast.Call) and _compiles(node.func) and node.args:
+            first = node.args[0]
+            if isinstance(first, ast.Name) and first.id in named:
+                todo.append(named[first.id])
+            else:
+                todo.extend(n for n in named.values() if isinstance(n, ast.ClassDef))
+    while todo:
+        node = todo.pop()
+        found.untouched.add(node)
+        for used in ast.walk(node):
+            callee = named.get(used.id) if isinstance(used, ast.Name) else None
+            if callee is not None and callee not in found.untouched:
+                todo.append(callee)
+
+
+def _compiles(node: ast.expr) -> bool:
+    """Whether `node` names a compiler of functions: `torch.compile`, `triton.jit(...)`, `njit`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    head, _, tail = _dotted(node).rpartition(".")
+    return tail in COMPILERS and head not in ("re", "regex", "")  or _dotted(node) in ("njit", "jit")
