@@ -1,0 +1,152 @@
+"""`references.bib` -> entries -> formatted references.
+
+BibTeX is read by bibtexparser; what it says is text from elsewhere and is escaped on its way out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import bibtexparser
+
+from litbook.errors import LitbookError
+from litbook.render import markup
+
+
+class BibliographyError(LitbookError):
+    """The bibliography cannot be used, or a citation names nothing in it."""
+
+    slug = "bibliography"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One work: what a reader needs to find it. `url` is an http(s) address or empty."""
+
+    key: str
+    title: str
+    authors: tuple[str, ...] = ()
+    year: str = ""
+    venue: str = ""
+    url: str = ""
+
+
+Bibliography = Mapping[str, Entry]
+
+
+def read(path: Path) -> dict[str, Entry]:
+    """The entries of the file `path` by key. `BibliographyError` names the file and what is wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BibliographyError(f"{path} does not exist\n    [@key] cites an entry of this file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BibliographyError(f"{path} cannot be read: {error}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
+    """The entries of BibTeX `text` by key; errors as for `read`."""
+    _refuse_duplicates(text, where)
+    found = _fields(text, where)
+    return {key: _entry(key, fields, where) for key, fields in found.items()}
+
+
+def find(bibliography: Bibliography, key: str) -> Entry:
+    """The entry for `key`; `BibliographyError` with the nearest key where there is none."""
+    if key in bibliography:
+        return bibliography[key]
+    near = get_close_matches(key, list(bibliography), n=1, cutoff=0.5)
+    hint = f"; did you mean [@{near[0]}]?" if near else ""
+    raise BibliographyError(f"[@{key}] is in no bibliography{hint}")
+
+
+def formatted(entry: Entry) -> str:
+    """The reference as HTML: authors, title (linked), venue, year."""
+    title = markup.tag("cite", markup.text(entry.title))
+    if entry.url:
+        title = markup.tag("a", title, href=entry.url)
+    tail = ", ".join(part for part in (entry.venue, entry.year) if part)
+    parts = [markup.text(names(entry)), title, markup.text(tail)]
+    return ". ".join(part for part in parts if part) + "."
+
+
+def names(entry: Entry) -> str:
+    """Up to three authors, or the first and “et al.”"""
+    if len(entry.authors) > 3:
+        return f"{entry.authors[0]} et al"
+    return ", ".join(entry.authors)
+
+
+# ---------------------------------------------------------------------------- reading BibTeX
+
+
+def _refuse_duplicates(text: str, where: str) -> None:
+    """bibtexparser keeps the last of two entries with one key, or neither; both would be silent."""
+    starts = re.finditer(r"^[ \t]*@(?!comment|string|preamble)\w+\s*[{(]\s*([^\s,]+)\s*,", text, re.M | re.I)
+    counts = Counter(match[1] for match in starts)
+    twice = [key for key, count in counts.items() if count > 1]
+    if twice:
+        lines = [i for i, row in enumerate(text.split("\n"), 1) if re.search(rf"[{{(]\s*{re.escape(twice[0])}\s*,", row)]
+        at = " and ".join(f"{where}:{line}" for line in lines)
+        raise BibliographyError(f"{at}: the key {twice[0]!r} is used twice\n    a citation must name one work")
+
+
+def _fields(text: str, where: str) -> dict[str, dict[str, str]]:
+    library = bibtexparser.parse_string(text)
+    if library.failed_blocks:
+        block = library.failed_blocks[0]
+        line = (block.start_line or 0) + 1
+        why = getattr(block.error, "abort_reason", "") or block.error
+        raise BibliographyError(f"{where}:{line}: not BibTeX: {why}")
+    return {e.key: {f.key.lower(): str(f.value) for f in e.fields} for e in library.entries}
+
+
+def _entry(key: str, fields: Mapping[str, str], where: str) -> Entry:
+    clean = {name: _plain(value) for name, value in fields.items()}
+    if not clean.get("title"):
+        raise BibliographyError(f"{where}: the entry {key!r} has no title")
+    authors = re.split(r"\s+and\s+", clean.get("author", "")) if clean.get("author") else []
+    year = clean.get("year") or clean.get("date", "")[:4]
+    venue = clean.get("journal") or clean.get("booktitle") or clean.get("publisher") or clean.get("howpublished", "")
+    return Entry(key, clean["title"], tuple(map(_natural, authors)), year, venue, _address(fields))
+
+
+def _address(fields: Mapping[str, str]) -> str:
+    """Where to read it: url, DOI or arXiv number."""
+    url = fields.get("url", "").strip().replace("\\_", "_").replace("\\%", "%").replace("\\&", "&")
+    if re.fullmatch(r"https?://[^\s<>\"']+", url):
+        return url
+    if doi := fields.get("doi", "").strip():
+        return f"https://doi.org/{doi}"
+    if fields.get("archiveprefix", "").lower() == "arxiv" and fields.get("eprint"):
+        return f"https://arxiv.org/abs/{fields['eprint'].strip()}"
+    return ""
+
+
+def _natural(author: str) -> str:
+    """`Shazeer, Noam` as `Noam Shazeer`."""
+    last, comma, first = author.partition(",")
+    return f"{first.strip()} {last.strip()}" if comma else author.strip()
+
+
+_ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "c": "\u0327", "v": "\u030c"}
+
+
+def _plain(value: str) -> str:
+    """TeX's accents, dashes and protecting braces as ordinary text."""
+    import unicodedata
+
+    def accented(match: re.Match[str]) -> str:
+        letter = {"\\i": "i", "\\j": "j"}.get(match[2], match[2])
+        return unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
+
+    value = re.sub(r"\{?\\(['`^\"~])\{?(\\[ij]|\w)\}?\}?", accented, value)
+    value = re.sub(r"\{?\\([cv])\{(\w)\}\}?", accented, value)
+    value = re.sub(r"\\([&%_#$])", r"\1", value)
+    return " ".join(re.sub(r"[{}]", "", value).replace("---", "—").replace("--", "–").split())

@@ -1,0 +1,131 @@
+"""Python text -> highlighted lines. One pass of Pygments over the whole text, so that a line inside a
+multi-line string is coloured as one; then the text is cut into lines that each stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.lexers.python import PythonLexer
+from pygments.token import STANDARD_TYPES, Token, _TokenType
+from pygments.util import ClassNotFound
+
+from litbook.render import markup
+
+Cuts = Iterable[tuple[int, int]]
+
+# What a reader's eye should find: keywords, strings, numbers, comments, definitions, builtins.
+# Everything else (names, operators, brackets) stays plain, which also keeps pages small.
+_CLASSES = (
+    (Token.Keyword.Constant, "kc"),
+    (Token.Keyword, "k"),
+    (Token.Operator.Word, "k"),
+    (Token.Comment, "c"),
+    (Token.Literal.String, "s"),
+    (Token.Literal.Number, "m"),
+    (Token.Name.Function, "nf"),
+    (Token.Name.Class, "nf"),
+    (Token.Name.Decorator, "nd"),
+    (Token.Name.Builtin.Pseudo, "kc"),
+    (Token.Name.Builtin, "nb"),
+    (Token.Name.Exception, "nb"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a file: its runs of equally coloured text, and whether it begins inside a string."""
+
+    number: int
+    runs: tuple[tuple[str, str], ...]  # (class, text)
+    in_string: bool = False
+    was_blank: bool = False  # also before its directive was cut away
+
+    @property
+    def text(self) -> str:
+        """What is shown, without colours."""
+        return "".join(text for _, text in self.runs)
+
+    @property
+    def indent(self) -> int:
+        """Leading spaces."""
+        return len(self.text) - len(self.text.lstrip(" "))
+
+    def html(self, dedent: int = 0) -> str:
+        """The line as HTML, `dedent` spaces further left unless it begins inside a string."""
+        runs = list(self.runs)
+        if runs and not self.in_string:
+            first = runs[0][1]
+            lost = min(dedent, len(first) - len(first.lstrip(" ")))
+            runs[0] = (runs[0][0], first[lost:])
+        return "".join(_span(name, text) for name, text in runs if text)
+
+
+def lines(source: str, cuts: Cuts = ()) -> list[Line]:
+    """Every line of Python `source`, cut where its directive begins."""
+    ends = dict(cuts)
+    raw = source.split("\n")
+    coloured = _coloured(source, PythonLexer(stripnl=False, ensurenl=False))
+    return [
+        Line(i, tuple(_cut(runs, ends.get(i))), inside, not raw[i - 1].strip())
+        for i, (runs, inside) in enumerate(coloured, 1)
+    ]
+
+
+def fence(source: str, language: str) -> str:
+    """A fenced block of a note as one line of HTML."""
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
+    except ClassNotFound:
+        lexer = None
+    if lexer is None:
+        body = markup.text(source)
+    else:
+        rows = _coloured(source, lexer)
+        body = "&#10;".join("".join(_span(*run) for run in runs) for runs, _ in rows)
+    return markup.tag("pre", markup.tag("code", body), class_="lb-fence")
+
+
+def _coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
+    """Per line: runs of (class, text), and whether it begins inside a string."""
+    rows: list[tuple[list[tuple[str, str]], bool]] = [([], False)]
+    for token, text in lexer.get_tokens(source):
+        name = _class(token)
+        for i, piece in enumerate(text.split("\n")):
+            if i:
+                rows.append(([], name == "s"))
+            runs = rows[-1][0]
+            if runs and piece and (runs[-1][0] == name or piece.isspace()):
+                runs[-1] = (runs[-1][0], runs[-1][1] + piece)
+            elif piece:
+                runs.append((name, piece))
+    return rows
+
+
+def _class(token: _TokenType) -> str:
+    if token not in STANDARD_TYPES and token.parent is None:
+        return ""
+    return next((name for kind, name in _CLASSES if token in kind), "")
+
+
+def _cut(runs: list[tuple[str, str]], column: int | None) -> list[tuple[str, str]]:
+    """The runs up to `column`, without the spaces that then end the line."""
+    if column is None:
+        return runs
+    kept: list[tuple[str, str]] = []
+    for name, text in runs:
+        kept.append((name, text[:column]))
+        column -= len(text)
+        if column <= 0:
+            break
+    while kept and not kept[-1][1].rstrip():
+        kept.pop()
+    if kept:
+        kept[-1] = (kept[-1][0], kept[-1][1].rstrip())
+    return kept
+
+
+def _span(name: str, text: str) -> str:
+    return markup.tag("span", markup.text(text), class_=name) if name else markup.text(text)

@@ -1,0 +1,69 @@
+"""Text -> HTML that can only be text, wherever on a page it lands.
+
+A page is Markdown, and its HTML blocks pass through Python-Markdown untouched only while they stay on
+one line and hold nothing that a preprocessor reacts to. So every block is built here: line ends become
+character references, controls become visible, and every attribute is quoted and escaped.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ESCAPES = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "`": "&#96;",
+    "\n": "&#10;",
+    "\t": "&#9;",
+}
+_SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
+_KEPT_FORMATS = "\u200d\ufe0f"  # what joins emoji
+
+
+def text(value: object) -> str:
+    """`value` as HTML text or a quoted attribute: never markup, always on one line, nothing hidden."""
+    return _SPECIAL.sub(_escaped, str(value))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character in _KEPT_FORMATS or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    return "&#9229;" if character == "\r" else f"⟨U+{ord(character):04X}⟩"
+
+
+def tag(name: str, *children: str, **attributes: object) -> str:
+    """An element. Children are HTML already, attribute values are not.
+
+    `class_` and `for_` lose the underscore, others become hyphens; None and False leave an attribute out.
+    """
+    parts = [name]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        label = key.rstrip("_").replace("_", "-")
+        parts.append(label if value is True else f'{label}="{text(value)}"')
+    opening = " ".join(parts)
+    if name in ("br", "hr", "img", "path", "rect", "circle", "polyline", "line"):
+        return f"<{opening} />"
+    return f"<{opening}>{''.join(children)}</{name}>"
+
+
+# What Python-Markdown, its attribute lists and the table of contents would react to inside a heading.
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|:~^=$@]|(?<=[hH])(?=ttp)")
+
+
+def for_heading(html: str) -> str:
+    """Inline HTML so that Markdown around it changes nothing: `# ` + this is a heading with that HTML."""
+    pieces = re.split(r"(<[^<>]*>|&#?\w+;)", html)
+    return "".join(p if i % 2 else _MARKDOWN.sub(_reference, p) for i, p in enumerate(pieces))
+
+
+def _reference(match: re.Match[str]) -> str:
+    return f"&#{ord(match[0])};" if match[0] else ""

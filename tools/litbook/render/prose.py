@@ -1,0 +1,411 @@
+"""A note's Markdown -> Markdown that is safe in any page.
+
+What comes out is ordinary Markdown headings and one-line HTML blocks. The note goes through a
+Python-Markdown of our own that has no raw HTML and no attribute lists; then its element tree is held
+against a list of what may appear (everything else loses its tag or attribute), and at last the finished
+HTML is parsed once more and must contain nothing else. What fails that test is shown as plain text.
+Mathematics becomes MathML and citations become numbered links, so that no page needs a script.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+import latex2mathml.converter
+import markdown
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AtomicString
+
+from litbook.errors import Place, Problem
+from litbook.render import code, markup
+from litbook.render.bibliography import Bibliography, BibliographyError, find, formatted, names
+
+LONGEST_FORMULA = 2000
+
+ELEMENTS = frozenset(
+    "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
+    "table thead tbody tr th td cite".split()
+)
+# MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
+MATHML = frozenset(
+    "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle merror mpadded mphantom msub msup "
+    "msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd menclose".split()
+)
+_ATTRIBUTES = frozenset({"class", "href", "title", "start", "style", "aria-label", "role", "id"})
+_MATH_ATTRIBUTES = frozenset(
+    "xmlns display mathvariant stretchy fence form separator lspace rspace minsize maxsize accent "
+    "accentunder linethickness scriptlevel displaystyle width height depth voffset columnalign columnspacing "
+    "rowspacing rowlines columnlines frame movablelimits symmetric largeop notation mathcolor".split()
+)
+_STYLE = re.compile(r"text-align: (left|right|center);")
+_CLASS = re.compile(r"[\w -]*")
+_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*", re.I)
+_CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
+
+
+@dataclass
+class Citations:
+    """The works that one page cites, numbered in the order of their first citation."""
+
+    bibliography: Bibliography
+    cited: list[str] = field(default_factory=list)
+
+    def link(self, key: str) -> str:
+        """A numbered link to the page's reference list. `BibliographyError` for an unknown key."""
+        entry = find(self.bibliography, key)
+        if key not in self.cited:
+            self.cited.append(key)
+        number = self.cited.index(key) + 1
+        label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        return markup.tag("a", str(number), href=f"#{anchor(key)}", aria_label=label)
+
+    def references(self) -> str:
+        """The list at the page's end as one line of HTML; empty where nothing is cited."""
+        items = [markup.tag("li", formatted(self.bibliography[key]), id=anchor(key)) for key in self.cited]
+        return markup.tag("ol", *items, class_="lb-references") if items else ""
+
+
+def anchor(key: str) -> str:
+    """The id of a reference on its page."""
+    return "ref-" + re.sub(r"[^\w-]", "-", key)
+
+
+@dataclass
+class Setting:
+    """What surrounds a note: where it stands, what it may cite and link to, where problems go."""
+
+    citations: Citations
+    problems: list[Problem] = field(default_factory=list)
+    place: Place | None = None
+    resolve: Callable[[str], str | None] = lambda _: None  # function name -> address of its section
+    ids: str = "note"  # headings of notes become f"{ids}-1", ...
+    level: int = 2  # the heading above the note
+    headings: int = 0
+
+    def report(self, slug: str, what: str, way_out: str = "") -> None:
+        """Keep a problem of the note in hand."""
+        self.problems.append(Problem(slug, what, self.place, way_out))
+
+
+def render(text: str, setting: Setting) -> str:
+    """The note `text` as Markdown blocks, separated and ended by blank lines."""
+    return "".join(f"{block}\n\n" for block in blocks(text, setting))
+
+
+def inline(text: str, setting: Setting) -> str:
+    """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
+    body = _html(" ".join(text.split()), setting)
+    match = re.fullmatch(r"<p>(.*)</p>", body)
+    return match[1] if match and "<p>" not in match[1] else markup.text(text)
+
+
+def blocks(text: str, setting: Setting) -> list[str]:
+    """Markdown headings, and between them HTML blocks of one line each."""
+    found: list[str] = []
+    for part in re.split(r"(<h[1-6]>.*?</h[1-6]>)", _html(text, setting)):
+        heading = re.fullmatch(r"<h([1-6])>(.*)</h[1-6]>", part)
+        if heading and heading[2].strip():
+            found.append(_heading(int(heading[1]), heading[2], setting))
+        elif part.strip():
+            found.append(markup.tag("div", part.strip(), class_="lb-prose"))
+    return found
+
+
+def _heading(level: int, content: str, setting: Setting) -> str:
+    setting.headings += 1
+    hashes = "#" * min(6, setting.level + level)
+    return f"{hashes} {markup.for_heading(content)} {{#{setting.ids}-{setting.headings}}}"
+
+
+# ---------------------------------------------------------------------------- our Markdown
+
+
+def _html(text: str, setting: Setting) -> str:
+    """The note as HTML on one line, or as plain text where the result holds what it must not."""
+    clean = _without_controls(text)
+    try:
+        body = _converter(setting).convert(clean)
+    except RecursionError:
+        setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
+        body = ""
+    body = body.strip().replace("\n", "&#10;")
+    return body if body and is_harmless(body) else markup.tag("p", markup.text(clean)) if clean.strip() else ""
+
+
+def _without_controls(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
+    return re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]|[\u200b-\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]", _named, text)
+
+
+def _named(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"
+
+
+def _converter(setting: Setting) -> markdown.Markdown:
+    converter = markdown.Markdown(
+        extensions=["tables", "admonition", "sane_lists", _NoteSyntax(setting)],
+        output_format="xhtml",
+    )
+    converter.preprocessors.deregister("html_block")
+    for name in ("html", "automail", "image_link", "image_reference", "short_image_ref"):
+        converter.inlinePatterns.deregister(name)
+    return converter
+
+
+class _NoteSyntax(Extension):
+    """Fences, mathematics, citations and bare links; and the tree held against the list."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__()
+        self.setting = setting
+
+    def extendMarkdown(self, md: markdown.Markdown) -> None:  # noqa: N802 (Python-Markdown's name)
+        setting = self.setting
+        md.preprocessors.register(_Blocks(md, setting), "litbook-blocks", 25)
+        patterns = md.inlinePatterns
+        patterns.register(_Math(r"(?<![\\$])\$\$(.+?)\$\$", md, setting, "block"), "litbook-display", 186)
+        inner = r"(?<![\\$\w])\$(?![\s$])((?:[^$\\\n]|\\.|\n(?!\n))+?)(?<!\s)\$(?![\d$])"
+        patterns.register(_Math(inner, md, setting, "inline"), "litbook-math", 185)
+        patterns.register(_Cite(_CITATION, md, setting), "litbook-cite", 175)
+        patterns.register(_Picture(r"!\[(?=[^\]]*\]\()", md, setting), "litbook-picture", 172)
+        bare = r"(?<![\w/\"'<(])https?://[^\s<>\"'`\x02\x03]*[^\s<>\"'`\x02\x03.,;:!?)\]*_]"
+        patterns.register(_Bare(bare, md), "litbook-bare", 71)
+        md.treeprocessors.register(_Allowed(md, setting), "litbook-allowed", -10)
+
+
+class _Blocks(Preprocessor):
+    """Fenced code and display mathematics, also indented in lists; an open fence ends with the note."""
+
+    FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,})[ ]*(?P<language>[\w+#.-]*)[^`\n]*$")
+    DISPLAY = re.compile(r"^(?P<indent> *)\$\$(?P<rest>.*)$")
+
+    def __init__(self, md: markdown.Markdown, setting: Setting) -> None:
+        super().__init__(md)
+        self.setting = setting
+
+    def run(self, lines: list[str]) -> list[str]:
+        done: list[str] = []
+        at = 0
+        while at < len(lines):
+            if match := self.FENCE.match(lines[at]):
+                at = self.fence(lines, at, match, done)
+            elif (match := self.DISPLAY.match(lines[at])) and (end := self.display_end(lines, at)) is not None:
+                body = "\n".join(lines[at : end + 1]).strip().removeprefix("$$").removesuffix("$$")
+                self.put(match["indent"], _formula(body, "block", self.setting), done)
+                at = end + 1
+            else:
+                done.append(lines[at])
+                at += 1
+        return done
+
+    def fence(self, lines: list[str], at: int, match: re.Match[str], done: list[str]) -> int:
+        """Store the fence that opens on line `at`; the line after its end."""
+        indent, mark = len(match["indent"]), match["mark"]
+        closing = re.compile(rf"^ *{re.escape(mark[0])}{{{len(mark)},}} *$")
+        end = next((i for i in range(at + 1, len(lines)) if closing.match(lines[i])), len(lines))
+        body = [line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in lines[at + 1 : end]]
+        self.put(match["indent"], code.fence("\n".join(body).rstrip("\n"), match["language"]), done)
+        return end + 1
+
+    def display_end(self, lines: list[str], at: int) -> int | None:
+        """The line on which the formula that opens on line `at` ends, before the next blank line."""
+        for i in range(at, len(lines)):
+            text = lines[i].strip()
+            if not text:
+                return None
+            if text.endswith("$$") and (i > at or len(text) > 4) and "$$" not in text[2 if i == at else 0 : -2]:
+                return i
+        return None
+
+    def put(self, indent: str, html_text: str, done: list[str]) -> None:
+        done += ["", indent + self.md.htmlStash.store(html_text), ""]
+
+
+class _Noted(InlineProcessor):
+    """An inline pattern that may report a problem."""
+
+    def __init__(self, pattern: str, md: markdown.Markdown, setting: Setting) -> None:
+        super().__init__(pattern, md)
+        self.setting = setting
+
+
+class _Math(_Noted):
+    def __init__(self, pattern: str, md: markdown.Markdown, setting: Setting, display: str) -> None:
+        super().__init__(pattern, md, setting)
+        self.display = display
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+        source = self.unescape(m[1])
+        return self.md.htmlStash.store(_formula(source, self.display, self.setting)), m.start(0), m.end(0)
+
+
+class _Cite(_Noted):
+    ANCESTOR_EXCLUDES = ("a",)
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+        links = []
+        for key in re.findall(r"@([\w:./+-]+)", m[0]):
+            try:
+                links.append(self.setting.citations.link(key))
+            except BibliographyError as error:
+                self.setting.report("unknown-citation", str(error), "add it to references.bib")
+                links.append(markup.text(f"@{key}?"))
+        body = markup.tag("span", "[" + ", ".join(links) + "]", class_="lb-cite")
+        return self.md.htmlStash.store(body), m.start(0), m.end(0)
+
+
+class _Picture(_Noted):
+    """`![alt](address)`: nothing is fetched from elsewhere, so it stays a link."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+        self.setting.report("picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)")
+        return "", m.start(0), m.start(0) + 1
+
+
+class _Bare(InlineProcessor):
+    """An address written out is a link."""
+
+    ANCESTOR_EXCLUDES = ("a",)
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[ET.Element, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+        link = ET.Element("a", href=self.unescape(m[0]))
+        link.text = AtomicString(m[0])
+        return link, m.start(0), m.end(0)
+
+
+# ---------------------------------------------------------------------------- what may appear
+
+
+class _Allowed(Treeprocessor):
+    """The last look at the tree: only known elements, only known attributes, only known addresses."""
+
+    def __init__(self, md: markdown.Markdown, setting: Setting) -> None:
+        super().__init__(md)
+        self.setting = setting
+
+    def run(self, root: ET.Element) -> None:
+        for element in root.iter():
+            if element.tag not in ELEMENTS:
+                element.tag = "span"
+            for name, value in list(element.attrib.items()):
+                element.attrib.pop(name)
+                if name == "href":
+                    self.link(element, value)
+                elif _allowed(name, value):
+                    element.set(name, value)
+
+    def link(self, element: ET.Element, value: str) -> None:
+        """Give `element` its address back if it leads where a note may lead."""
+        address = html.unescape(value)
+        if re.fullmatch(r"#\w+", address):
+            found = self.setting.resolve(address[1:])
+            if found is None:
+                self.setting.report("broken-link", f"there is no section {address[1:]!r} to link to")
+                return
+            address = found
+        elif not re.fullmatch(r"(https?://|mailto:)[^\s<>\"'`\x02\x03]+", address, re.I):
+            self.setting.report("bad-link", f"a note cannot link to {address[:80]!r}", "use https://… or #section")
+            return
+        element.set("href", address)
+
+
+def _allowed(name: str, value: str) -> bool:
+    if name not in _ATTRIBUTES or name == "id" or "\x02" in value:
+        return False
+    if name == "style":
+        return bool(_STYLE.fullmatch(value))
+    return bool(_CLASS.fullmatch(value)) if name == "class" else name in ("title", "start")
+
+
+def is_harmless(body: str) -> bool:
+    """Whether HTML `body` holds only the elements, attributes and addresses that a note may have."""
+    reader = _Reader()
+    reader.feed(body)
+    reader.close()
+    return reader.harmless and not reader.open
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.harmless = True
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.check(tag, attrs)
+        if tag not in ("br", "hr"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.check(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.harmless = False
+
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002 (the parser's signature)
+        self.harmless = False
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+    def check(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = _MATH_ATTRIBUTES if tag in MATHML else _ATTRIBUTES if tag in ELEMENTS else frozenset()
+        names_ = [name for name, _ in attrs]
+        fine = (tag in ELEMENTS or tag in MATHML) and set(names_) <= known and len(set(names_)) == len(names_)
+        for name, value in attrs:
+            if name == "href":
+                fine = fine and bool(_HREF.fullmatch(value or ""))
+            if name == "style":
+                fine = fine and bool(_STYLE.fullmatch(value or ""))
+        self.harmless = self.harmless and fine
+
+
+# ---------------------------------------------------------------------------- mathematics
+
+
+def _formula(source: str, display: str, setting: Setting) -> str:
+    """LaTeX as MathML on one line; where that fails, the source as code and a problem."""
+    source = source.strip()
+    try:
+        if len(source) > LONGEST_FORMULA:
+            raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
+        root = ET.fromstring(latex2mathml.converter.convert(source, display=display))  # noqa: S314 (our own output)
+        _check_math(root)
+    except Exception as error:  # noqa: BLE001 (latex2mathml raises whatever its parser trips over)
+        why = str(error) or type(error).__name__
+        setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
+        return markup.tag("code", markup.text(f"${source}$"), class_="lb-badmath")
+    body = _mathml(root)
+    return markup.tag("span", body, class_="lb-math") if display == "block" else body
+
+
+_ARITY = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2, "munderover": 3}
+
+
+def _check_math(root: ET.Element) -> None:
+    """ValueError for what is not shown, and for what latex2mathml guesses from half a formula."""
+    for element in root.iter():
+        name = element.tag.rpartition("}")[2]
+        if len(element) != _ARITY.get(name, len(element)):
+            raise ValueError("a brace or an argument is missing")
+        if name not in MATHML:
+            raise ValueError(f"<{name}> is not shown")
+        for key in element.attrib:
+            if key not in _MATH_ATTRIBUTES:
+                raise ValueError(f"the attribute {key} is not shown")
+        if element.text and "\\" in element.text and name != "mo":
+            raise ValueError(f"{element.text} is unknown")
+
+
+def _mathml(element: ET.Element) -> str:
+    name = element.tag.rpartition("}")[2]
+    inside = markup.text(element.text or "") + "".join(_mathml(child) for child in element)
+    return markup.tag(name, inside, **element.attrib)

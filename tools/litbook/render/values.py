@@ -1,0 +1,296 @@
+"""A snapshot as one line of plain text, and a claim's test with its values put in.
+
+The page, the terminal view and the notebook all speak through this file, so that a number reads the
+same everywhere. Nothing is invented: a shortened number is shortened the same way on both sides of a
+comparison, and where shortening would make two different values look equal, neither is shortened.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence as SequenceOf
+
+from litbook.trace import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
+
+WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
+DIGITS = 6  # significant digits of a float whose repr is long
+SHORT_REPR = 8  # characters up to which a float's own repr is used
+
+# IEC 80000-13 (binary) and SI (decimal) prefixes.
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+SI = ("", "k", "M", "G", "T", "P", "E")
+SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def line(snapshot: Snapshot, unit: str | None = None) -> str:
+    """One line of plain text that says what `snapshot` is, at most `WIDEST` characters.
+
+    `unit` drives the display of numbers, also inside sequences and 0-dimensional tensors:
+    `B`, `FLOP`, `FLOP/s`, `B/s`, `s`, `%` (a fraction, shown times 100); any other label follows the
+    number as it stands.
+    """
+    return _bounded(_line(snapshot, unit))
+
+
+def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
+    """The claim's test with values in place of its operands: `(1, 3) == (1, 3)`.
+
+    An operand that was never evaluated stays as source, and so does the whole test where the record
+    holds no form of it.
+    """
+    if len(claim.form) != len(claim.operands) + 1:
+        return _bounded(_visible(claim.text))
+    sides = [None if o.value is None else snapshots[o.value] for o in claim.operands]
+    shown = [_visible(o.text) if s is None else line(s) for o, s in zip(claim.operands, sides, strict=True)]
+    if _look_equal_but_differ(shown, sides):
+        shown = [text if s is None else _exact(s) for text, s in zip(shown, sides, strict=True)]
+    parts = [claim.form[0]]
+    for text, after in zip(shown, claim.form[1:], strict=True):
+        parts += [text, after]
+    return _bounded(_visible("".join(parts).strip()))
+
+
+def number(value: Number, unit: str | None = None) -> str:
+    """A number as the record holds it (see `trace.Number`), with its unit."""
+    exact = _parsed(value)
+    if isinstance(exact, bool):
+        return str(exact)
+    if isinstance(exact, float) and not math.isfinite(exact):
+        return _with(str(exact), unit)
+    special = _UNITS.get(unit or "")
+    return special(exact) if special else _with(_plain(exact), unit)
+
+
+def shape(tensor: Tensor) -> str:
+    """The axes with their names and sizes: `[row 2, col 3]`."""
+    names = tensor.axes if tensor.axes and len(tensor.axes) == len(tensor.shape) else ("",) * len(tensor.shape)
+    return "[" + ", ".join(f"{_visible(n)} {size}".strip() for n, size in zip(names, tensor.shape, strict=True)) + "]"
+
+
+def size(count: int) -> str:
+    """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
+    power = _power(count, 1024, len(BINARY))
+    return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
+
+
+# ---------------------------------------------------------------------------- by kind
+
+
+def _line(snapshot: Snapshot, unit: str | None) -> str:
+    if isinstance(snapshot, Scalar):
+        return _scalar(snapshot, unit)
+    if isinstance(snapshot, Tensor):
+        return _tensor(snapshot, unit)
+    if isinstance(snapshot, Sequence):
+        return _sequence(snapshot, unit)
+    if isinstance(snapshot, Mapping):
+        return _mapping(snapshot, unit)
+    return _opaque(snapshot)
+
+
+def _scalar(scalar: Scalar, unit: str | None) -> str:
+    if scalar.number is not None:
+        return number(scalar.number, unit)
+    return _with(_visible(scalar.text) + ("…" if scalar.cut else ""), unit)
+
+
+def _tensor(tensor: Tensor, unit: str | None) -> str:
+    if not tensor.shape and len(tensor.values) == 1:
+        return " · ".join([number(tensor.values[0], unit), _visible(tensor.dtype), *_where(tensor)])
+    parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", size(tensor.bytes), *_where(tensor)]
+    if is_short(tensor):
+        parts.append(", ".join(number(value, unit) for value in tensor.values))
+    return " · ".join(parts)
+
+
+def is_short(tensor: Tensor) -> bool:
+    """Whether the one line already holds every value: up to six of them in one dimension."""
+    return len(tensor.shape) == 1 and 0 < len(tensor.values) == tensor.shape[0] <= 6
+
+
+def _where(tensor: Tensor) -> list[str]:
+    return [_visible(tensor.device)] if tensor.device != "cpu" else []
+
+
+def _sequence(sequence: Sequence, unit: str | None) -> str:
+    items = [_line(item, unit) for item in sequence.items]
+    if sequence.length > len(items):
+        items.append(f"… {sequence.length:,} in all")
+    name = sequence.type.rpartition(".")[2]
+    if name in ("list", "set", "frozenset"):
+        opening, closing = "[]" if name == "list" else "{}"
+        return opening + ", ".join(items) + closing
+    comma = "," if sequence.length == 1 else ""
+    return "(" + ", ".join(items) + comma + ")"
+
+
+def _mapping(mapping: Mapping, unit: str | None) -> str:
+    pairs = [f"{_key(k)} {_line(v, unit)}" for k, v in zip(mapping.keys, mapping.items, strict=False)]
+    if mapping.length > len(pairs):
+        pairs.append(f"… {mapping.length:,} in all")
+    name = _visible(mapping.type.rpartition(".")[2])
+    body = " · ".join(pairs)
+    return f"{{{body}}}" if name == "dict" else f"{name}: {body}"
+
+
+def _key(key: Snapshot) -> str:
+    """A key without the quotes that its repr has, where it is a plain word."""
+    text = _line(key, None)
+    bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] in "'\"" else text
+    return bare if bare.replace("_", "a").isalnum() else text
+
+
+def _opaque(opaque: Opaque) -> str:
+    text = _visible(opaque.text) + ("…" if opaque.cut else "")
+    parts = [text or _visible(opaque.type)]
+    if opaque.why:
+        parts.append(f"({_visible(opaque.why)})")
+    return " ".join(parts)
+
+
+# ---------------------------------------------------------------------------- numbers
+
+
+def _parsed(value: Number) -> int | float | bool:
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        return float(value)
+
+
+def _plain(value: int | float) -> str:
+    """Integers with thousands separators; floats by their repr if short, else six digits."""
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**40 else _scientific(value)
+    if value.is_integer() and abs(value) < 2**53:
+        return f"{value:,.1f}"
+    text = repr(value)
+    return text if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}"
+
+
+def _digits(value: float, digits: int = 4) -> str:
+    """`value` with so many significant digits, without trailing zeros or an exponent."""
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scientific(value: int | float) -> str:
+    """`3.142 × 10²³`; exact integers of any size are accepted."""
+    exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
+    lead = value // 10 ** (exponent - 6) / 10**6 if isinstance(value, int) and exponent > 6 else value / 10**exponent
+    return f"{_digits(lead)} × 10{str(exponent).translate(_SUPERSCRIPT)}"
+
+
+def _power(value: int | float, base: int, count: int) -> int:
+    """How many times `base` goes into `value`, at most as many as there are prefixes."""
+    power = 0
+    while power < count - 1 and abs(value) >= base ** (power + 1):
+        power += 1
+    return power
+
+
+def _exactly(value: int | float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else _plain(value)
+
+
+def _bytes(value: int | float) -> str:
+    """The exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes."""
+    power, thousands = _power(value, 1024, len(BINARY)), _power(value, 1000, len(DECIMAL))
+    if abs(value) >= 10**21:
+        return f"{_scientific(value)} B"
+    parts = [f"{_exactly(value)} B"]
+    if power:
+        parts.append(f"{_digits(value / 1024**power)} {BINARY[power]}")
+    if power >= 2:
+        parts.append(f"{_digits(value / 1000**thousands)} {DECIMAL[thousands]}")
+    return " · ".join(parts)
+
+
+def _prefixed(value: int | float, unit: str) -> str:
+    if abs(value) >= 10**21:
+        return f"{_scientific(value)} {unit}"
+    power = _power(value, 1000, len(SI))
+    return f"{_digits(value / 1000**power)} {SI[power]}{unit}"
+
+
+def _flop(value: int | float) -> str:
+    """A count of operations is exact; a prefix beside it says how large."""
+    short = _prefixed(value, "FLOP")
+    if abs(value) < 10**6 or abs(value) >= 10**18:
+        return f"{_exactly(value)} FLOP" if abs(value) < 10**6 else short
+    return f"{_exactly(value)} FLOP · {short}"
+
+
+def _seconds(value: int | float) -> str:
+    if value == 0 or abs(value) >= 1:
+        return f"{_digits(value)} s" if abs(value) < 10**15 else f"{_scientific(value)} s"
+    if abs(value) < 1e-12:
+        return f"{value:.3g} s"
+    scale, name = next((s for s in SMALL_TIMES if abs(value) >= s[0]), SMALL_TIMES[-1])
+    return f"{_digits(value / scale)} {name}"
+
+
+def _percent(value: int | float) -> str:
+    return f"{_digits(value * 100)} %"
+
+
+_UNITS = {
+    "B": _bytes,
+    "FLOP": _flop,
+    "FLOPs": _flop,
+    "FLOP/s": lambda value: _prefixed(value, "FLOP/s"),
+    "B/s": lambda value: _prefixed(value, "B/s"),
+    "s": _seconds,
+    "%": _percent,
+}
+
+
+# ---------------------------------------------------------------------------- text
+
+
+def _with(text: str, unit: str | None) -> str:
+    return f"{text} {_visible(unit)}" if unit else text
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _visible(text: str) -> str:
+    """`text` on one line; controls and direction marks, which could disguise it, are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(map(_visible_character, text[: 4 * WIDEST])) + text[4 * WIDEST :][:1]
+
+
+def _visible_character(character: str) -> str:
+    if character in "\n\t\r":
+        return {"\n": "⏎", "\t": " ", "\r": "␍"}[character]
+    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character != "\u200d"
+    return f"⟨U+{ord(character):04X}⟩" if hidden else character
+
+
+def _exact(snapshot: Snapshot) -> str:
+    """The snapshot with every digit that the record has."""
+    if isinstance(snapshot, Scalar):
+        return _visible(snapshot.text) + ("…" if snapshot.cut else "")
+    if isinstance(snapshot, Sequence):
+        return "(" + ", ".join(_exact(item) for item in snapshot.items) + ")"
+    if isinstance(snapshot, Tensor) and not snapshot.shape and snapshot.values:
+        return str(snapshot.values[0])
+    return line(snapshot)
+
+
+def _look_equal_but_differ(shown: list[str], sides: list[Snapshot | None]) -> bool:
+    """Whether shortening hides a difference: `0.30000000000000004 != 0.3`."""
+    known = [(text, _exact(s)) for text, s in zip(shown, sides, strict=True) if s is not None]
+    return len({text for text, _ in known}) < len({exact for _, exact in known})
