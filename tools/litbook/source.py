@@ -133,12 +133,13 @@ def read(path: Path, shown: str | None = None) -> Lecture:
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
     """The text of a lecture, taken apart.
 
-    With `lecture=False` any Python text is accepted: it needs no `main` and has no sections.
+    With `lecture=False` any Python text is accepted: it needs no `main`, and has no sections and no
+    directives (its comments may start with an `@` of their own).
     """
     problems: list[Problem] = []
     tree = _tree(text, path, problems)
     found = Lecture(path, text, tree or ast.Module([], []))
-    directives = _directives(found, problems)
+    directives = _directives(found, problems) if lecture else []
     if tree is not None:
         _number(found, lecture, problems)
         _attach(found, directives, problems)

@@ -282,7 +282,7 @@ class Claim:
     """An `assert` of a section, or an annotation that promises dtype and axes.
 
     `form` is the test's source around its operands: `("", " == ", "")` for `a == b`.
-    `count` says how often it ran; the operands are those of the first failure, else of the last run.
+    `count` says how often it ran; the operands are those of the first failure, else of the first run.
     """
 
     function: int
@@ -334,6 +334,7 @@ class Record:
     frames: tuple[Frame, ...] = ()
     steps: tuple[tuple[int, int], ...] = ()  # (frame, statement), in order of execution
     dropped: int = 0  # steps that ran but were folded away or over the budget
+    unreached: tuple[int, ...] = ()  # statements of what ran that were never reached
     pieces: tuple[Piece, ...] = ()
     values: tuple[Value, ...] = ()
     loops: tuple[Loop, ...] = ()
@@ -345,14 +346,25 @@ class Record:
     ran: tuple[str, ...] = ()  # the sections asked for; empty: the whole lecture
 
     def count(self) -> Counts:
-        """How many claims hold, fail, were not reached, and need a device that was not here."""
-        found = [claim.verdict for claim in self.claims]
+        """How many claims hold, fail, were not reached, and need a device that was not here.
+
+        Of a run of some sections, those sections' claims only.
+        """
+        found = [claim.verdict for claim in self.claims if self.asked(claim.function)]
         return Counts(
             holds=found.count("holds"),
             fails=found.count("fails"),
             not_reached=found.count("not-reached"),
             needs_device=found.count("needs-device"),
         )
+
+    def asked(self, function: int | None) -> bool:
+        """Whether `function` was to run: always, or because it or a part above it was asked for."""
+        while self.ran and function is not None:
+            if self.functions[function].name in self.ran:
+                return True
+            function = self.functions[function].parent
+        return not self.ran
 
     def sections(self, parent: int | None = None) -> list[int]:
         """Indices of the functions that `parent` (default: main) calls as sections, in order."""
@@ -555,6 +567,8 @@ def _check_references(record: Record) -> None:
     for i, frame in enumerate(record.frames):
         within(frame.function, functions, "function")
         within(frame.parent, i, "frame")
+    for statement_index in record.unreached:
+        within(statement_index, statements, "statement")
     for step_frame, step_statement in record.steps:
         within(step_frame, frames, "frame")
         within(step_statement, statements, "statement")

@@ -1,0 +1,664 @@
+"""The recorder: the probes of a running lecture, and the record made of what they saw.
+
+State, all of it, while a lecture runs:
+
+    events    one list of tuples in order of execution: a step `(frame, statement)`, or a frame, value,
+              loop or piece with its tag first. Folding a loop deletes slices near the end of this list,
+              so memory does not grow with iterations.
+    active    id of a live frame object -> number of its frame. A frame enters itself, so a reused
+              address is overwritten before it can be mistaken.
+    reached   per statement, whether it ever ran; folding does not forget this.
+    loops     (frame, statement) -> the loop now running there.
+    verdicts  per claim: how often it ran, and its first failure or first run.
+
+The probes that run on every line are closures over these, not methods: that halves their cost.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from sys import _getframe
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+from litbook import trace
+from litbook.axes import axis_names, mismatch
+from litbook.errors import AuthorError
+from litbook.snapshot import Storages, is_immediate, snapshot
+from litbook.source import Lecture
+
+FIRST, LAST = 3, 2  # iterations of a loop that are kept whole, from its start and its end
+STEPS = 20_000  # steps kept per section, then only counted
+SPARK = 48  # points kept of a watched number
+OUTPUT = 20_000  # characters of printed output kept per section
+
+_FRAME, _VALUE, _LOOP, _PIECE = "frame", "value", "loop", "piece"
+
+
+class Listener(Protocol):
+    """Who wants to hear of a run while it goes on: the terminal."""
+
+    def begin(self, lecture: Lecture, environment: trace.Environment) -> None: ...
+    def section(self, function: int) -> None: ...
+    def skipped(self, function: int, device: str) -> None: ...
+    def line(self, statement: int) -> None: ...
+    def piece(self, piece: trace.Piece) -> None: ...
+    def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None: ...
+    def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None: ...
+    def error(self, error: trace.Error) -> None: ...
+
+
+@dataclass
+class _LoopState:
+    """A loop that is running: how far it is, and where its last iterations start in `events`."""
+
+    frame: int
+    statement: int
+    count: int = 0
+    starts: list[int] = field(default_factory=list)
+    kept_last: list[int] = field(default_factory=list)
+    series: dict[int, _Thinned] = field(default_factory=dict)
+
+
+@dataclass
+class _Thinned:
+    """Evenly spaced samples of a growing series: when there are too many, every second one goes."""
+
+    every: int = 1
+    at: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+    def add(self, index: int, value: object) -> None:
+        if index % self.every:
+            return
+        self.at.append(index)
+        self.values.append(value)
+        if len(self.at) > SPARK:
+            del self.at[1::2], self.values[1::2]
+            self.every *= 2
+
+
+@dataclass
+class _Verdict:
+    """What a claim came to. `operands` holds snapshots; None for an operand that was never evaluated."""
+
+    count: int = 0
+    failed: bool = False
+    caption: str = ""
+    why: str = ""
+    operands: list[trace.Snapshot | None] = field(default_factory=list)
+
+
+class Recorder:
+    """The probes of `instrument.Probes`, and everything they saw. One per run."""
+
+    # bound below, per instance, as closures
+    step: Callable[[int], None]
+    enter: Callable[[int], None]
+    loop: Callable[[int], None]
+    turn: Callable[[int], None]
+    watch: Callable[[int, object], None]
+    pause: Callable[[], None]
+    resume: Callable[[], None]
+
+    def __init__(self, lecture: Lecture, filename: str, listener: Listener | None = None) -> None:
+        self.lecture = lecture
+        self.filename = filename  # what the lecture's code objects are called
+        self.listener = listener
+        self.lecture_name = Path(filename).stem
+        self.events: list[tuple[Any, ...]] = []
+        self.active: dict[int, int] = {}
+        self.function_of_frame: list[int] = []
+        self.reached = bytearray(len(lecture.statements))
+        self.verdicts: dict[int, _Verdict] = {}
+        self.needs: dict[int, str] = {}  # function -> device that is not here
+        self.errors: list[trace.Error] = []
+        self.storages = Storages()
+        self.axes_of: dict[tuple[int, str], tuple[str, ...]] = {}
+        self.sizes: dict[int, dict[str, tuple[int, int]]] = {}  # frame -> name -> (size, line)
+        self.open_claims: list[tuple[int, dict[int, object]]] = []
+        self.dropped = 0
+        self.seconds: dict[str, float] = {}
+        self.printed: dict[int, int] = {}  # section function -> characters of output so far
+        self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
+        self._enclosing_loop = _enclosing_loops(lecture)
+        self._statement_at = _statements_by_line(lecture)
+        self._sections = [f.kind in ("main", "part", "section") for f in lecture.functions]
+        self._bind()
+
+    # -- probes that run on every line
+
+    def _bind(self) -> None:
+        events, active, reached = self.events, self.active, self.reached
+        functions, loops = self.function_of_frame, dict[tuple[int, int], _LoopState]()  # by id of the frame object
+        listener, sections = self.listener, self._sections
+        statements, watches = self.lecture.statements, self.lecture.watches
+        enclosing, path = self._enclosing_loop, self.filename
+        home, ident = threading.get_ident(), threading.get_ident
+        recorder, append = self, events.append
+        limit, paused = STEPS, 0
+
+        def step(statement: int) -> None:
+            if not reached[statement]:
+                reached[statement] = 1
+                if listener is not None and not paused and sections[statements[statement].function]:
+                    listener.line(statement)
+            if paused:
+                return
+            frame = active.get(id(_getframe(1)))
+            if frame is not None:
+                if len(events) < limit:
+                    append((frame, statement))
+                else:
+                    recorder.dropped += 1
+
+        def enter(function: int) -> None:
+            frame = _getframe(1)
+            if paused or ident() != home:
+                active.pop(id(frame), None)
+                return
+            caller, parent = frame.f_back, None
+            while caller is not None:
+                parent = active.get(id(caller))
+                name = caller.f_code.co_name
+                if parent is not None and caller.f_code.co_filename == path and (name[0] != "<" or name == "<module>"):
+                    break
+                parent, caller = None, caller.f_back
+            number = len(functions)
+            functions.append(function)
+            active[id(frame)] = number
+            if len(events) < limit:
+                append((_FRAME, number, parent, caller.f_lineno if caller is not None else 0))
+
+        def loop(statement: int) -> None:
+            address = id(_getframe(1))
+            frame = active.get(address)
+            if frame is not None and not paused:
+                state = loops[address, statement] = _LoopState(frame, statement)
+                append((_LOOP, state))
+
+        def turn(statement: int) -> None:
+            state = loops.get((id(_getframe(1)), statement))
+            if state is None or paused:
+                return
+            count = state.count
+            state.count = count + 1
+            if count >= FIRST:
+                starts = state.starts
+                starts.append(len(events))
+                if len(starts) > LAST:
+                    begin, end = starts[0], starts[1]
+                    recorder.dropped += end - begin
+                    del events[begin:end]
+                    gone = end - begin
+                    state.starts = [start - gone for start in starts[1:]]
+            if count and len(events) < limit:
+                append((state.frame, statement))
+
+        def watch(number: int, value: object) -> None:
+            address = id(_getframe(1))
+            frame = active.get(address)
+            if frame is None or paused:
+                return
+            asked = watches[number]
+            state = loops.get((address, enclosing[number]))
+            if asked.kind == "clear":
+                append((_VALUE, frame, number, None, state, state.count - 1 if state else 0, ""))
+                return
+            kept = value
+            if not is_immediate(value):
+                kept = snapshot(value, recorder.storages, axes=recorder.axes_of.get((frame, asked.text)))
+            turned = state.count - 1 if state is not None else 0
+            if state is not None:
+                recorder.sample(state, number, kept)
+            if len(events) > limit + STEPS and not sections[functions[frame]]:
+                recorder.dropped += 1
+                return
+            append((_VALUE, frame, number, kept, state, turned, ""))
+            if listener is not None and turned < FIRST and sections[functions[frame]]:
+                listener.value(recorder.value_of(number, frame), as_snapshot(kept))
+
+        def pause() -> None:
+            nonlocal paused
+            paused += 1
+
+        def resume() -> None:
+            nonlocal paused
+            paused -= 1
+
+        def allow(more: int) -> None:
+            nonlocal limit
+            limit = len(events) + more
+
+        def recover() -> None:
+            nonlocal paused
+            paused = 0
+
+        self.step, self.enter, self.loop, self.turn, self.watch = step, enter, loop, turn, watch
+        self.pause, self.resume, self.allow_steps, self.recover = pause, resume, allow, recover
+
+    # -- probes that run now and then
+
+    def section(self, function: int, call: Callable[[], object]) -> None:
+        """The statement `name()` of a section: `run` decides how a section is run."""
+        self.run_section(function, call)
+
+    def sample(self, state: _LoopState, number: int, kept: object) -> None:
+        """Add a number watched in a loop to its series, if it is one."""
+        if type(kept) in (int, float, bool):
+            value: Any = kept
+        elif type(kept) is trace.Tensor and kept.values and len(kept.values) == 1:
+            value = kept.values[0]
+        else:
+            return
+        series = state.series.get(number)
+        if series is None:
+            series = state.series[number] = _Thinned()
+        series.add(state.count - 1, value)
+
+    def missed(self, number: int) -> None:
+        """An inspected expression raised: reported at its line, and the run goes on."""
+        asked, error = self.lecture.watches[number], sys.exc_info()[1]
+        message = f"@{asked.kind} {asked.text} raised {type(error).__name__}: {error}"
+        frame = self.active.get(id(_getframe(1)))
+        if frame is not None:
+            self.events.append((_VALUE, frame, number, None, None, 0, message))
+        function = self.function_of_frame[frame] if frame is not None else 0
+        known = Error(self.lecture, "inspect", function, asked.line, message)
+        if known not in self.errors:  # once, also when it raises in every iteration
+            self.fail(known)
+
+    def claim(self, number: int) -> None:
+        """A claim's test is about to be evaluated."""
+        self.open_claims.append((number, {}))
+
+    def operand(self, number: int, value: Any) -> Any:
+        """One operand of the claim being evaluated, handed back as it came."""
+        self.open_claims[-1][1][number] = value
+        return value
+
+    def holds(self, number: int, caption: object = None) -> None:
+        self._judge(number, False, caption)
+
+    def fails(self, number: int, caption: object = None) -> None:
+        self._judge(number, True, caption)
+
+    def _judge(self, number: int, failed: bool, caption: object) -> None:
+        _, seen = self.open_claims.pop()
+        verdict = self.verdicts.setdefault(number, _Verdict())
+        verdict.count += 1
+        if verdict.count > 1 and not (failed and not verdict.failed):
+            return
+        verdict.failed = verdict.failed or failed
+        asked = self.lecture.claims[number]
+        verdict.caption = asked.caption if caption is None else str(caption)
+        verdict.operands = [
+            snapshot(seen[i], self.storages) if i in seen else None for i in range(len(asked.operands))
+        ]
+        self._tell_claim(number)
+
+    def axes(self, number: int, annotation: Any, value: Any) -> None:
+        """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""
+        text = getattr(annotation, "dim_str", None)
+        frame = self.active.get(id(_getframe(1)))
+        if not isinstance(text, str) or frame is None:
+            return  # an annotation of another library: none of our business
+        asked = self.lecture.claims[number]
+        names = axis_names(text, getattr(value, "ndim", None))
+        sizes = self.sizes.setdefault(frame, {})
+        why = mismatch(annotation, value, text, names, sizes)
+        if not why and names is not None:
+            for name, size in zip(names, value.shape, strict=True):
+                if name.isidentifier() and name != "_":
+                    sizes.setdefault(name, (int(size), self.lecture.statements[asked.statement].first))
+            self.axes_of[frame, asked.text.split(":")[0]] = names
+        verdict = self.verdicts.setdefault(number, _Verdict())
+        verdict.count += 1
+        if verdict.count == 1 or (why and not verdict.failed):
+            verdict.failed, verdict.why = bool(why), why
+            verdict.caption = "" if why else "dtype and axes are as annotated"
+            self._tell_claim(number)
+
+    def unread(self, number: int) -> None:
+        """The annotation itself raised; plain Python would never have evaluated it."""
+        error = sys.exc_info()[1]
+        verdict = self.verdicts.setdefault(number, _Verdict())
+        verdict.count += 1
+        verdict.failed = True
+        verdict.why = f"the annotation cannot be read: {type(error).__name__}: {error}"
+        self._tell_claim(number)
+
+    def _tell_claim(self, number: int) -> None:
+        if self.listener is not None:
+            snapshots: list[trace.Snapshot] = []
+            self.listener.claim(self.claim_of(number, snapshots.append, lambda: len(snapshots) - 1), snapshots)
+
+    # -- the author's words
+
+    def piece(
+        self, kind: trace.PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
+    ) -> None:
+        """Take a piece of prose, a figure ... from the statement that is running."""
+        frame, line = self._site(_getframe(1))
+        if frame is None:
+            return  # from another thread, or from stepped-over code
+        piece = trace.Piece(kind, 0, frame, line, text, data, alt, rows)
+        self.events.append((_PIECE, piece))
+        if self.listener is not None:
+            self.listener.piece(piece)
+
+    def output(self, text: str) -> None:
+        """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
+        frame, line = self._site(_getframe(1))
+        if frame is None or not text:
+            return
+        function = self.function_of_frame[frame]
+        used = self.printed.get(function, 0)
+        self.printed[function] = used + len(text)
+        if used >= OUTPUT:
+            return
+        if used + len(text) > OUTPUT:
+            text = text[: OUTPUT - used] + "\n… more was printed; it is cut here\n"
+        piece = trace.Piece("output", 0, frame, line, text)
+        if self.events and self.events[-1][0] == _PIECE:
+            last = self.events[-1][1]
+            if (last.kind, last.frame, last.line) == ("output", frame, line):
+                piece = trace.Piece("output", 0, frame, line, last.text + text)
+                self.events.pop()
+        self.events.append((_PIECE, piece))
+        if self.listener is not None:
+            self.listener.piece(trace.Piece("output", 0, frame, line, text))
+
+    def _site(self, caller: FrameType | None) -> tuple[int | None, int]:
+        """The frame that a piece belongs to, and the line of the section's statement that led to it."""
+        first: tuple[int, int] | None = None
+        while caller is not None:
+            number = self.active.get(id(caller))
+            if number is not None and caller.f_code.co_filename == self.filename:
+                function = self.function_of_frame[number]
+                statement = self._statement_at.get(caller.f_lineno)
+                line = self.lecture.statements[statement].first if statement is not None else caller.f_lineno
+                if caller.f_code.co_name == self.lecture.functions[function].name and self._sections[function]:
+                    return number, line
+                first = first or (number, line)
+            caller = caller.f_back
+        return first or (None, 0)
+
+    # -- errors
+
+    def fail(self, error: trace.Error) -> None:
+        """Keep an error, and tell who listens."""
+        self.errors.append(error)
+        if self.listener is not None:
+            self.listener.error(error)
+
+    def raised(self, function: int, error: BaseException) -> None:
+        """An exception that ended a section (or `main`, or the module)."""
+        own = _own_lines(self.lecture, self.filename, error.__traceback__)
+        line = own[-1][1] if own else self.lecture.functions[function].first
+        kind = "author" if isinstance(error, AuthorError) else "exception"
+        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, SystemExit):
+            kind, message = "exit", f"sys.exit({error.code!r}) ends no lecture: it is an error like any exception"
+        found = Error(self.lecture, kind, function, line, message)
+        self.fail(trace.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
+
+    # -- from indices to the record's own things
+
+    def value_of(self, number: int, frame: int) -> trace.Value:
+        """A watched expression without its value, as the record and the listener name it."""
+        asked = self.lecture.watches[number]
+        kind: Any = asked.kind
+        return trace.Value(0, frame, asked.line, asked.text, None, kind, asked.unit)
+
+    def claim_of(
+        self, number: int, keep: Callable[[trace.Snapshot], object], last: Callable[[], int]
+    ) -> trace.Claim:
+        """A claim with its verdict. `keep` takes each operand's snapshot, `last` says where it went."""
+        asked, verdict = self.lecture.claims[number], self.verdicts.get(number)
+        statement = self.lecture.statements[asked.statement]
+        operands = []
+        for i, text in enumerate(asked.operand_texts):
+            seen = verdict.operands[i] if verdict and i < len(verdict.operands) else None
+            if seen is not None:
+                keep(seen)
+            operands.append(trace.Operand(text, last() if seen is not None else None))
+        device = self._missing_device(statement.function)
+        kind: Any = asked.kind
+        return trace.Claim(
+            function=statement.function,
+            line=statement.first,
+            last=statement.end,
+            text=asked.text,
+            caption=(verdict.caption if verdict else "") or asked.caption,
+            verdict=(
+                "fails" if verdict and verdict.failed
+                else "holds" if verdict and verdict.count
+                else "needs-device" if device
+                else "not-reached"
+            ),
+            kind=kind,
+            count=verdict.count if verdict else 0,
+            form=asked.form,
+            operands=tuple(operands),
+            why=(verdict.why if verdict else "") or (f"needs {device}" if device else ""),
+        )  # fmt: skip
+
+    def _missing_device(self, function: int | None) -> str:
+        """The device that kept this function, or a part above it, from running."""
+        while function is not None:
+            if function in self.needs:
+                return self.needs[function]
+            function = self.lecture.functions[function].parent
+        return ""
+
+
+    # -- the record
+
+    def finish(self, environment: trace.Environment, ran: tuple[str, ...]) -> trace.Record:
+        """Everything that was seen, as a record. Frames and loops are renumbered: folding left gaps."""
+        made = _Made(self)
+        for event in self.events:
+            made.take(event)
+        lecture = self.lecture
+        return trace.Record(
+            schema=trace.SCHEMA,
+            lecture=self.lecture_name,
+            title=lecture.title,
+            environment=environment,
+            sources=(lecture.source(),),
+            functions=tuple(lecture.functions),
+            statements=tuple(lecture.statements),
+            frames=tuple(made.frames),
+            steps=tuple(made.steps),
+            dropped=self.dropped,
+            unreached=self._unreached(),
+            pieces=tuple(made.pieces),
+            values=tuple(made.values),
+            loops=tuple(made.loop(state) for state in made.states),
+            series=tuple(made.series()),
+            claims=tuple(self.claim_of(i, made.keep, lambda: made.last) for i in range(len(lecture.claims))),
+            errors=tuple(self.errors),
+            snapshots=tuple(made.snapshots),
+            seconds={name: round(seconds, 4) for name, seconds in self.seconds.items()},
+            ran=ran,
+        )
+
+    def _unreached(self) -> tuple[int, ...]:
+        """Statements that could have run, in functions that did, and never were."""
+        entered = set(self.function_of_frame)
+        silent = _silent(self.lecture)
+        return tuple(
+            number
+            for number, statement in enumerate(self.lecture.statements)
+            if not self.reached[number]
+            and statement.function in entered
+            and statement.kind != "doc"
+            and number not in silent
+        )
+
+
+class _Made:
+    """The lists of a record while they are filled from the events."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.frames: list[trace.Frame] = []
+        self.steps: list[tuple[int, int]] = []
+        self.pieces: list[trace.Piece] = []
+        self.values: list[trace.Value] = []
+        self.states: list[_LoopState] = []
+        self.snapshots: list[trace.Snapshot] = []
+        self.last = 0  # where the snapshot that was kept last went
+        self._frame: dict[int, int] = {}
+        self._loop: dict[int, int] = {}
+        self._known: dict[str, int] = {}
+
+    def take(self, event: tuple[Any, ...]) -> None:
+        match event:
+            case (tag, state) if tag == _LOOP:
+                if state.frame in self._frame:
+                    self._loop[id(state)] = len(self.states)
+                    self.states.append(state)
+            case (tag, piece) if tag == _PIECE:
+                self._take_piece(piece)
+            case (int(frame), int(statement)):
+                if frame in self._frame:
+                    self.steps.append((self._frame[frame], statement))
+            case (tag, number, parent, line) if tag == _FRAME:
+                self._frame[number] = len(self.frames)
+                function = self.recorder.function_of_frame[number]
+                self.frames.append(trace.Frame(function, self._frame.get(parent), line))
+            case (_, frame, number, kept, state, turn, error):
+                self._take_value(frame, number, kept, state, turn, error)
+
+    def keep(self, shown: trace.Snapshot) -> None:
+        """Store a snapshot once; `last` is then its index. `repr` tells -0.0 from 0.0, `==` does not."""
+        key = repr(shown)
+        if key not in self._known:
+            self._known[key] = len(self.snapshots)
+            self.snapshots.append(shown)
+        self.last = self._known[key]
+
+    def _take_piece(self, piece: trace.Piece) -> None:
+        if piece.frame in self._frame:
+            frame, step = self._frame[piece.frame], max(0, len(self.steps) - 1)
+            self.pieces.append(replace(piece, frame=frame, step=step))
+
+    def _take_value(
+        self, frame: int, number: int, kept: object, state: _LoopState | None, turn: int, error: str
+    ) -> None:
+        if frame not in self._frame:
+            return
+        value = self.recorder.value_of(number, self._frame[frame])
+        shown = value.kind != "clear" and not error
+        if shown:
+            self.keep(as_snapshot(kept))
+        self.values.append(
+            replace(
+                value,
+                step=max(0, len(self.steps) - 1),
+                value=self.last if shown else None,
+                error=_bounded(error),
+                loop=self._loop.get(id(state)) if state is not None else None,
+                turn=turn,
+            )
+        )
+
+    def loop(self, state: _LoopState) -> trace.Loop:
+        line = self.recorder.lecture.statements[state.statement].first
+        first = range(min(FIRST, state.count))
+        last = range(max(FIRST, state.count - LAST), state.count)
+        return trace.Loop(self._frame[state.frame], line, state.count, (*first, *last))
+
+    def series(self) -> list[trace.Series]:
+        return [
+            trace.Series(
+                index,
+                self.recorder.lecture.watches[number].line,
+                self.recorder.lecture.watches[number].text,
+                tuple(thinned.at),
+                tuple(trace.number(v) if not isinstance(v, str) else v for v in thinned.values),
+            )
+            for index, state in enumerate(self.states)
+            for number, thinned in state.series.items()
+            if state.count > 1
+        ]
+
+
+def _silent(lecture: Lecture) -> set[int]:
+    """Statements without a step probe: inside compiled functions and stepped-over statements."""
+    import ast
+
+    inside = {
+        child
+        for anchor in [*lecture.untouched, *lecture.stepover]
+        for child in ast.walk(anchor)
+        if child is not anchor
+    }
+    return {number for statement, number in lecture.statement_of.items() if statement in inside}
+
+
+def Error(lecture: Lecture, kind: Any, function: int, line: int, message: str) -> trace.Error:  # noqa: N802  a constructor
+    """A `trace.Error` with the user's own line."""
+    return trace.Error(kind, function, line, lecture.place(line).text.strip(), _bounded(message))
+
+
+def as_snapshot(kept: object) -> trace.Snapshot:
+    """What a watch kept: a snapshot, or an immediate value that is one only now."""
+    if isinstance(kept, trace.Scalar | trace.Sequence | trace.Mapping | trace.Tensor | trace.Opaque):
+        return kept
+    return snapshot(kept)
+
+
+def _bounded(message: str, most: int = 2000) -> str:
+    return message if len(message) <= most else message[:most] + " … cut"
+
+
+def _own_lines(
+    lecture: Lecture, filename: str, traceback: TracebackType | None
+) -> list[tuple[str, int, str, str]]:
+    """The lecture's own lines of a traceback, outermost first; at most the first and last ten."""
+    own = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename == filename:
+            line = traceback.tb_lineno
+            own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        traceback = traceback.tb_next
+    return own if len(own) <= 20 else [*own[:10], *own[-10:]]
+
+
+def _enclosing_loops(lecture: Lecture) -> list[int]:
+    """For every watch, the innermost loop statement around it in its own function, or -1."""
+    import ast
+
+    from litbook.source import Definition
+
+    found = [-1] * len(lecture.watches)
+
+    def walk(node: ast.AST, loop: int) -> None:
+        inside = lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
+        for number in lecture.watches_of.get(node, []):
+            found[number] = inside
+        for name, value in ast.iter_fields(node):
+            within = loop if name == "orelse" else inside
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    walk(child, -1 if isinstance(child, Definition) else within)
+
+    walk(lecture.tree, -1)
+    return found
+
+
+def _statements_by_line(lecture: Lecture) -> dict[int, int]:
+    """Line -> the innermost statement on it (the one that starts last)."""
+    found: dict[int, int] = {}
+    for number, statement in enumerate(lecture.statements):
+        for line in range(statement.first, statement.end + 1):
+            found[line] = number
+    return found

@@ -1,0 +1,63 @@
+"""What went wrong in a run, and how many claims hold: the same lines in the terminal and in the site's build."""
+
+from __future__ import annotations
+
+from litbook.render import values
+from litbook.trace import Claim, Error, Record
+
+
+def problems(record: Record) -> list[str]:
+    """Every failed claim and every error, in line order; each names file and line and repeats the user's text."""
+    path = record.sources[0].path
+    failed = [(c.line, _claim(path, record, c)) for c in record.claims if c.verdict == "fails"]
+    raised = [(e.line, _error(path, e)) for e in record.errors]
+    return [text for _, text in sorted(failed + raised, key=lambda found: found[0])]
+
+
+def summary(record: Record) -> str:
+    """The last line of every run: `212 claims hold, 0 fail, 14 need another device`."""
+    counts = record.count()
+    text = f"{_number(counts.holds, 'claim')} {'holds' if counts.holds == 1 else 'hold'}"
+    text += f", {counts.fails} {'fails' if counts.fails == 1 else 'fail'}"
+    text += f", {counts.needs_device} {'needs' if counts.needs_device == 1 else 'need'} another device"
+    if counts.not_reached:
+        text += f", {counts.not_reached} {'was' if counts.not_reached == 1 else 'were'} not reached"
+    if record.errors:
+        text += f"; {_number(len(record.errors), 'error')}"
+    return text
+
+
+def holds(record: Record) -> bool:
+    """Whether nothing failed and nothing was raised."""
+    return not record.errors and record.count().fails == 0
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _claim(path: str, record: Record, claim: Claim) -> str:
+    lines = [f"{path}:{claim.line}: claim fails: {claim.caption or claim.text}"]
+    if claim.kind == "axes":
+        return "\n".join([*lines, f"    {claim.text}", f"    {claim.why}"])
+    lines.append(f"    assert {claim.text}")
+    if claim.operands:
+        lines.append(f"    {values.claim(claim, record.snapshots)}")
+    sides = zip(claim.operands, claim.operands, strict=True)
+    lines += [f"      {o.text} is {values.line(record.snapshots[o.value])}" for o, _ in sides if _worth_naming(o.text, o.value)]
+    return "\n".join(lines)
+
+
+def _worth_naming(text: str, value: int | None) -> bool:
+    """Literals say themselves what they are."""
+    return value is not None and not text[:1].isdigit() and text[:1] not in "\"'([{-"
+
+
+def _error(path: str, error: Error) -> str:
+    lines = [f"{path}:{error.line}: {error.message}"]
+    inner = error.trace[-1][3] if error.trace else error.text
+    if inner:
+        lines.append(f"    {inner}")
+    outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[1:-1])]
+    lines += [f"    called from {place}" for place in outer]
+    return "\n".join(lines)

@@ -1,0 +1,325 @@
+"""Running a lecture: the one impure room. Seeds, working directory, device, execution -> a record."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from litbook import author, source, state, trace
+from litbook.environment import environment, has_cuda
+from litbook.errors import Interrupted, LitbookError, NotFound, Place, TimedOut
+from litbook.instrument import instrument
+from litbook.recorder import STEPS, Listener, Recorder
+from litbook.source import Lecture
+
+GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
+LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
+
+
+class NoDevice(LitbookError):
+    """The device that was asked for is not here."""
+
+    slug = "no-device"
+
+
+def run(
+    path: Path,
+    *,
+    sections: Sequence[str] = (),
+    device: str = "auto",
+    timeout: float | None = None,
+    seed: int = 0,
+    listener: Listener | None = None,
+    shown: str | None = None,
+) -> trace.Record:
+    """Run the lecture in the file `path` and return its record.
+
+    `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
+    seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
+
+    Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
+    each naming the line reached, when the run ends early.
+    """
+    path = path.resolve()
+    lecture = source.read(path, shown or shown_path(path))
+    for name in sections:
+        if name not in lecture.section_names():
+            raise NotFound("section", name, lecture.section_names())
+    with _settings(device):
+        _import_libraries(lecture)
+        if device == "cuda" and not has_cuda():
+            raise NoDevice("no CUDA device here\n    leave --device out to run what this machine can")
+        recorder = Recorder(lecture, str(path), listener)
+        place = environment(path, device, seed)
+        if listener is not None:
+            listener.begin(lecture, place)
+        with state.restored(), state.temporary_folder(), _deadline(timeout, recorder):
+            _execute(recorder, path, sections, device, seed)
+        return recorder.finish(place, tuple(sections))
+
+
+def shown_path(path: Path) -> str:
+    """The path as messages and records name it: from the project's root, else the bare file name."""
+    for folder in path.parents:
+        if (folder / "mkdocs.yml").exists() or (folder / ".git").exists():
+            return path.relative_to(folder).as_posix()
+    return path.name
+
+
+# ---------------------------------------------------------------------------- preparing
+
+
+@contextlib.contextmanager
+def _settings(device: str) -> Iterator[None]:
+    """Environment variables that libraries read when they are imported."""
+    before = dict(os.environ)
+    os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
+    if device == "cpu" and "torch" not in sys.modules:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _import_libraries(lecture: Lecture) -> None:
+    """Import what the lecture imports of the large libraries, so that their state can be noted first."""
+    wanted = {
+        name.split(".")[0]
+        for node in ast.walk(lecture.tree)
+        for name in (
+            [a.name for a in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    for name in LIBRARIES:
+        if name in wanted:
+            with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
+                importlib.import_module(name)
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+
+
+# ---------------------------------------------------------------------------- executing
+
+
+def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
+    lecture = recorder.lecture
+    code = instrument(lecture, recorder, str(path))
+    module = types.ModuleType(path.stem)
+    module.__file__ = str(path)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
+    known = set(sys.modules)
+    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(path)]
+    sys.stdout = _Output(recorder)  # type: ignore[assignment]
+    sys.modules[path.stem] = module
+    before = author.hand_to(recorder)
+    try:
+        _seed(seed)
+        if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
+            _run_asked(recorder, module, sections, seed)
+    finally:
+        author.hand_to(before)
+        _forget_modules(known, path.parent)
+        _close_figures()
+
+
+def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
+    """The whole lecture through `main`, or each section that was asked for."""
+    functions = recorder.lecture.functions
+    for name in sections:
+        number = next(i for i, f in enumerate(functions) if f.name == name and f.kind in ("part", "section"))
+        recorder.section(number, getattr(module, name))
+    if not sections:
+        main = next(i for i, f in enumerate(functions) if f.kind == "main")
+        _seed(seed)
+        _survives(recorder, main, module.__dict__["main"])
+
+
+def _run_section(
+    recorder: Recorder, function: int, call: Callable[[], object], device: str, seed: int
+) -> None:
+    """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
+    spec = recorder.lecture.functions[function]
+    if spec.requires and not (spec.requires == "cuda" and device != "cpu" and has_cuda()):
+        recorder.needs[function] = spec.requires
+        if recorder.listener is not None:
+            recorder.listener.skipped(function, spec.requires)
+        return
+    if recorder.listener is not None:
+        recorder.listener.section(function)
+    recorder.allow_steps(STEPS)
+    start = time.perf_counter()
+    with _own_randomness(seed):
+        _survives(recorder, function, call)
+    recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """Seeds the section; what runs after it sees the random state from before it."""
+    entries = [e for e in state.entries() if e.name.endswith("random")]
+    before = [(entry, entry.read()) for entry in entries]
+    _seed(seed)
+    try:
+        yield
+    finally:
+        for entry, value in before:
+            entry.write(value)
+
+
+def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> bool:
+    """Call, and keep what it raises as an error of `function`. False when it raised.
+
+    Ctrl-C and the time-out pass through; `sys.exit()` does not: it is an error like any other.
+    """
+    claims = len(recorder.open_claims)
+    try:
+        call()
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  the lecture's, whatever it is
+        recorder.raised(function, error)
+        return False
+    finally:
+        del recorder.open_claims[claims:]
+        recorder.recover()
+    return True
+
+
+class _Output:
+    """What a lecture prints goes into the record, beside the line that printed it."""
+
+    encoding = "utf-8"
+    errors = "strict"
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._recorder.output(text)
+        return len(text)
+
+    def writelines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+
+def _forget_modules(known: set[str], folder: Path) -> None:
+    """Modules from the lecture's folder are read afresh by the next run."""
+    for name in set(sys.modules) - known:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).parent == folder:
+            del sys.modules[name]
+
+
+def _close_figures() -> None:
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
+
+
+# ---------------------------------------------------------------------------- ending early
+
+
+class _Deadline(BaseException):
+    """Raised inside the lecture when its time is up. No `except Exception` of a lecture catches it."""
+
+
+@contextlib.contextmanager
+def _deadline(timeout: float | None, recorder: Recorder) -> Iterator[None]:
+    """Turns the time-out and Ctrl-C into errors that name the line reached."""
+    stop = threading.Event()
+    if timeout is not None:
+        threading.Thread(target=_watchdog, args=(timeout, stop, recorder), daemon=True).start()
+    try:
+        with _alarm(timeout):
+            yield
+    except _Deadline as error:
+        raise TimedOut(f"timed out after {timeout:g} s", _reached(recorder, error)) from None
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted", _reached(recorder, error)) from None
+    finally:
+        stop.set()
+
+
+@contextlib.contextmanager
+def _alarm(timeout: float | None) -> Iterator[None]:
+    if timeout is None or not hasattr(signal, "setitimer") or not _in_main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise _Deadline
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, timeout)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder) -> None:
+    """Ends a process whose lecture swallows the time-out, or sits in native code."""
+    runner = threading.main_thread().ident
+    if stop.wait(timeout + GRACE):
+        return
+    frame = sys._current_frames().get(runner or 0)
+    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _place_of(recorder, frame))
+    os.write(2, f"{error}\n".encode())
+    os._exit(TimedOut.exit_status)
+
+
+def _reached(recorder: Recorder, error: BaseException) -> Place | None:
+    """The lecture's innermost line in the traceback of what stopped it."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == recorder.filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return recorder.lecture.place(line) if line is not None else None
+
+
+def _place_of(recorder: Recorder, frame: Any) -> Place | None:
+    while frame is not None:
+        if frame.f_code.co_filename == recorder.filename:
+            return recorder.lecture.place(frame.f_lineno)
+        frame = frame.f_back
+    return None

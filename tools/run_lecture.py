@@ -1,0 +1,8 @@
+"""Run a lecture: `python tools/run_lecture.py lecture_02`. All of it is in `litbook.cli`."""
+
+import sys
+
+from litbook.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
