@@ -1,0 +1,86 @@
+# Every command of the project. Needs Python >= 3.11, make and git; the rest is installed into .venv.
+#
+#   PYTHON       the interpreter that makes .venv            make test PYTHON=python3.12
+#   TORCH_INDEX  a package index to take torch from, alone    TORCH_INDEX=<url of PyTorch's CPU index> make site
+#                On Linux the default index serves the CUDA build (gigabytes). The CPU build is enough here;
+#                PyTorch's installation page names the index that has it. CI sets this variable.
+#   PORT         where `make serve` listens                  make serve PORT=8001
+#   ARGS         more arguments for pytest                   make test ARGS="-k layers"
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+PORT ?= 8000
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+STAMP := $(VENV)/.stamp
+
+# Material for MkDocs prints a notice about MkDocs 2 on every build; pyproject.toml holds MkDocs below 2.
+export NO_MKDOCS_2_WARNING := true
+
+# "yes" when .venv runs and its litbook is this tree's: false after an upgrade of Python or a move of the folder.
+WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
+	spec = importlib.util.find_spec("litbook"); \
+	print("yes" if os.path.samefile(spec.origin, "tools/litbook/__init__.py") else "no")' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help site test check build serve clean FORCE
+
+help:  ## list the targets
+	@echo 'make TARGET, where TARGET is one of'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-8s %s\n", $$1, $$2 }'
+
+site: build  ## run the lectures, build site/, say how to open it
+	@echo
+	@echo 'The site is built. Open it with'
+	@echo '    $(PY) -m http.server -d site      and go to localhost:8000'
+	@echo 'or open the file'
+	@echo '    $(CURDIR)/site/index.html'
+
+test: check build  ## lint, types, strict docs build, the whole test suite
+	$(PY) -m pytest $(ARGS)
+
+check: $(STAMP)  ## lint, format and types, without changing a file
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+
+build: $(STAMP)  ## what `site` does, without the last words
+	$(PY) -m mkdocs build --strict
+
+# --livereload: click 8.3 turned the flag's default off for MkDocs 1.6 (mkdocs/mkdocs#4032). It may go when
+# `mkdocs serve` reloads without it.
+serve: $(STAMP)  ## live preview while writing
+	$(PY) -m mkdocs serve --livereload --dev-addr localhost:$(PORT)
+
+clean:  ## remove .venv, the site and every cache
+	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp says "complete". It goes before anything changes and comes back last, so that what was interrupted
+# is seen as such: without a stamp .venv is made anew, with an old one it is brought up to date.
+# setuptools first: --no-build-isolation builds with the pinned one. torch next, alone and without its
+# dependencies: only torch may come from TORCH_INDEX, all else comes from the default index.
+$(STAMP): pyproject.toml constraints.txt $(if $(filter yes,$(WORKS)),,FORCE)
+	@command -v '$(PYTHON)' >/dev/null || { \
+	  echo 'There is no $(PYTHON). Install Python 3.11 or later, or name one: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$('$(PYTHON)' --version 2>&1); Python 3.11 or later is needed." >&2; \
+	  echo 'Name another one: make PYTHON=python3.12' >&2; exit 1; }
+	@if [ -e $(STAMP) ] && $(PY) -m pip --version >/dev/null 2>&1; then \
+	  rm -f $(STAMP); \
+	else \
+	  '$(PYTHON)' -c 'import venv, ensurepip' 2>/dev/null || { \
+	    echo '$(PYTHON) has no venv module. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }; \
+	  echo '$(PYTHON) -m venv --clear $(VENV)'; \
+	  '$(PYTHON)' -m venv --clear $(VENV); \
+	fi
+	$(PIP) install -q -c constraints.txt setuptools
+	$(PIP) install -q -c constraints.txt --no-deps $(if $(TORCH_INDEX),--index-url '$(TORCH_INDEX)') torch
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[site,dev]'
+	$(PIP) check
+	@touch $(STAMP)

@@ -1,0 +1,144 @@
+"""What every test may use, and the rule that nothing skips in silence.
+
+In CI (`CI` is set) a skip is a failure, because a machine that lacks a browser or a library would otherwise
+look healthy. Two reasons are exempt, since no machine meets all of them: a reason that begins with
+"needs CUDA" or with "needs Python".
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+REPO = Path(__file__).resolve().parent.parent
+TOOLS = str(REPO / "tools")
+if TOOLS not in sys.path:
+    sys.path.insert(0, TOOLS)  # the suite also runs where litbook is not installed
+
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+MAY_SKIP_IN_CI = ("needs cuda", "needs python")
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
+
+# Two cores shared with a browser make times per example meaningless; CI also draws the same examples each time.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if IN_CI else "local")
+
+MARKERS = (
+    "browser: drives Chromium; run last, because Playwright keeps an event loop running",
+    "cuda: needs a CUDA device; skipped where there is none",
+    "slow: takes more than ten seconds",
+)
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_ARGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    """The root of the working tree."""
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the system's Chromium. Without one: a skip, in CI a failure."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    """A Playwright browser, one for the session. Each test opens its own page or context and closes it."""
+    api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install -e .[dev]")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(BROWSER_ARGS))
+        yield browser
+        browser.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the users of the browser and puts them last.
+
+    While Playwright's synchronous interface is open, this thread has a running event loop, and
+    `asyncio.run` in any other test would be refused.
+    """
+    for item in items:
+        if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("browser")
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs CUDA: torch sees no such device")
+
+
+# ------------------------------------------------------------------------------------------- skips
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str | None:
+    """Why `report` was skipped; None if it was not. An expected failure is no skip."""
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return None
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
+
+
+def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In CI turns a skip into a failure, unless its reason is one of `MAY_SKIP_IN_CI`."""
+    reason = skip_reason(report)
+    if IN_CI and reason is not None and not reason.lower().startswith(MAY_SKIP_IN_CI):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} would be skipped, and CI skips nothing: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Every skipped test by name, with its reason."""
+    skipped = [(r.nodeid, skip_reason(r)) for r in terminalreporter.stats.get("skipped", [])]
+    terminalreporter.section(f"skipped: {len(skipped)}")
+    for name, reason in skipped:
+        terminalreporter.write_line(f"{name}: {reason}")

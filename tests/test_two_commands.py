@@ -1,0 +1,301 @@
+"""`make site` and `make test` on a fresh machine: what the Makefile does, told by interpreters that only take notes.
+
+Nothing is installed here; CI runs the two commands themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Stands for python3 and, copied, for .venv/bin/python. Writes down every call of pip, mkdocs, pytest, ruff, mypy.
+INTERPRETER = """#!/bin/sh
+case "$*" in
+  *version_info*) [ -z "$OLD" ] ;;
+  *find_spec*) echo "${WORKS:-yes}" ;;
+  *ensurepip*) [ -z "$NO_VENV" ] ;;
+  --version) echo "Python 3.10.13" ;;
+  "-m venv"*) echo "venv" >> notes; mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+  "-m pip --version") [ -z "$NO_PIP" ] ;;
+  "-m "*)
+    shift; echo "$*" | sed 's/--disable-pip-version-check --no-input //' >> notes
+    if [ -n "$FAIL" ]; then case "$*" in *"$FAIL"*) exit 1 ;; esac; fi ;;
+esac
+"""
+
+SET_UP = [
+    "venv",
+    "pip install -q -c constraints.txt setuptools",
+    "pip install -q -c constraints.txt --no-deps torch",
+    "pip install -q -c constraints.txt --no-build-isolation -e .[site,dev]",
+    "pip check",
+]
+
+
+class Machine:
+    """A folder with the Makefile and an interpreter that takes notes."""
+
+    def __init__(self, folder: Path, repo: Path) -> None:
+        self.folder = folder
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(repo / name, folder / name)
+        self.python = folder / "python-for-tests"
+        self.python.write_text(INTERPRETER)
+        self.python.chmod(0o755)
+
+    def make(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Runs make; `env` steers the interpreter."""
+        # An outer `make test ARGS=...` must not reach in here.
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL")
+        }
+        clean.pop("TORCH_INDEX", None)
+        return subprocess.run(
+            ["make", *words],
+            cwd=self.folder,
+            env={**clean, "PYTHON": str(self.python), **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def notes(self) -> list[str]:
+        """What was called since the last time anybody asked."""
+        file = self.folder / "notes"
+        found = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path, repo: Path) -> Machine:
+    return Machine(tmp_path, repo)
+
+
+def test_make_alone_lists_the_targets(machine: Machine) -> None:
+    done = machine.make()
+    assert done.returncode == 0
+    for target in ("site", "test", "check", "serve", "clean"):
+        assert f"\n  {target} " in done.stdout
+    assert machine.notes() == []
+
+
+def test_make_site_sets_up_builds_strictly_and_says_how_to_open_it(machine: Machine) -> None:
+    done = machine.make("site")
+    assert done.returncode == 0, done.stderr
+    assert machine.notes() == [*SET_UP, "mkdocs build --strict"]
+    assert ".venv/bin/python -m http.server -d site" in done.stdout
+    assert f"{machine.folder}/site/index.html" in done.stdout
+
+
+def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
+    assert machine.make("test").returncode == 0
+    assert machine.notes() == [
+        *SET_UP,
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "mkdocs build --strict",
+        "pytest",
+    ]
+
+
+def test_the_second_call_installs_nothing(machine: Machine) -> None:
+    machine.make("site")
+    machine.notes()
+    machine.make("site")
+    assert machine.notes() == ["mkdocs build --strict"]
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_changed_requirement_updates_the_environment_in_place(machine: Machine, name: str) -> None:
+    machine.make("site")
+    machine.notes()
+    later = (machine.folder / ".venv" / ".stamp").stat().st_mtime + 10
+    os.utime(machine.folder / name, (later, later))
+    machine.make("site")
+    assert machine.notes() == [*SET_UP[1:], "mkdocs build --strict"]
+
+
+@pytest.mark.parametrize("step", ["setuptools", "torch", "site,dev", "check"])
+def test_an_interrupted_installation_is_made_anew_by_the_next_call(machine: Machine, step: str) -> None:
+    assert machine.make("site", FAIL=step).returncode == 2
+    machine.notes()
+    assert machine.make("site").returncode == 0
+    assert machine.notes() == [*SET_UP, "mkdocs build --strict"]
+
+
+def test_an_interrupted_update_is_made_anew_by_the_next_call(machine: Machine) -> None:
+    machine.make("site")
+    assert machine.make("site", WORKS="no", FAIL="torch").returncode == 2
+    machine.notes()
+    machine.make("site")
+    assert machine.notes() == [*SET_UP, "mkdocs build --strict"]
+
+
+def test_an_environment_without_its_interpreter_is_made_anew(machine: Machine) -> None:
+    machine.make("site")
+    (machine.folder / ".venv" / "bin" / "python").unlink()
+    machine.notes()
+    machine.make("site")
+    assert machine.notes() == [*SET_UP, "mkdocs build --strict"]
+
+
+def test_an_environment_that_was_moved_is_brought_up_to_date(machine: Machine) -> None:
+    machine.make("site")
+    machine.notes()
+    machine.make("site", WORKS="no")
+    assert machine.notes() == [*SET_UP[1:], "mkdocs build --strict"]
+
+
+def test_only_torch_comes_from_torch_index(machine: Machine) -> None:
+    machine.make("site", TORCH_INDEX="file:///index")
+    from_index = [note for note in machine.notes() if "index" in note]
+    assert from_index == [
+        "pip install -q -c constraints.txt --no-deps --index-url file:///index torch",
+    ]
+
+
+def test_a_python_that_is_too_old_is_named(machine: Machine) -> None:
+    done = machine.make("site", OLD="1")
+    assert done.returncode == 2
+    assert f"{machine.python} is Python 3.10.13; Python 3.11 or later is needed." in done.stderr
+    assert "make PYTHON=python3.12" in done.stderr
+    assert machine.notes() == []
+
+
+def test_a_python_that_is_not_there_is_named(machine: Machine) -> None:
+    done = machine.make("site", PYTHON="no-such-python")
+    assert done.returncode == 2
+    assert "There is no no-such-python. Install Python 3.11 or later" in done.stderr
+
+
+def test_a_python_without_venv_says_what_to_install(machine: Machine) -> None:
+    done = machine.make("site", NO_VENV="1")
+    assert done.returncode == 2
+    assert "has no venv module. On Debian and Ubuntu: apt install python3-venv" in done.stderr
+
+
+@pytest.mark.parametrize("step", ["ruff", "mypy", "mkdocs"])
+def test_a_failing_step_fails_make_test(machine: Machine, step: str) -> None:
+    assert machine.make("test", FAIL=step).returncode == 2
+    assert "pytest" not in machine.notes()
+
+
+# ---------------------------------------------------------------------------------------------- CI
+
+
+def test_ci_runs_the_command_that_the_readme_names(repo: Path) -> None:
+    script = (repo / ".ci" / "run").read_text()
+    assert script.splitlines()[-2:] == ["export CI=true", "make test"]
+    assert os.access(repo / ".ci" / "run", os.X_OK)
+    readme = (repo / "README.md").read_text()
+    assert "make test" in readme
+    assert "make site" in readme
+
+
+def test_ci_without_a_browser_and_without_the_right_to_install_one_says_so(
+    repo: Path, tmp_path: Path
+) -> None:
+    for name in ("bash", "dirname", "env"):
+        found = shutil.which(name)
+        assert found is not None
+        (tmp_path / name).symlink_to(found)
+    done = subprocess.run(
+        [repo / ".ci" / "run"],
+        env={"PATH": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "no Chromium here and no apt-get to install it with" in done.stderr
+
+
+# ------------------------------------------------------------------------------- what files may say
+
+
+def tracked(repo: Path) -> list[Path]:
+    """The files that git tracks; in a copy without git, all but what .gitignore's folders hold."""
+    listed = subprocess.run(
+        ["git", "-C", repo, "-c", f"safe.directory={repo}", "ls-files", "-z"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if listed.returncode == 0:
+        files = [repo / name for name in listed.stdout.split("\0") if name]
+    else:
+        made = {".git", ".venv", "__pycache__", "site", "build", "docs/lectures", "docs/assets/litbook"}
+        made |= {".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", "litbook.egg-info"}
+        files = [
+            file
+            for file in repo.rglob("*")
+            if not made & {*file.relative_to(repo).parts, *map(str, file.relative_to(repo).parents)}
+        ]
+    return [file for file in files if file.is_file()]
+
+
+def test_no_tracked_file_names_a_registry_or_a_folder_of_this_machine(repo: Path) -> None:
+    forbidden = [b"pypi" + b".org", b"pythonhosted" + b".org", b"download.pytorch" + b".org"]
+    forbidden += [f"{folder}/".encode() for folder in (repo, Path.home()) if len(folder.parts) > 1]
+    files = tracked(repo)
+    assert repo / "Makefile" in files
+    found = [
+        f"{file.relative_to(repo)}: {word.decode()}"
+        for file in files
+        for word in forbidden
+        if word in file.read_bytes()
+    ]
+    assert found == []
+
+
+# ------------------------------------------------------------------------------------------- skips
+
+SKIPPING = """
+import pytest
+
+def test_browser():
+    pytest.skip("no browser")
+
+@pytest.mark.skipif(True, reason="needs Python 3.99")
+def test_version():
+    pass
+
+def test_fine():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("ci", "status", "line"), [
+    ("", 0, "test_sample.py::test_browser: no browser"),
+    ("true", 1, "test_sample.py::test_browser would be skipped, and CI skips nothing: no browser"),
+])  # fmt: skip
+def test_no_skip_is_silent(repo: Path, tmp_path: Path, ci: str, status: int, line: str) -> None:
+    shutil.copy(repo / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_sample.py").write_text(SKIPPING)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
+        cwd=tmp_path,
+        env={**os.environ, "CI": ci},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout
+    assert line in done.stdout
+    assert "test_sample.py::test_version: needs Python 3.99" in done.stdout
