@@ -1,0 +1,161 @@
+"""What is taller than a line: tensor cards with a shaded corner of values, and tables of names and values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from litbook.render import markup, values
+from litbook.render.drawings import as_float
+from litbook.trace import Mapping, Number, Snapshot, Tensor
+
+SHADES = 10
+MOST_SLICES = 4
+Row = tuple[str, Mapping]
+
+
+def has_card(snapshot: Snapshot) -> bool:
+    """Whether a tensor has more to show than its line."""
+    return isinstance(snapshot, Tensor) and bool(snapshot.shape and snapshot.values) and not values.is_short(snapshot)
+
+
+def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> str:
+    """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
+    facts = [*notes, *_facts(it)]
+    head = markup.tag("b", markup.text(name)) + "".join(f" · {markup.text(fact)}" for fact in facts)
+    return markup.tag(
+        "figure", markup.tag("figcaption", head), _slices(name, it), _statistics(it), class_="lb-card"
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Mappings of one kind as one table: a row for each, a column for each key."""
+    keys = [values.line(key).strip("'\"") for key in rows[0][1].keys]
+    cells = [[values.line(item) for item in it.items] for _, it in rows]
+    head = markup.tag("tr", markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys))
+    body = [
+        markup.tag("tr", markup.tag("th", markup.text(name), scope="row"), *(markup.tag("td", markup.text(c)) for c in row))
+        for (name, _), row in zip(rows, cells, strict=True)
+    ]
+    return _scrolling(markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *body), class_="lb-table"))
+
+
+def pairs(name: str, it: Mapping) -> str:
+    """One mapping as a table of two columns."""
+    body = [
+        markup.tag(
+            "tr", markup.tag("th", markup.text(values.line(k).strip("'\"")), scope="row"), markup.tag("td", markup.text(values.line(v)))
+        )
+        for k, v in zip(it.keys, it.items, strict=False)
+    ]
+    if it.length > len(body):
+        body.append(markup.tag("tr", markup.tag("td", f"… {it.length:,} in all", colspan="2")))
+    caption = markup.tag("caption", markup.text(name))
+    return _scrolling(markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
+
+
+def same_keys(a: Mapping, b: Mapping) -> bool:
+    """Whether two mappings are rows of one table."""
+    return a.type == b.type and a.keys == b.keys and a.length == len(a.items)
+
+
+def _scrolling(body: str) -> str:
+    return markup.tag("div", body, class_="lb-scroll", tabindex="0")
+
+
+# ---------------------------------------------------------------------------- a tensor's parts
+
+
+def _facts(it: Tensor) -> list[str]:
+    facts = [values.shape(it)]
+    if it.strides is not None:
+        comma = "," if len(it.strides) == 1 else ""
+        facts.append(f"strides ({', '.join(map(str, it.strides))}{comma})")
+    if it.offset:
+        facts.append(f"offset {it.offset}")
+    facts.append("contiguous" if it.contiguous else "not contiguous")
+    facts.append(it.device)
+    if it.requires_grad:
+        facts.append("requires grad")
+    return facts
+
+
+def _slices(name: str, it: Tensor) -> str:
+    """The corner as one grid, or as the first few two-dimensional slices of it."""
+    corner = it.corner or it.shape
+    if len(corner) != len(it.shape) or math.prod(corner) != len(it.values):
+        return ""
+    words = _numbers(it.values)
+    shades = _shades(it.values)
+    rows, columns = (1, corner[0]) if len(corner) == 1 else (corner[-2], corner[-1])
+    found = []
+    for i, place in enumerate(itertools.product(*(range(n) for n in corner[:-2]))):
+        part = slice(i * rows * columns, (i + 1) * rows * columns)
+        label = f"[{', '.join(map(str, place))}]" if place else ""
+        found.append(_grid(f"{name}{label}", label, words[part], shades[part], columns, it))
+    hidden = math.prod(it.shape[:-2]) - min(len(found), MOST_SLICES)
+    more = markup.tag("span", f"… {hidden:,} more", class_="lb-more") if hidden > 0 else ""
+    return markup.tag("div", *found[:MOST_SLICES], more, class_="lb-slices", tabindex="0")
+
+
+def _grid(label: str, shown: str, words: list[str], shades: list[int], columns: int, it: Tensor) -> str:
+    """One two-dimensional table of values; where the tensor goes on, so do dots."""
+    wide = columns < it.shape[-1]
+    tall = len(it.shape) > 1 and len(words) // max(1, columns) < it.shape[-2]
+    dots = markup.tag("td", "…", class_="cut")
+    body = []
+    for start in range(0, len(words), columns):
+        cells = [
+            markup.tag("td", markup.text(w), class_=f"s{s}")
+            for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
+        ]
+        body.append(markup.tag("tr", *cells, dots if wide else ""))
+    if tall:
+        body.append(markup.tag("tr", *[markup.tag("td", "⋮", class_="cut")] * columns, markup.tag("td", "⋱", class_="cut") if wide else ""))
+    caption = markup.tag("caption", markup.text(shown)) if shown else ""
+    return markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-grid", aria_label=f"values of {label}")
+
+
+def _numbers(found: Sequence[Number]) -> list[str]:
+    """The values as short texts with as many decimals as they need together."""
+    floats = [as_float(v) for v in found]
+    finite = [f for f in floats if math.isfinite(f)]
+    if any(isinstance(v, bool) for v in found):
+        return [str(v) for v in found]
+    if all(f.is_integer() and abs(f) < 1e6 for f in finite):
+        return [_whole(v, f) for v, f in zip(found, floats, strict=True)]
+    largest = max((abs(f) for f in finite), default=1.0)
+    if not 1e-3 <= largest < 1e5:
+        return [f"{f:.2e}" if math.isfinite(f) else str(f) for f in floats]
+    places = 1 if largest >= 1000 else 2 if largest >= 10 else 3
+    return [f"{f:.{places}f}".replace("-", "−") if math.isfinite(f) else str(f) for f in floats]
+
+
+def _whole(value: Number, as_number: float) -> str:
+    if not math.isfinite(as_number):
+        return str(value)
+    negative_zero = as_number == 0 and math.copysign(1, as_number) < 0
+    return "−0" if negative_zero else f"{int(as_number)}".replace("-", "−")
+
+
+def _shades(found: Sequence[Number]) -> list[int]:
+    """A shade from 0 to 9 for every value, by its place between the least and the greatest."""
+    floats = [as_float(v) for v in found]
+    finite = [f for f in floats if math.isfinite(f)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    span = high - low
+    if not math.isfinite(span) or span <= 0:
+        return [0] * len(floats)
+    return [round((f - low) / span * (SHADES - 1)) if math.isfinite(f) else 0 for f in floats]
+
+
+def _statistics(it: Tensor) -> str:
+    """What reading the whole tensor told, where the card shows only a corner of it."""
+    if it.stats is None or len(it.values) == math.prod(it.shape):
+        return ""
+    stats = it.stats
+    named = [("min", stats.min), ("mean", stats.mean), ("max", stats.max), ("std", stats.std)]
+    parts = [f"{name} {values.number(value)}" for name, value in named if value is not None]
+    parts += [f"{count:,} {name}" for name, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
+    return markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats") if parts else ""

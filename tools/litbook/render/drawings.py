@@ -1,0 +1,153 @@
+"""Small drawings as inline SVG, each with its words: a sparkline, and storage with the views on it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+from litbook.render import markup, values
+from litbook.trace import Number, Series, Tensor
+
+SMALL_STORAGE = 16  # elements that fit side by side on a phone
+CELL, ROW = 34, 26  # width and height of one element, in SVG units
+LABEL = 8
+
+
+def svg(width: float, height: float, label: str, *children: str, class_: str) -> str:
+    """An SVG of this size that a screen reader reads as `label`."""
+    box = f"0 0 {width:g} {height:g}"
+    body = "".join(children)
+    name = markup.text(label)
+    return (
+        f'<svg class="{class_}" viewBox="{box}" width="{width:g}" height="{height:g}" role="img" '
+        f'aria-label="{name}">{body}</svg>'
+    )
+
+
+def as_float(value: Number) -> float:
+    """A number of the record as a float; what does not fit is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+# ---------------------------------------------------------------------------- a number over a loop
+
+
+def sparkline(series: Series, width: int = 96, height: int = 18) -> str:
+    """The course of a number over a loop; empty with fewer than three finite points."""
+    points = [(i, as_float(v)) for i, v in zip(series.at, series.values, strict=False)]
+    points = [(i, v) for i, v in points if math.isfinite(v)]
+    if len(points) < 3:
+        return ""
+    low, high = min(v for _, v in points), max(v for _, v in points)
+    start, span = points[0][0], max(1, points[-1][0] - points[0][0])
+    scale = (height - 4) / (high - low) if math.isfinite(high - low) and high > low else 0
+    path = " ".join(
+        f"{2 + (i - start) / span * (width - 4):.1f},{height - 2 - (v - low) * scale:.1f}" for i, v in points
+    )
+    label = f"{series.text} over the loop: from {values.number(points[0][1])} to {values.number(points[-1][1])}"
+    label += f", lowest {values.number(low)}, highest {values.number(high)}"
+    return svg(width, height, label, markup.tag("polyline", points=path, fill="none"), class_="lb-spark")
+
+
+# ---------------------------------------------------------------------------- storage and its views
+
+View = tuple[str, Tensor]  # what the lecture calls it, and what it is
+
+
+def drawable(tensor: Tensor) -> bool:
+    """Whether the record holds all that a drawing of this tensor's storage needs."""
+    memory, strides = tensor.memory, tensor.strides
+    if memory is None or strides is None or not 0 < len(memory) <= SMALL_STORAGE or not 0 < len(tensor.shape) <= 4:
+        return False
+    return all(0 <= i < len(memory) for i in indices(tensor)) and 0 < math.prod(tensor.shape) <= 64
+
+
+def indices(tensor: Tensor) -> list[int]:
+    """The storage index of every element, in row-major order of the tensor."""
+    strides = tensor.strides or ()
+    if math.prod(tensor.shape) > 64:
+        return [-1]
+    places = itertools.product(*(range(size) for size in tensor.shape))
+    return [tensor.offset + sum(i * s for i, s in zip(place, strides, strict=False)) for place in places]
+
+
+def storage(views: Sequence[View]) -> str:
+    """One storage, drawn once per view on it: what the view touches, and how it walks."""
+    rows = [_row(name, tensor) for name, tensor in views]
+    words = markup.tag("figcaption", markup.text(_caption(views)))
+    return markup.tag("figure", *rows, words, class_="lb-storage")
+
+
+def _caption(views: Sequence[View]) -> str:
+    count = len(views[0][1].memory or ())
+    held = values.size(views[0][1].storage_bytes or 0)
+    return f"One storage of {count} elements, {held}, and {len(views)} ways of walking it."
+
+
+def _row(name: str, tensor: Tensor) -> str:
+    memory = tensor.memory or ()
+    walk = indices(tensor)
+    height = 24 + ROW + 2
+    cells = "".join(_cell(i, value, i in set(walk)) for i, value in enumerate(memory))
+    arrows = "".join(_arc(a, b) for a, b in sorted(set(_steps(tensor, walk))))
+    drawing = svg(len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip")
+    label = f"{markup.tag('b', markup.text(name))} {markup.text(_walk(tensor))}"
+    return markup.tag("div", markup.tag("span", label, class_="lb-striplabel"), drawing, class_="lb-striprow")
+
+
+def _cell(index: int, value: Number, touched: bool) -> str:
+    x, y = 2 + index * CELL, 24
+    box = markup.tag("rect", x=x, y=y, width=CELL, height=ROW, class_="on" if touched else "off")
+    words = markup.tag("text", markup.text(_short(value)), x=x + CELL / 2, y=y + 17)
+    return box + words
+
+
+def _short(value: Number) -> str:
+    text = values.number(value)
+    text = text.removesuffix(".0")
+    return text if len(text) <= 5 else f"{as_float(value):.2g}"
+
+
+def _steps(tensor: Tensor, walk: list[int]) -> Iterable[tuple[int, int]]:
+    """Pairs of neighbours along the last axis."""
+    last = tensor.shape[-1]
+    for start in range(0, len(walk), last):
+        row = walk[start : start + last]
+        yield from zip(row, row[1:], strict=False)
+
+
+def _arc(a: int, b: int) -> str:
+    """An arrow from element `a` to `b` above the strip."""
+    x1, x2 = 2 + a * CELL + CELL / 2, 2 + b * CELL + CELL / 2
+    if a == b:
+        return markup.tag("path", d=f"M{x1 - 5:g} 22c-8 -16 18 -16 10 0", class_="arc")
+    rise = min(20, 8 + 4 * abs(b - a))
+    inset = 4 if b > a else -4
+    head = markup.tag("path", d=f"M{x2 - inset:g} 22l{-inset:g} -5M{x2 - inset:g} 22l{-1.6 * inset:g} 0", class_="arc")
+    return markup.tag("path", d=f"M{x1 + inset:g} 22Q{(x1 + x2) / 2:g} {22 - 2 * rise:g} {x2 - inset:g} 22", class_="arc") + head
+
+
+def _walk(tensor: Tensor) -> str:
+    strides = tensor.strides or ()
+    names = tensor.axes if tensor.axes and len(tensor.axes) == len(strides) else ()
+    if names:
+        walk = ", ".join(f"+{s} along {n}" for n, s in zip(names, strides, strict=True))
+    else:
+        walk = f"strides {_tuple(strides)}"
+    return f"{values.shape(tensor)} {walk}" + (f", from {tensor.offset}" if tensor.offset else "")
+
+
+def _tuple(numbers: Sequence[int]) -> str:
+    return "(" + ", ".join(map(str, numbers)) + ("," if len(numbers) == 1 else "") + ")"
+
+
+def _spoken(name: str, tensor: Tensor, walk: list[int]) -> str:
+    last = tensor.shape[-1]
+    rows = [" ".join(str(i) for i in walk[s : s + last]) for s in range(0, len(walk), last)]
+    memory = " ".join(_short(value) for value in tensor.memory or ())
+    where = f"{name}, shape {values.shape(tensor)}, strides {_tuple(tensor.strides or ())}, offset {tensor.offset}"
+    return f"Storage in order: {memory}. {where}, reads the elements at {'; then '.join(rows)}."

@@ -1,0 +1,101 @@
+"""A stored picture -> what may stand in a page: inline SVG without anything that runs, loads or leaks.
+
+Matplotlib's files repeat their ids, carry a style sheet that would style the whole page, and are black
+on white; here ids become unique, and ink and paper follow the page's theme.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+from litbook.render import markup
+
+_ELEMENTS = frozenset(
+    "svg g defs path use text tspan rect circle ellipse line polyline polygon clipPath image "
+    "linearGradient radialGradient stop pattern mask symbol marker".split()
+)
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
+_ATTRIBUTE = re.compile(r"[a-zA-Z][\w-]*")
+_URL = re.compile(r"url\(\s*['\"]?#([\w.:-]+)['\"]?\s*\)")
+_SVG_IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|svg\+xml)(;charset=[\w-]+)?;base64,[A-Za-z0-9+/=\s]+")
+
+
+class NotAPicture(ValueError):
+    """The record's picture is not what an author's `figure` or `image` writes."""
+
+
+def inline(svg: str, alt: str, prefix: str) -> str:
+    """The SVG as one line of HTML whose ids begin with `prefix`; `NotAPicture` if it is no SVG."""
+    if "<!ENTITY" in svg:
+        raise NotAPicture("the SVG defines entities")
+    try:
+        root = ET.fromstring(svg)  # noqa: S314 (entities are refused above)
+    except ET.ParseError as error:
+        raise NotAPicture(f"the SVG is broken: {error}") from None
+    if _name(root) != "svg":
+        raise NotAPicture("this is not SVG")
+    width, height = _size(root)
+    known = {"viewBox": root.get("viewBox") or f"0 0 {width:g} {height:g}"}
+    children = "".join(_element(child, prefix) for child in root)
+    opening = f'<svg class="lb-plot" viewBox="{markup.text(known["viewBox"])}" width="{width:g}" height="{height:g}"'
+    return f'{opening} role="img" aria-label="{markup.text(alt)}">{children}</svg>'
+
+
+def embedded(data: str, alt: str) -> str:
+    """A local picture from its data URI; `NotAPicture` for any other address."""
+    if not _SVG_IMAGE.fullmatch(data):
+        raise NotAPicture("the picture is not embedded in the record")
+    return markup.tag("img", src=re.sub(r"\s", "", data), alt=alt, loading="lazy")
+
+
+def _name(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _size(root: ET.Element) -> tuple[float, float]:
+    """Width and height in CSS pixels."""
+    box = [float(n) for n in re.findall(r"-?\d+\.?\d*", root.get("viewBox", ""))]
+    sides = []
+    for i, name in enumerate(("width", "height")):
+        match = re.fullmatch(r"(\d+\.?\d*)(px|pt|in)?", root.get(name, ""))
+        scale = {"pt": 4 / 3, "in": 96.0}.get(match[2] or "", 1.0) if match else 1.0
+        sides.append(float(match[1]) * scale if match else box[2 + i] if len(box) == 4 else 400.0)
+    return sides[0], sides[1]
+
+
+def _element(element: ET.Element, prefix: str) -> str:
+    name = _name(element)
+    if name not in _ELEMENTS:
+        return ""
+    attributes = "".join(_attribute(key, value, prefix, name) for key, value in element.attrib.items())
+    inside = markup.text(element.text or "") if name in ("text", "tspan") else ""
+    for child in element:
+        inside += _element(child, prefix)
+        if name in ("text", "tspan") and child.tail:
+            inside += markup.text(child.tail)
+    return f"<{name}{attributes}>{inside}</{name}>"
+
+
+def _attribute(key: str, value: str, prefix: str, element: str) -> str:
+    name = "href" if key in (_LINK, "href") else key
+    if name == "href":
+        if value.startswith("#"):
+            return f' href="#{markup.text(prefix + value[1:])}"'
+        return f' href="{markup.text(value)}"' if element == "image" and _PICTURE.fullmatch(value) else ""
+    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "class":
+        return ""
+    if name == "id":
+        value = prefix + value
+    else:
+        value = _themed(_URL.sub(lambda m: f"url(#{prefix}{m[1]})", value))
+        if re.search(r"url\((?!#)|@import|expression|javascript:|\\", value, re.I):
+            return ""
+    return f' {name}="{markup.text(value)}"'
+
+
+def _themed(value: str) -> str:
+    """Pure black is ink and pure white is paper: both follow the theme."""
+    value = re.sub(r"#000000\b|#000\b(?![0-9a-f])|\bblack\b", "currentColor", value)
+    return re.sub(r"#ffffff\b|#fff\b(?![0-9a-f])|\bwhite\b", "var(--lb-paper)", value)

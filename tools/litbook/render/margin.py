@@ -1,0 +1,216 @@
+"""What stands beside a line of code: values, claims, errors. One short line each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from litbook.render import drawings, markup, prose, values
+from litbook.render.evidence import Evidence, Other
+from litbook.trace import Claim, Error, Record, Snapshot, Tensor, Value
+
+LONGEST = 120  # characters of a value in the margin
+SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
+WORDS = {"holds": "holds", "fails": "fails", "not-reached": "not reached", "needs-device": "needs another device"}
+
+
+@dataclass
+class Margin:
+    """Margin notes of one section, by line."""
+
+    notes: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, line: int, html: str) -> None:
+        """Put a note beside `line`, below those already there."""
+        self.notes[line].append(html)
+
+
+def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record) -> Margin:
+    """All margin notes of a section. `here` is the record of this build."""
+    margin = Margin()
+    badges = sharing(evidence)
+    for group in groups(evidence.values):
+        margin.add(group[0].line, _value(group, evidence, badges, _elsewhere(group[0], evidence, others)))
+    for claim in evidence.claims:
+        margin.add(claim.line, _claim(claim, evidence, others, setting, here))
+    return margin
+
+
+def groups(found: Sequence[Value]) -> list[list[Value]]:
+    """Values of one expression on one line: several where a loop or a second inspection shows it again."""
+    by: dict[tuple[int, str, str, str | None], list[Value]] = {}
+    for value in found:
+        by.setdefault((value.line, value.text, value.kind, value.unit), []).append(value)
+    return list(by.values())
+
+
+def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
+    """One value as short text."""
+    if value.error or value.value is None:
+        return f"✗ {value.error or 'no value'}"
+    text = values.line(snapshots[value.value], value.unit)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+# ---------------------------------------------------------------------------- values
+
+
+def _value(group: Sequence[Value], evidence: Evidence, badges: dict[int, str], elsewhere: str) -> str:
+    record, value = evidence.record, group[0]
+    words = [shown(v, record.snapshots) for v in group]
+    if len(words) == 1:
+        text = words[0]
+    elif words[0] == words[-1]:
+        text = f"{words[0]} … unchanged"
+    else:
+        text = f"{words[0]} … {words[-1]}"
+    parts = [markup.tag("b", markup.text(value.text)), " ", markup.tag("span", markup.text(text), class_="lb-text")]
+    if count := _turns(group, record):
+        parts.append(markup.tag("small", f" {count}"))
+        parts.append(_spark(value, record))
+    if value.step in badges and len(group) == 1:
+        parts.append(" " + markup.tag("span", markup.text(badges[value.step]), class_="lb-badge"))
+    if value.kind == "measure":
+        where = evidence.stamp or f"measured on {record.environment.device.name}"
+        parts.append(" " + markup.tag("small", markup.text(where), class_="lb-measured"))
+    class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
+    return markup.tag("div", *parts, elsewhere, class_=class_)
+
+
+def _turns(group: Sequence[Value], record: Record) -> str:
+    """`in 1,000 turns`, as far as the loops' records tell."""
+    loops = {v.loop for v in group if v.loop is not None}
+    if not loops:
+        return f"first and last of {len(group):,}" if len(group) > 1 else ""
+    total = sum(record.loops[loop].count for loop in loops)
+    return f"{total:,} turns" if len(loops) == 1 else f"{total:,} turns of {len(loops):,} loops"
+
+
+def _spark(value: Value, record: Record) -> str:
+    for series in record.series:
+        if series.loop == value.loop and series.text == value.text and series.line in (value.line, 0):
+            return " " + drawings.sparkline(series)
+    return ""
+
+
+def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> str:
+    """The same measurement in recordings of other devices."""
+    if value.kind != "measure" or evidence.stamp:
+        return ""
+    nth = [v.step for v in evidence.values if v.text == value.text and v.kind == "measure"].index(value.step)
+    found = []
+    for other in others:
+        frames = [i for i, f in enumerate(other.record.frames) if f.function == other.function][:1]
+        same = [v for v in other.record.values if v.frame in frames and v.text == value.text and v.kind == "measure"]
+        if nth < len(same):
+            text = markup.tag("span", markup.text(shown(same[nth], other.record.snapshots)), class_="lb-text")
+            found.append(markup.tag("div", text, " ", markup.tag("small", markup.text(other.stamp)), class_="lb-else"))
+    return "".join(found)
+
+
+def sharing(evidence: Evidence) -> dict[int, str]:
+    """By step: `same storage as x`, or `own storage` where others in the section share theirs."""
+    first: dict[int, str] = {}
+    found: dict[int, str] = {}
+    fresh: dict[int, int] = {}
+    for value in evidence.values:
+        it = None if value.value is None else evidence.record.snapshots[value.value]
+        if not isinstance(it, Tensor) or it.storage is None or value.loop is not None:
+            continue
+        if it.storage not in first:
+            fresh[value.step] = it.storage
+            first[it.storage] = value.text
+        elif first[it.storage] != value.text:
+            found[value.step] = f"same storage as {first[it.storage]}"
+    if found:
+        seen = min(found)
+        found |= {step: "own storage" for step in fresh if step > seen}
+    return found
+
+
+# ---------------------------------------------------------------------------- claims
+
+
+def _claim(claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record) -> str:
+    verdict = claim.verdict
+    sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
+    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said")
+    if verdict == "fails":
+        said = markup.tag("strong", "fails")  + " "
+    caption = prose.inline(claim.caption, setting) if claim.caption else ""
+    test = "" if verdict in ("not-reached", "needs-device") else tested(claim, evidence.record)
+    parts = [sign, " ", said, caption]
+    if test:
+        parts.append((" " if caption else "") + markup.tag("small", markup.text(test)))
+    elif not caption:
+        parts.append(markup.tag("small", markup.text(claim.text)))
+    if claim.count > 1:
+        parts.append(markup.tag("small", f" · {claim.count:,} times"))
+    if tail := _tail(claim, evidence, others, here):
+        parts.append(" " + markup.tag("small", markup.text(tail), class_="lb-measured"))
+    return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
+
+
+def tested(claim: Claim, record: Record) -> str:
+    """Both sides' values; empty where they would only say `True`."""
+    if claim.kind == "axes":
+        return claim.why or claim.text
+    text = values.claim(claim, record.snapshots)
+    sides = [record.snapshots[o.value] for o in claim.operands if o.value is not None]
+    bulky = any(isinstance(side, Tensor) and side.shape for side in sides) and len(claim.operands) != 2
+    if claim.verdict == "holds" and (text == "True" or bulky or len(text) > LONGEST):
+        return ""
+    return text
+
+
+def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Record) -> str:
+    if evidence.stamp:
+        return evidence.stamp
+    if claim.verdict != "needs-device":
+        return ""
+    for other in others:
+        for there in other.record.claims:
+            if there.function == other.function and there.text == claim.text and there.verdict in ("holds", "fails"):
+                values_ = tested(there, other.record)
+                return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
+    device = here.functions[claim.function].requires or claim.why or "another device"
+    return f"runs on {device}; not recorded yet"
+
+
+# ---------------------------------------------------------------------------- what went wrong
+
+
+def error(it: Error) -> str:
+    """An error as one short note; its box says more."""
+    return markup.tag("div", markup.tag("strong", "✗ error"), " ", markup.text(it.message[:LONGEST]), class_="lb-val lb-bad")
+
+
+def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
+    """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
+    snapshots = evidence.record.snapshots
+    rows = [
+        f"{markup.tag('dt', markup.tag('code', markup.text(o.text)))}"
+        f"{markup.tag('dd', markup.text('never evaluated' if o.value is None else values.line(snapshots[o.value])))}"
+        for o in claim.operands
+    ]
+    head = markup.tag("strong", "This claim fails.") + " " + markup.text(claim.caption)
+    body = markup.tag("code", markup.text(claim.text), class_="lb-source")
+    why = markup.tag("p", markup.text(claim.why)) if claim.why else ""
+    where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
+    return markup.tag("div", markup.tag("p", head, " ", where), body, markup.tag("dl", *rows), why, class_="lb-failure")
+
+
+def error_box(it: Error, path: str) -> str:
+    """An error with the lecture's own lines of its traceback."""
+    head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(it.kind, "The lecture raised here.")
+    trace = "&#10;".join(
+        markup.text(f"{p}:{line} in {name}") + "&#10;    " + markup.text(source.strip()) for p, line, name, source in it.trace
+    )
+    where = markup.tag("small", markup.text(f"{path}:{it.line}"))
+    parts = [markup.tag("p", markup.tag("strong", head), " ", where)]
+    if trace:
+        parts.append(markup.tag("pre", trace))
+    elif it.text:
+        parts.append(markup.tag("code", markup.text(it.text.strip()), class_="lb-source"))
+    return markup.tag("div", *parts, markup.tag("p", markup.tag("code", markup.text(it.message))), class_="lb-failure")

@@ -1,0 +1,297 @@
+"""One function of a lecture -> the Markdown blocks of its place on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from litbook.errors import Place
+from litbook.render import cards, drawings, figures, margin, markup, outline, prose
+from litbook.render.code import Line
+from litbook.render.evidence import Evidence, gather, others, surfaced
+from litbook.trace import Claim, Error, Mapping, Piece, Record, Tensor, Value
+
+TOLD = ("note", "misbelief", "figure", "image", "link")
+
+
+@dataclass
+class Sheet:
+    """One page in the making: the record it is drawn from, and what has been put on it."""
+
+    record: Record
+    lines: Sequence[Line]
+    recordings: Sequence[Record]
+    setting: prose.Setting
+    follow: Callable[[Sheet, int, int], list[str]]  # what stands where a section is called
+    pictures: int = 0
+
+    @property
+    def path(self) -> str:
+        """The lecture's file, as messages name it."""
+        return self.record.sources[0].path
+
+    def at(self, line: int) -> None:
+        """Problems found from now on belong to this line."""
+        text = self.lines[line - 1].text if 0 < line <= len(self.lines) else ""
+        self.setting.place = Place(self.path, line, 1, text)
+
+
+@dataclass
+class _Shelf:
+    """What a section has already put on its shelves."""
+
+    drawn: set[tuple[str, int | None]] = field(default_factory=set)
+    views: dict[int, list[drawings.View]] = field(default_factory=dict)
+
+
+def heading(sheet: Sheet, index: int, level: int) -> list[str]:
+    """The section's heading with the anchor of its name, and the anchors of the lines it stands for."""
+    function = sheet.record.functions[index]
+    sheet.at(function.first)
+    text = markup.for_heading(prose.inline(function.heading or function.name, sheet.setting))
+    return [f"{'#' * min(6, level)} {text} {{#{anchor(function.name)}}}"]
+
+
+def anchor(name: str) -> str:
+    """The id of a function on its page; never that of a line."""
+    return f"fn-{name}" if name[:1] == "L" and name[1:].isdecimal() else name
+
+
+def body(sheet: Sheet, index: int, level: int) -> list[str]:
+    """Prose, code and what came out of function `index`, in source order; its headings below `level`."""
+    record, function = sheet.record, sheet.record.functions[index]
+    sheet.setting.ids, sheet.setting.level = anchor(function.name), level
+    elsewhere = others(record, index, sheet.recordings)
+    evidence = gather(record, index, sheet.recordings)
+    sheet.at(function.first)
+    notes = margin.build(evidence, elsewhere, sheet.setting, record)
+    for error in evidence.errors:
+        notes.add(surfaced(error, function), margin.error(error))
+    items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, a, b))
+    code_lines = {n for item in items if isinstance(item, outline.Code) for n in item.lines}
+    parts = [_not_here(function.requires, evidence)] if function.requires and _absent(evidence) else []
+    at, shelf = function.first - 1, _Shelf()
+    for item in items:
+        start, end = _span(item)
+        parts.append(_anchors(n for n in range(at + 1, end + 1) if n not in code_lines))
+        at = max(at, end)
+        if isinstance(item, outline.Call):
+            parts += sheet.follow(sheet, item.target, level)
+            sheet.setting.ids, sheet.setting.level = anchor(function.name), level
+        elif isinstance(item, outline.Told):
+            parts += _told(sheet, evidence, start, end)
+        else:
+            parts += [_code(sheet, item.lines, notes, evidence), *_shelf(sheet, evidence, start, end, shelf, function.name)]
+    parts.append(_anchors(n for n in range(at + 1, function.last + 1) if n not in code_lines))
+    return [part for part in parts if part]
+
+
+def _span(item: outline.Item) -> tuple[int, int]:
+    if isinstance(item, outline.Code):
+        return item.lines[0], item.lines[-1]
+    return (item.first, item.last) if isinstance(item, outline.Told) else (item.line, item.line)
+
+
+def _tells(evidence: Evidence, first: int, last: int) -> bool:
+    return any(p.kind in TOLD and first <= p.line <= last for p in evidence.pieces)
+
+
+def _anchors(lines: Iterable[int]) -> str:
+    """Places for links to lines that are not shown as code."""
+    spans = [f'<span id="L{n}"></span>' for n in lines]
+    return markup.tag("div", *spans, class_="lb-at") if spans else ""
+
+
+# ---------------------------------------------------------------------------- where it ran
+
+
+def _absent(evidence: Evidence) -> bool:
+    return bool(evidence.stamp) or not evidence.calls
+
+
+def _not_here(device: str, evidence: Evidence) -> str:
+    """Says that a section did not run in this build, and where its values come from."""
+    if evidence.stamp:
+        text = f"This section needs {device} and did not run in this build. Its values were recorded on {evidence.stamp}."
+    else:
+        text = f"This section needs {device}, which this build did not have; no recording of it exists yet."
+    return markup.tag("p", markup.text(text), class_="lb-elsewhere")
+
+
+# ---------------------------------------------------------------------------- prose and pictures
+
+
+def _told(sheet: Sheet, evidence: Evidence, first: int, last: int) -> list[str]:
+    parts: list[str] = []
+    for piece in evidence.pieces:
+        if piece.kind in TOLD and first <= piece.line <= last:
+            sheet.at(piece.line)
+            parts += _piece(sheet, piece)
+    return parts
+
+
+def _piece(sheet: Sheet, piece: Piece) -> list[str]:
+    setting = sheet.setting
+    if piece.kind == "note":
+        return prose.blocks(piece.text, setting)
+    if piece.kind == "misbelief":
+        said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
+        text = f"<p><b>Commonly said:</b> “{said}”</p><p><b>Run:</b> {run}</p>"
+        return [markup.tag("div", text, class_="lb-mis", role="note")]
+    if piece.kind == "link":
+        return [_link(sheet, piece)]
+    return [_picture(sheet, piece)]
+
+
+def _link(sheet: Sheet, piece: Piece) -> str:
+    """A link to an address, a work, or a function of the lecture."""
+    kind, _, name = piece.data.partition(":")
+    if kind == "cite":
+        body = prose.inline(f"{piece.text} [@{name}]", sheet.setting)
+    else:
+        target = f"#{name}" if kind == "function" else piece.data
+        body = prose.inline(f"[{_literal(piece.text or name)}]({target})", sheet.setting)
+    return markup.tag("p", body, class_="lb-link")
+
+
+def _literal(text: str) -> str:
+    return "".join("\\" + c if c in "\\`*_{}[]()<>#+-.!" else c for c in text)
+
+
+def _picture(sheet: Sheet, piece: Piece) -> str:
+    sheet.pictures += 1
+    caption = prose.inline(piece.text, sheet.setting) if piece.text else ""
+    if not piece.alt.strip():
+        sheet.setting.report("no-alt", f"this {piece.kind} has no alt text", "say what it shows in a sentence")
+    try:
+        if piece.kind == "figure":
+            drawing = figures.inline(piece.data, piece.alt, f"f{sheet.pictures}-")
+        else:
+            drawing = figures.embedded(piece.data, piece.alt)
+    except figures.NotAPicture as error:
+        sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
+        drawing = markup.tag("p", markup.text(piece.alt))
+    words = markup.tag("figcaption", caption) if caption else ""
+    return markup.tag("figure", drawing, words, class_="lb-figure")
+
+
+# ---------------------------------------------------------------------------- code
+
+
+def _code(sheet: Sheet, numbers: Sequence[int], notes: margin.Margin, evidence: Evidence) -> str:
+    """A block of code: number, line, and what stands beside it."""
+    beside = _beside(numbers, notes)
+    dedent = min((sheet.lines[n - 1].indent for n in numbers if _counts(sheet.lines[n - 1])), default=0)
+    failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
+    cells: list[str] = []
+    for i, number in enumerate(numbers):
+        class_ = " ".join(["lb-c", *(["lb-dim"] if number in evidence.dimmed else []), *(["lb-failed"] if number in failed else [])])
+        cells.append(f'<a class="lb-n" id="L{number}" href="#L{number}">{number}</a>')
+        cells.append(f'<code class="{class_}">{sheet.lines[number - 1].html(dedent) or " "}</code>')
+        if number in beside:
+            free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
+            cells.append(f'<div class="lb-v" style="--s:{free}">{"".join(beside[number])}</div>')
+    label = f"lines {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"line {numbers[0]}"
+    return markup.tag("div", *cells, class_="lb-code", role="group", aria_label=label)
+
+
+def _counts(line: Line) -> bool:
+    return bool(line.text.strip()) and not line.in_string
+
+
+def _beside(numbers: Sequence[int], notes: margin.Margin) -> dict[int, list[str]]:
+    """The margin notes of this block; those of lines that are not shown go to the line above."""
+    found: dict[int, list[str]] = {}
+    for line in sorted(notes.notes):
+        if numbers[0] <= line <= numbers[-1] or _trails(line, numbers, notes):
+            shown = max((n for n in numbers if n <= line), default=numbers[0])
+            found.setdefault(shown, []).extend(notes.notes[line])
+    return found
+
+
+def _trails(line: int, numbers: Sequence[int], notes: margin.Margin) -> bool:
+    """Whether `line` is a directive's own line right below the block."""
+    return line == numbers[-1] + 1 and line in notes.notes
+
+
+# ---------------------------------------------------------------------------- the shelf
+
+
+def _shelf(sheet: Sheet, evidence: Evidence, first: int, last: int, shelf: _Shelf, name: str) -> list[str]:
+    """What is taller than a line: failures first, then cards, tables, storage and printed output."""
+    loud = [margin.failure_box(c, evidence, sheet.path) for c in evidence.claims if c.verdict == "fails" and first <= c.line <= last]
+    function = next(f for f in sheet.record.functions if f.name == name)
+    loud += [margin.error_box(e, sheet.path) for e in evidence.errors if first <= surfaced(e, function) <= last]
+    here = [v for v in evidence.values if first <= v.line <= last + 1 and v.loop is None and v.value is not None]
+    quiet = [*_cards(evidence, here, shelf), *_tables(evidence, here, shelf), *_storages(evidence, here, shelf)]
+    printed = [_output(p) for p in evidence.pieces if p.kind == "output" and first <= p.line <= last and p.text.strip()]
+    return [*loud, markup.tag("div", *quiet, class_="lb-shelf") if quiet else "", *printed]
+
+
+def _new(value: Value, shelf: _Shelf) -> bool:
+    """Whether this is the first time that this expression shows this snapshot."""
+    key = (value.text, value.value)
+    fresh = key not in shelf.drawn
+    shelf.drawn.add(key)
+    return fresh
+
+
+def _cards(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:
+    badges = margin.sharing(evidence)
+    done = []
+    for value in found:
+        it = evidence.record.snapshots[value.value or 0]
+        if isinstance(it, Tensor) and cards.has_card(it) and _new(value, shelf):
+            done.append(cards.tensor(value.text, it, [badges[value.step]] if value.step in badges else []))
+    return done
+
+
+def _tables(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:
+    """Mappings: those with the same keys become one table."""
+    tables: list[list[cards.Row]] = []
+    for value in found:
+        it = evidence.record.snapshots[value.value or 0]
+        if not isinstance(it, Mapping) or not it.items or not _new(value, shelf):
+            continue
+        like = next((rows for rows in tables if cards.same_keys(rows[0][1], it)), None)
+        if like is None:
+            tables.append([(value.text, it)])
+        else:
+            like.append((value.text, it))
+    return [cards.table(rows) if len(rows) > 1 else cards.pairs(*rows[0]) for rows in tables]
+
+
+def _storages(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:
+    """A small storage is drawn where a further view of it appears: the first view and the new ones."""
+    fresh: dict[int, list[drawings.View]] = {}
+    for value in found:
+        it = evidence.record.snapshots[value.value or 0]
+        if not isinstance(it, Tensor) or it.storage is None or not drawings.drawable(it):
+            continue
+        known = shelf.views.setdefault(it.storage, [])
+        if not any(_same_view(it, other) for _, other in known):
+            known.append((value.text, it))
+            fresh.setdefault(it.storage, []).append((value.text, it))
+    drawn = []
+    for storage, new in fresh.items():
+        base = shelf.views[storage][0]
+        views = new if base in new else [base, *new]
+        if len(views) > 1:
+            drawn.append(drawings.storage(views))
+    return drawn
+
+
+def _same_view(a: Tensor, b: Tensor) -> bool:
+    return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
+
+
+def _output(piece: Piece) -> str:
+    caption = markup.tag("figcaption", f"printed by line {piece.line}")
+    return markup.tag("figure", caption, markup.tag("pre", markup.text(piece.text.rstrip("\n"))), class_="lb-output")
+
+
+def failures(record: Record, indices: Sequence[int]) -> tuple[list[Claim], list[Error]]:
+    """The failed claims and the errors of these functions."""
+    claims = [c for c in record.claims if c.function in indices and c.verdict == "fails"]
+    errors = [e for e in record.errors if e.function in indices]
+    return claims, errors

@@ -1,0 +1,175 @@
+"""Which pages exist, as a MkDocs hook: run the lectures, write their pages, say what fails.
+
+The pages are ordinary Markdown files, written before MkDocs collects them; each failed claim, error and
+problem in prose is one warning, so that `mkdocs build --strict` fails and names the line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TOOLS = Path(__file__).resolve().parents[1]
+if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
+    sys.path.insert(0, str(TOOLS))
+
+from litbook import trace  # noqa: E402
+from litbook.errors import LitbookError, Problem  # noqa: E402
+from litbook.render import page, values  # noqa: E402
+from litbook.render.bibliography import Bibliography  # noqa: E402
+from litbook.render.bibliography import read as read_bibliography  # noqa: E402
+
+Runner = Callable[[Path], trace.Record]
+
+log = logging.getLogger("mkdocs.plugins.litbook")
+ASSETS = Path(__file__).parent / "render" / "assets"
+PLACE = "lectures"  # below docs/, where generated pages go; git ignores it
+NAV = "Lectures"  # the entry of the nav that the pages replace
+
+# Records of this process by lecture and hash of everything a lecture may read: `mkdocs serve` calls the
+# hook for every saved file, also when only a docs page changed.
+_records: dict[Path, tuple[str, trace.Record]] = {}
+
+
+def on_config(config: Any) -> Any:
+    """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
+    root = Path(config["config_file_path"]).parent
+    docs = Path(config["docs_dir"])
+    entries = build(root / "lectures", docs, _run)
+    _copy_assets(docs / "assets" / "litbook")
+    if config["nav"] is not None:
+        config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
+        if not entries:
+            config["nav"] = [item for item in config["nav"] if not _is_place(item)]
+    return config
+
+
+def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (MkDocs' signature)
+    """`mkdocs serve` also watches the lectures."""
+    server.watch(str(Path(config["config_file_path"]).parent / "lectures"))
+    return server
+
+
+def build(lectures: Path, docs: Path, run: Runner) -> list[dict[str, Any]]:
+    """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back."""
+    place = docs / PLACE
+    entries, written = [], set[Path]()
+    bibliography = _bibliography(lectures)
+    for path in sorted(lectures.glob("lecture_*.py")):
+        try:
+            record = _recorded(path, run)
+        except LitbookError as error:
+            log.warning("%s cannot be run: %s", path.name, error)
+            continue
+        problems: list[Problem] = []
+        found = page.pages(record, bibliography, _recordings(path, record), problems)
+        report(record, problems)
+        written |= {_write(place / path.stem / name, text) for name, text in found.items()}
+        entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
+    _remove_stale(place, written)
+    return entries
+
+
+# ---------------------------------------------------------------------------- running
+
+
+def _run(path: Path) -> trace.Record:
+    from litbook.run import run  # here, because it brings torch
+
+    return run(path, device="auto")
+
+
+def _recorded(path: Path, run: Runner) -> trace.Record:
+    """The record of the lecture as it is now; run again only if a file in its folder has changed."""
+    now = _fingerprint(path.parent)
+    if path not in _records or _records[path][0] != now:
+        _records[path] = (now, run(path))
+    return _records[path][1]
+
+
+def _fingerprint(folder: Path) -> str:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
+
+
+def _bibliography(lectures: Path) -> Bibliography:
+    path = lectures / "references.bib"
+    if not path.exists():
+        return {}  # a citation will say that its key is unknown
+    try:
+        return read_bibliography(path)
+    except LitbookError as error:
+        log.warning("%s", error)
+        return {}
+
+
+def _recordings(path: Path, here: trace.Record) -> list[trace.Record]:
+    """Recordings of this lecture from other devices than this build's."""
+    found = []
+    for file in sorted((path.parent / "recordings").glob(f"{path.stem}.*.json")):
+        try:
+            record = trace.read(file)
+        except LitbookError as error:
+            log.warning("%s", error)
+            continue
+        if record.environment.device.slug != here.environment.device.slug:
+            found.append(record)
+    return found
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def _nav(lecture: str, name: str, title: str) -> dict[str, str] | str:
+    path = f"{PLACE}/{lecture}/{name}"
+    return path if name == page.INDEX else {title: path}
+
+
+def _is_place(item: Any) -> bool:
+    return isinstance(item, dict) and NAV in item
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write only what changed: `mkdocs serve` watches these files."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _remove_stale(place: Path, written: set[Path]) -> None:
+    for path in sorted(place.rglob("*"), reverse=True):
+        if path.is_file() and path not in written:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _copy_assets(target: Path) -> None:
+    for path in ASSETS.iterdir():
+        copy = target / path.name
+        if path.is_file() and (not copy.exists() or copy.read_bytes() != path.read_bytes()):
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+# ---------------------------------------------------------------------------- what fails
+
+
+def report(record: trace.Record, problems: list[Problem]) -> None:
+    """One warning for every failed claim, every error and every problem in the prose."""
+    path = record.sources[0].path
+    for claim in record.claims:
+        if claim.verdict == "fails":
+            test = claim.why or values.claim(claim, record.snapshots)
+            caption = f"    {claim.caption}" if claim.caption else ""
+            log.warning("%s:%d: claim fails: %s    %s%s", path, claim.line, claim.text, test, caption)
+    for error in record.errors:
+        log.warning("%s:%d: %s    %s", path, error.line, error.message, error.text.strip())
+    for problem in problems:
+        log.warning("%s", problem)
