@@ -22,6 +22,10 @@ LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
            ".webp": "image/webp", ".gif": "image/gif"}  # fmt: skip
 
+# Where an SVG holds coordinates, and numbers there that are finer than a hundredth of a point.
+_ATTRIBUTE = re.compile(r' (?:d|x|y|x1|y1|x2|y2|width|height|points|transform|viewBox)="[^"]*"')
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+
 
 class Recorder(Protocol):
     """What the words need of a running recorder; `run` provides it."""
@@ -172,6 +176,7 @@ def _svg(fig: Any) -> str:
     text = text[text.index("<svg") :]  # no XML declaration and document type inside a page
     used = set(re.findall(r"#([\w.-]+)", text))
     salt = format(abs(hash_of(text)), "x")[:6]
+    text = _ATTRIBUTE.sub(lambda m: _LONG.sub(lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), m[0]), text)
     text = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", text)
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{salt}-", text)
 

@@ -31,8 +31,8 @@ from litbook.errors import AuthorError
 from litbook.snapshot import Storages, is_immediate, snapshot
 from litbook.source import Lecture
 
-FIRST, LAST = 3, 2  # iterations of a loop that are kept whole, from its start and its end
-STEPS = 20_000  # steps kept per section, then only counted
+FIRST, LAST = 3, 2  # iterations of a loop that are kept whole, from its start and its end (`turn` knows the 2)
+STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
 
@@ -54,13 +54,16 @@ class Listener(Protocol):
 
 @dataclass
 class _LoopState:
-    """A loop that is running: how far it is, and where its last iterations start in `events`."""
+    """A loop that is running: how far it is, and where its last iterations start in `events`.
+
+    `before` and `last` mean something once there are more than `FIRST` iterations.
+    """
 
     frame: int
     statement: int
     count: int = 0
-    starts: list[int] = field(default_factory=list)
-    kept_last: list[int] = field(default_factory=list)
+    before: int = 0  # where in `events` the last iteration but one starts
+    last: int = 0  # and the last one
     series: dict[int, _Thinned] = field(default_factory=dict)
 
 
@@ -140,21 +143,19 @@ class Recorder:
         enclosing, path = self._enclosing_loop, self.filename
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
-        limit, paused = STEPS, 0
+        limit, limit_before, paused = STEPS, STEPS, 0
 
         def step(statement: int) -> None:
             if not reached[statement]:
                 reached[statement] = 1
                 if listener is not None and not paused and sections[statements[statement].function]:
                     listener.line(statement)
-            if paused:
-                return
-            frame = active.get(id(_getframe(1)))
-            if frame is not None:
-                if len(events) < limit:
+            if len(events) < limit:
+                frame = active.get(id(_getframe(1)))
+                if frame is not None:
                     append((frame, statement))
-                else:
-                    recorder.dropped += 1
+            elif not paused:
+                recorder.dropped += 1
 
         def enter(function: int) -> None:
             frame = _getframe(1)
@@ -188,14 +189,14 @@ class Recorder:
             count = state.count
             state.count = count + 1
             if count >= FIRST:
-                starts = state.starts
-                starts.append(len(events))
-                if len(starts) > LAST:
-                    begin, end = starts[0], starts[1]
-                    recorder.dropped += end - begin
-                    del events[begin:end]
-                    gone = end - begin
-                    state.starts = [start - gone for start in starts[1:]]
+                now, last = len(events), state.last
+                if count >= FIRST + LAST:  # the iteration before the last one goes
+                    before = state.before
+                    del events[before:last]
+                    recorder.dropped += last - before
+                    state.last = now - last + before
+                else:
+                    state.before, state.last = last, now
             if count and len(events) < limit:
                 append((state.frame, statement))
 
@@ -223,20 +224,24 @@ class Recorder:
                 listener.value(recorder.value_of(number, frame), as_snapshot(kept))
 
         def pause() -> None:
-            nonlocal paused
+            nonlocal paused, limit, limit_before
+            if not paused:
+                limit_before, limit = limit, -1  # so that a step has one thing to ask
             paused += 1
 
         def resume() -> None:
-            nonlocal paused
+            nonlocal paused, limit
             paused -= 1
+            if not paused:
+                limit = limit_before
 
         def allow(more: int) -> None:
             nonlocal limit
             limit = len(events) + more
 
         def recover() -> None:
-            nonlocal paused
-            paused = 0
+            while paused:
+                resume()
 
         self.step, self.enter, self.loop, self.turn, self.watch = step, enter, loop, turn, watch
         self.pause, self.resume, self.allow_steps, self.recover = pause, resume, allow, recover

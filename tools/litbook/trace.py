@@ -386,6 +386,10 @@ _SNAPSHOTS: dict[str, type] = {
 }
 
 
+# The two lists with an entry for every statement and call: rows of values in the order of the fields.
+_ROWS = (Statement, Frame)
+
+
 def number(value: float | int | bool) -> Number:
     """`value` as strict JSON holds it without loss; see `Number`."""
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) <= 2**53):
@@ -397,6 +401,10 @@ def number(value: float | int | bool) -> Number:
 
 def to_data(thing: Any) -> Any:
     """Dataclasses as dicts without the fields that hold their default; tuples as lists."""
+    if type(thing) in _ROWS:
+        return _row(thing)
+    if type(thing) is Scalar and _speaks_for_itself(thing):
+        return thing.text if thing.type == "str" else thing.number
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         data = {}
         for f in dataclasses.fields(thing):
@@ -410,6 +418,31 @@ def to_data(thing: Any) -> Any:
     if isinstance(thing, dict):
         return {key: to_data(value) for key, value in thing.items()}
     return thing
+
+
+def _speaks_for_itself(scalar: Scalar) -> bool:
+    """Whether the bare JSON value says all: plain ints, floats, bools, None, and a string's whole repr."""
+    if scalar.cut:
+        return False
+    if scalar.type == "str":
+        return scalar.number is None
+    return scalar == _bare(scalar.number)
+
+
+def _bare(value: Number | None) -> Scalar | None:
+    """The scalar that a bare JSON value stands for."""
+    if isinstance(value, str):
+        return Scalar("str", value)
+    return Scalar(type(value).__name__, repr(value), value)
+
+
+def _row(thing: Any) -> list[Any]:
+    """The values of a dataclass in field order, without defaults at the end."""
+    fields = dataclasses.fields(thing)
+    row = [getattr(thing, f.name) for f in fields]
+    while row and row[-1] == fields[len(row) - 1].default:
+        row.pop()
+    return row
 
 
 def dumps(record: Record) -> str:
@@ -488,12 +521,14 @@ def _ungrouped(runs: Any) -> list[list[int]]:
 def _decode(kind: Any, data: Any, at: str) -> Any:
     """`data` as the annotated type `kind`; TypeError with the place `at` where it does not fit."""
     if kind == Snapshot:
+        if data is None or type(data) in (int, float, bool, str):
+            return _bare(data)
         tag = data.get("kind") if isinstance(data, dict) else None
         if tag not in _SNAPSHOTS:
             raise TypeError(f"{at}: {tag!r} is no kind of snapshot")
         return _decode(_SNAPSHOTS[tag], data, at)
     if dataclasses.is_dataclass(kind):
-        return _decode_fields(kind, data, at)
+        return _decode_fields(kind, _named(kind, data, at) if kind in _ROWS else data, at)
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple:
         return _decode_tuple(args, data, at)
@@ -519,6 +554,14 @@ def _decode(kind: Any, data: Any, at: str) -> Any:
     if type(data) is not kind:
         raise TypeError(f"{at}: {data!r} is no {kind.__name__}")
     return data
+
+
+def _named(kind: Any, row: Any, at: str) -> dict[str, Any]:
+    """A row of `_ROWS` as names with values."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    if not isinstance(row, list) or len(row) > len(names):
+        raise TypeError(f"{at}: a list of at most {len(names)} values was expected")
+    return dict(zip(names, row, strict=False))
 
 
 def _decode_fields(kind: Any, data: Any, at: str) -> Any:
