@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from sys import _getframe
@@ -50,6 +51,7 @@ class Listener(Protocol):
     def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None: ...
     def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None: ...
     def error(self, error: trace.Error) -> None: ...
+    def end(self) -> None: ...
 
 
 @dataclass
@@ -121,7 +123,7 @@ class Recorder:
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.errors: list[trace.Error] = []
         self.storages = Storages()
-        self.axes_of: dict[tuple[int, str], tuple[str, ...]] = {}
+        self.axes_of: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = {}
         self.sizes: dict[int, dict[str, tuple[int, int]]] = {}  # frame -> name -> (size, line)
         self.open_claims: list[tuple[int, dict[int, object]]] = []
         self.dropped = 0
@@ -181,6 +183,8 @@ class Recorder:
             if frame is not None and not paused:
                 state = loops[address, statement] = _LoopState(frame, statement)
                 append((_LOOP, state))
+            else:  # an earlier frame may have had this address
+                loops.pop((address, statement), None)
 
         def turn(statement: int) -> None:
             state = loops.get((id(_getframe(1)), statement))
@@ -212,7 +216,7 @@ class Recorder:
                 return
             kept = value
             if not is_immediate(value):
-                kept = snapshot(value, recorder.storages, axes=recorder.axes_of.get((frame, asked.text)))
+                kept = snapshot(value, recorder.storages, axes=recorder.axes_for(frame, asked.text, value))
             turned = state.count - 1 if state is not None else 0
             if state is not None:
                 recorder.sample(state, number, kept)
@@ -221,7 +225,7 @@ class Recorder:
                 return
             append((_VALUE, frame, number, kept, state, turned, ""))
             if listener is not None and turned < FIRST and sections[functions[frame]]:
-                listener.value(recorder.value_of(number, frame), as_snapshot(kept))
+                listener.value(replace(recorder.value_of(number, frame), turn=turned), as_snapshot(kept))
 
         def pause() -> None:
             nonlocal paused, limit, limit_before
@@ -231,9 +235,10 @@ class Recorder:
 
         def resume() -> None:
             nonlocal paused, limit
-            paused -= 1
-            if not paused:
-                limit = limit_before
+            if paused:  # else the section that just ended has recovered from the pause already
+                paused -= 1
+                if not paused:
+                    limit = limit_before
 
         def allow(more: int) -> None:
             nonlocal limit
@@ -268,7 +273,7 @@ class Recorder:
     def missed(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""
         asked, error = self.lecture.watches[number], sys.exc_info()[1]
-        message = f"@{asked.kind} {asked.text} raised {type(error).__name__}: {error}"
+        message = f"@{asked.kind} {asked.text} raised {_said(error)}"
         frame = self.active.get(id(_getframe(1)))
         if frame is not None:
             self.events.append((_VALUE, frame, number, None, None, 0, message))
@@ -293,14 +298,15 @@ class Recorder:
         self._judge(number, True, caption)
 
     def _judge(self, number: int, failed: bool, caption: object) -> None:
+        asked = self.lecture.claims[number]
+        said = asked.caption if caption is None else _caption(caption)
         _, seen = self.open_claims.pop()
         verdict = self.verdicts.setdefault(number, _Verdict())
         verdict.count += 1
         if verdict.count > 1 and not (failed and not verdict.failed):
             return
         verdict.failed = verdict.failed or failed
-        asked = self.lecture.claims[number]
-        verdict.caption = asked.caption if caption is None else str(caption)
+        verdict.caption = said
         verdict.operands = [
             snapshot(seen[i], self.storages) if i in seen else None for i in range(len(asked.operands))
         ]
@@ -320,7 +326,7 @@ class Recorder:
             for name, size in zip(names, value.shape, strict=True):
                 if name.isidentifier() and name != "_":
                     sizes.setdefault(name, (int(size), self.lecture.statements[asked.statement].first))
-            self.axes_of[frame, asked.text.split(":")[0]] = names
+            self.axes_of[frame, asked.text.split(":")[0]] = names, _weakly(value)
         verdict = self.verdicts.setdefault(number, _Verdict())
         verdict.count += 1
         if verdict.count == 1 or (why and not verdict.failed):
@@ -328,13 +334,18 @@ class Recorder:
             verdict.caption = "" if why else "dtype and axes are as annotated"
             self._tell_claim(number)
 
+    def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None:
+        """The axes' names of the value called `text`, while it is still the annotated one."""
+        names, annotated = self.axes_of.get((frame, text), (None, None))
+        return names if annotated is not None and annotated() is value else None
+
     def unread(self, number: int) -> None:
         """The annotation itself raised; plain Python would never have evaluated it."""
         error = sys.exc_info()[1]
         verdict = self.verdicts.setdefault(number, _Verdict())
         verdict.count += 1
         verdict.failed = True
-        verdict.why = f"the annotation cannot be read: {type(error).__name__}: {error}"
+        verdict.why = f"the annotation cannot be read: {_said(error)}"
         self._tell_claim(number)
 
     def _tell_claim(self, number: int) -> None:
@@ -406,7 +417,7 @@ class Recorder:
         own = _own_lines(self.lecture, self.filename, error.__traceback__)
         line = own[-1][1] if own else self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        message = _said(error)
         if isinstance(error, SystemExit):
             kind, message = "exit", f"sys.exit({error.code!r}) ends no lecture: it is an error like any exception"
         found = Error(self.lecture, kind, function, line, message)
@@ -618,6 +629,32 @@ def as_snapshot(kept: object) -> trace.Snapshot:
     if isinstance(kept, trace.Scalar | trace.Sequence | trace.Mapping | trace.Tensor | trace.Opaque):
         return kept
     return snapshot(kept)
+
+
+def _said(error: BaseException | None) -> str:
+    """Type and text of an exception, also of one whose text raises."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as raised:
+        text = f"(its text raised {type(raised).__name__})"
+    return _bounded(f"{name}: {text}") if text else name
+
+
+def _weakly(value: object) -> Callable[[], object]:
+    """A way to get at `value` that does not keep it alive, where its type allows that."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def _caption(given: object) -> str:
+    """A claim's message as text. What is no string is shown as a value is: foreign code may raise or loop."""
+    if isinstance(given, str):
+        return _bounded(str.__str__(given))
+    shown = snapshot(given)
+    return getattr(shown, "text", "") or shown.type
 
 
 def _bounded(message: str, most: int = 2000) -> str:

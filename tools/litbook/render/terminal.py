@@ -118,8 +118,9 @@ class Terminal:
         if self.quiet or shown is None:
             return
         text = values.line(shown, value.unit)
-        measured = f"   (measured on {self.device})" if value.kind == "measure" else ""
-        self._say(Text.assemble(" " * GUTTER, "  ", (value.text, "blue"), " = ", text, (measured, "dim")))
+        remark = f"   (measured on {self.device})" if value.kind == "measure" else ""
+        remark += f"   (iteration {value.turn + 1})" if value.turn else ""
+        self._say(Text.assemble(" " * GUTTER, "  ", (value.text, "blue"), " = ", text, (remark, "dim")))
 
     def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None:
         """A claim was judged."""

@@ -117,7 +117,7 @@ def _where(tensor: Tensor) -> list[str]:
 
 
 def _sequence(sequence: Sequence, unit: str | None) -> str:
-    items = [_line(item, unit) for item in sequence.items]
+    items = [_item(item, unit) for item in sequence.items]
     if sequence.length > len(items):
         items.append(f"… {sequence.length:,} in all")
     name = sequence.type.rpartition(".")[2]
@@ -126,6 +126,13 @@ def _sequence(sequence: Sequence, unit: str | None) -> str:
         return opening + ", ".join(items) + closing
     comma = "," if sequence.length == 1 else ""
     return "(" + ", ".join(items) + comma + ")"
+
+
+def _item(item: Snapshot, unit: str | None) -> str:
+    """Inside a sequence a comma separates items, so integers go without it: `(1000, 1000)`."""
+    if isinstance(item, Scalar) and item.type == "int" and not unit:
+        return _visible(item.text)
+    return _line(item, unit)
 
 
 def _mapping(mapping: Mapping, unit: str | None) -> str:
