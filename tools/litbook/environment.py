@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def environment(lecture: Path, device: str, seed: int) -> Environment:
         device=_device(device),
         versions=_versions(),
         commit=_commit(lecture.parent),
-        date=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         seed=seed,
     )
 
@@ -96,7 +96,9 @@ def _commit(folder: Path) -> str | None:
     commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], folder)
     if commit is None:
         return None
-    return commit + ("+" if _first_line(["git", "status", "--porcelain"], folder) else "")
+    status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
+    changes = _first_line(status, folder)
+    return commit + ("+" if changes else "")
 
 
 def _first_line(command: list[str], folder: Path) -> str | None:

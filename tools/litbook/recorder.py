@@ -21,8 +21,8 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from sys import _getframe
 from pathlib import Path
+from sys import _getframe
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
@@ -146,6 +146,7 @@ class Recorder:
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
         limit, limit_before, paused = STEPS, STEPS, 0
+        told = [0] * len(watches)  # how often the listener heard of each
 
         def step(statement: int) -> None:
             if not reached[statement]:
@@ -224,8 +225,11 @@ class Recorder:
                 recorder.dropped += 1
                 return
             append((_VALUE, frame, number, kept, state, turned, ""))
-            if listener is not None and turned < FIRST and sections[functions[frame]]:
-                listener.value(replace(recorder.value_of(number, frame), turn=turned), as_snapshot(kept))
+            if listener is not None and told[number] <= FIRST and sections[functions[frame]]:
+                told[number] += 1  # in all, so that inner loops of long ones do not flood a terminal
+                more = told[number] > FIRST
+                named = replace(recorder.value_of(number, frame), turn=turned)
+                listener.value(named, None if more else as_snapshot(kept))
 
         def pause() -> None:
             nonlocal paused, limit, limit_before

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import io
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from litbook.recorder import STEPS, Listener, Recorder
 from litbook.source import Lecture
 
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
+_INSTALLED = {"site-packages", "dist-packages"}  # no module of a lecture lies there
 LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
 
 
@@ -57,14 +61,19 @@ def run(
         if name not in lecture.section_names():
             raise NotFound("section", name, lecture.section_names())
     with _settings(device):
-        _import_libraries(lecture)
+        _import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
             raise NoDevice("no CUDA device here\n    leave --device out to run what this machine can")
         recorder = Recorder(lecture, str(path), listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
-        with state.restored(), state.temporary_folder(), _deadline(timeout, recorder):
+        with (
+            state.restored(),
+            state.temporary_folder() as folder,
+            _own_modules(path.parent),
+            _deadline(timeout, recorder, folder),
+        ):
             _execute(recorder, path, sections, device, seed)
         return recorder.finish(place, tuple(sections))
 
@@ -95,23 +104,33 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _import_libraries(lecture: Lecture) -> None:
-    """Import what the lecture imports of the large libraries, so that their state can be noted first."""
-    wanted = {
-        name.split(".")[0]
-        for node in ast.walk(lecture.tree)
-        for name in (
-            [a.name for a in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
+def _import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
+    """Import what the lecture imports of the large libraries, so that their state can be noted first.
+
+    The modules in the lecture's `folder` that it imports are looked at too.
+    """
+    wanted, todo = set(also), [tree]
+    while todo:
+        for name in _imported(todo.pop()) - wanted:
+            wanted.add(name)
+            beside = folder / f"{name}.py"
+            with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
+                todo.append(ast.parse(beside.read_bytes()))
     for name in LIBRARIES:
         if name in wanted:
             with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
                 importlib.import_module(name)
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The packages that the text imports anywhere, by their first name."""
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add((node.module or "").split(".")[0])
+    return names
 
 
 def _seed(seed: int) -> None:
@@ -131,10 +150,10 @@ def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: st
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
     recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
-    known = set(sys.modules)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
-    sys.stdout = _Output(recorder)  # type: ignore[assignment]
+    sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
+    sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
     sys.modules[path.stem] = module
     before = author.hand_to(recorder)
     try:
@@ -143,20 +162,23 @@ def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: st
             _run_asked(recorder, module, sections, seed)
     finally:
         author.hand_to(before)
-        _forget_modules(known, path.parent)
         _close_figures()
 
 
 def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
     """The whole lecture through `main`, or each section that was asked for."""
     functions = recorder.lecture.functions
-    for name in sections:
+    for name in dict.fromkeys(sections):
         number = next(i for i, f in enumerate(functions) if f.name == name and f.kind in ("part", "section"))
-        recorder.section(number, getattr(module, name))
+        recorder.section(number, partial(_call, module, name))
     if not sections:
         main = next(i for i, f in enumerate(functions) if f.kind == "main")
         _seed(seed)
-        _survives(recorder, main, module.__dict__["main"])
+        _survives(recorder, main, partial(_call, module, "main"))
+
+
+def _call(module: types.ModuleType, name: str) -> None:
+    getattr(module, name)()  # looked up late: the lecture may have deleted it, which is its error
 
 
 def _run_section(
@@ -164,10 +186,11 @@ def _run_section(
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
-    if spec.requires and not (spec.requires == "cuda" and device != "cpu" and has_cuda()):
-        recorder.needs[function] = spec.requires
+    needed = _needed(recorder.lecture, function)
+    if needed and not (needed == "cuda" and device != "cpu" and has_cuda()):
+        recorder.needs[function] = needed
         if recorder.listener is not None:
-            recorder.listener.skipped(function, spec.requires)
+            recorder.listener.skipped(function, needed)
         return
     if recorder.listener is not None:
         recorder.listener.section(function)
@@ -176,6 +199,16 @@ def _run_section(
     with _own_randomness(seed):
         _survives(recorder, function, call)
     recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+
+
+def _needed(lecture: Lecture, function: int | None) -> str | None:
+    """The device that this section requires, itself or through a part above it."""
+    while function is not None:
+        spec = lecture.functions[function]
+        if spec.requires:
+            return spec.requires
+        function = spec.parent
+    return None
 
 
 @contextlib.contextmanager
@@ -199,7 +232,9 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
     claims = len(recorder.open_claims)
     try:
         call()
-    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  the lecture's, whatever it is
+    except (KeyboardInterrupt, _Deadline):
+        raise
+    except BaseException as error:  # the lecture's, whatever it is
         recorder.raised(function, error)
         return False
     finally:
@@ -208,13 +243,14 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
     return True
 
 
-class _Output:
-    """What a lecture prints goes into the record, beside the line that printed it."""
+class _Output(io.TextIOBase):
+    """What a lecture prints goes into the record, beside the line that printed it. Closing it does nothing."""
 
     encoding = "utf-8"
     errors = "strict"
 
     def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
         self._recorder = recorder
 
     def write(self, text: str) -> int:
@@ -223,26 +259,51 @@ class _Output:
         self._recorder.output(text)
         return len(text)
 
-    def writelines(self, lines: Sequence[str]) -> None:
+    def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
         for line in lines:
             self.write(line)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def isatty(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
 
+    def close(self) -> None:
+        """Others print after this lecture's line."""
 
-def _forget_modules(known: set[str], folder: Path) -> None:
-    """Modules from the lecture's folder are read afresh by the next run."""
-    for name in set(sys.modules) - known:
-        file = getattr(sys.modules[name], "__file__", None)
-        if file and Path(file).parent == folder:
+
+@contextlib.contextmanager
+def _own_modules(folder: Path) -> Iterator[None]:
+    """Modules from the lecture's folder are read afresh; afterwards the modules are those from before."""
+    before = dict(sys.modules)
+    for name in _modules_in(folder):
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for name in _modules_in(folder):
             del sys.modules[name]
+        for name, module in before.items():
+            sys.modules[name] = module
+
+
+def _modules_in(folder: Path) -> list[str]:
+    """Names of the imported modules whose file lies in `folder`, installed ones (a `.venv` there) left out."""
+    prefix = f"{folder}{os.sep}"
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        for place in [_place_of_module(module)]
+        if place.startswith(prefix)
+        and not _INSTALLED.intersection(Path(place[len(prefix) :]).parts)
+        and name.split(".")[0] != "litbook"
+    ]
+
+
+def _place_of_module(module: object) -> str:
+    """The file of a module, or the first folder of a package without one; "" where there is none."""
+    known = getattr(module, "__dict__", {})  # not the attributes: some modules import when asked for one
+    file = known.get("__file__") or next(iter(known.get("__path__") or ()), "")
+    return file if isinstance(file, str) else ""
 
 
 def _close_figures() -> None:
@@ -258,11 +319,12 @@ class _Deadline(BaseException):
 
 
 @contextlib.contextmanager
-def _deadline(timeout: float | None, recorder: Recorder) -> Iterator[None]:
+def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop = threading.Event()
     if timeout is not None:
-        threading.Thread(target=_watchdog, args=(timeout, stop, recorder), daemon=True).start()
+        watched = (timeout, stop, recorder, threading.get_ident(), folder)
+        threading.Thread(target=_watchdog, args=watched, daemon=True).start()
     try:
         with _alarm(timeout):
             yield
@@ -284,26 +346,33 @@ def _alarm(timeout: float | None) -> Iterator[None]:
         raise _Deadline
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, timeout)
+    outer, start = signal.setitimer(signal.ITIMER_REAL, timeout), time.monotonic()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if outer[0]:  # somebody else's alarm, a test's say, goes on
+            left = outer[0] - (time.monotonic() - start)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), outer[1])
 
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder) -> None:
+def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, folder: Path) -> None:
     """Ends a process whose lecture swallows the time-out, or sits in native code."""
-    runner = threading.main_thread().ident
     if stop.wait(timeout + GRACE):
         return
-    frame = sys._current_frames().get(runner or 0)
+    frame = sys._current_frames().get(runner)
     error = TimedOut(f"timed out after {timeout:g} s and would not stop", _place_of(recorder, frame))
-    os.write(2, f"{error}\n".encode())
+    if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
+        last_words = threading.Thread(target=recorder.listener.end, daemon=True)
+        last_words.start()
+        last_words.join(1.0)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.write(2, f"run_lecture.py: {error}\n".encode(errors="backslashreplace"))
     os._exit(TimedOut.exit_status)
 
 

@@ -1,17 +1,31 @@
-"""What went wrong in a run, and how many claims hold: the same lines in the terminal and in the site's build."""
+"""What went wrong in a run, and how many claims hold: the same lines in the terminal and in a build."""
 
 from __future__ import annotations
+
+import unicodedata
 
 from litbook.render import values
 from litbook.trace import Claim, Error, Record
 
 
 def problems(record: Record) -> list[str]:
-    """Every failed claim and every error, in line order; each names file and line and repeats the user's text."""
+    """Every failed claim and every error, in line order; each names its place and repeats the user's line."""
     path = record.sources[0].path
     failed = [(c.line, _claim(path, record, c)) for c in record.claims if c.verdict == "fails"]
     raised = [(e.line, _error(path, e)) for e in record.errors]
-    return [text for _, text in sorted(failed + raised, key=lambda found: found[0])]
+    return [harmless(text) for _, text in sorted(failed + raised, key=lambda found: found[0])]
+
+
+def harmless(text: str) -> str:
+    """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else _spelled(c) for c in text)
+
+
+def _spelled(character: str) -> str:
+    steers = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\u200c\u200d"
+    return f"⟨U+{ord(character):04X}⟩" if steers else character
 
 
 def summary(record: Record) -> str:
@@ -43,14 +57,15 @@ def _claim(path: str, record: Record, claim: Claim) -> str:
     lines.append(f"    assert {claim.text}")
     if claim.operands:
         lines.append(f"    {values.claim(claim, record.snapshots)}")
-    sides = zip(claim.operands, claim.operands, strict=True)
-    lines += [f"      {o.text} is {values.line(record.snapshots[o.value])}" for o, _ in sides if _worth_naming(o.text, o.value)]
+    for operand in claim.operands:
+        if operand.value is not None and not _is_literal(operand.text):
+            lines.append(f"      {operand.text} is {values.line(record.snapshots[operand.value])}")
     return "\n".join(lines)
 
 
-def _worth_naming(text: str, value: int | None) -> bool:
+def _is_literal(text: str) -> bool:
     """Literals say themselves what they are."""
-    return value is not None and not text[:1].isdigit() and text[:1] not in "\"'([{-"
+    return text[:1].isdigit() or text[:1] in "\"'([{-"
 
 
 def _error(path: str, error: Error) -> str:
@@ -58,6 +73,6 @@ def _error(path: str, error: Error) -> str:
     inner = error.trace[-1][3] if error.trace else error.text
     if inner:
         lines.append(f"    {inner}")
-    outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[1:-1])]
+    outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[:-1])]
     lines += [f"    called from {place}" for place in outer]
     return "\n".join(lines)
