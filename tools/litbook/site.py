@@ -20,10 +20,11 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import page, values  # noqa: E402
+from litbook.render import books, page, values, verdicts  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 
+NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
 Runner = Callable[[Path], trace.Record]
 
 log = logging.getLogger("mkdocs.plugins.litbook")
@@ -55,10 +56,21 @@ def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (Mk
     return server
 
 
-def build(lectures: Path, docs: Path, run: Runner) -> list[dict[str, Any]]:
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The front page's numbers come out of the records, too."""
+    found = [record for _, record in _records.values()]
+    if not found:
+        return markdown
+    return markdown.replace("<!-- claims -->", verdicts.tally(found)).replace(
+        "<!-- excerpt -->", page.excerpt(found[0])
+    )
+
+
+def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
     """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back."""
     place = docs / PLACE
-    entries, written = [], set[Path]()
+    entries: list[NavEntry] = []
+    written, shelf = set[Path](), list[tuple[str, trace.Record]]()
     bibliography = _bibliography(lectures)
     for path in sorted(lectures.glob("lecture_*.py")):
         try:
@@ -71,6 +83,10 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[dict[str, Any]]:
         report(record, problems)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
+        shelf.append((path.stem, record))
+    if shelf:
+        written.add(_write(place / books.INDEX, page.shelf(shelf)))
+        entries.insert(0, f"{PLACE}/{books.INDEX}")
     _remove_stale(place, written)
     return entries
 
@@ -127,7 +143,7 @@ def _recordings(path: Path, here: trace.Record) -> list[trace.Record]:
 
 def _nav(lecture: str, name: str, title: str) -> dict[str, str] | str:
     path = f"{PLACE}/{lecture}/{name}"
-    return path if name == page.INDEX else {title: path}
+    return path if name == books.INDEX else {title: path}
 
 
 def _is_place(item: Any) -> bool:

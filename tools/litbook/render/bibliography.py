@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-import bibtexparser
+from bibtexparser.entrypoint import parse_string
 
 from litbook.errors import LitbookError
 from litbook.render import markup
@@ -87,18 +87,24 @@ def names(entry: Entry) -> str:
 
 
 def _refuse_duplicates(text: str, where: str) -> None:
-    """bibtexparser keeps the last of two entries with one key, or neither; both would be silent."""
+    """Of two entries with one key BibTeX readers keep the last, or neither, in silence."""
     starts = re.finditer(r"^[ \t]*@(?!comment|string|preamble)\w+\s*[{(]\s*([^\s,]+)\s*,", text, re.M | re.I)
     counts = Counter(match[1] for match in starts)
     twice = [key for key, count in counts.items() if count > 1]
     if twice:
-        lines = [i for i, row in enumerate(text.split("\n"), 1) if re.search(rf"[{{(]\s*{re.escape(twice[0])}\s*,", row)]
+        lines = [
+            i
+            for i, row in enumerate(text.split("\n"), 1)
+            if re.search(rf"[{{(]\s*{re.escape(twice[0])}\s*,", row)
+        ]
         at = " and ".join(f"{where}:{line}" for line in lines)
-        raise BibliographyError(f"{at}: the key {twice[0]!r} is used twice\n    a citation must name one work")
+        raise BibliographyError(
+            f"{at}: the key {twice[0]!r} is used twice\n    a citation must name one work"
+        )
 
 
 def _fields(text: str, where: str) -> dict[str, dict[str, str]]:
-    library = bibtexparser.parse_string(text)
+    library = parse_string(text)
     if library.failed_blocks:
         block = library.failed_blocks[0]
         line = (block.start_line or 0) + 1
@@ -113,7 +119,12 @@ def _entry(key: str, fields: Mapping[str, str], where: str) -> Entry:
         raise BibliographyError(f"{where}: the entry {key!r} has no title")
     authors = re.split(r"\s+and\s+", clean.get("author", "")) if clean.get("author") else []
     year = clean.get("year") or clean.get("date", "")[:4]
-    venue = clean.get("journal") or clean.get("booktitle") or clean.get("publisher") or clean.get("howpublished", "")
+    venue = (
+        clean.get("journal")
+        or clean.get("booktitle")
+        or clean.get("publisher")
+        or clean.get("howpublished", "")
+    )
     return Entry(key, clean["title"], tuple(map(_natural, authors)), year, venue, _address(fields))
 
 
@@ -135,7 +146,15 @@ def _natural(author: str) -> str:
     return f"{first.strip()} {last.strip()}" if comma else author.strip()
 
 
-_ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "c": "\u0327", "v": "\u030c"}
+_ACCENTS = {
+    "'": "\u0301",
+    "`": "\u0300",
+    "^": "\u0302",
+    '"': "\u0308",
+    "~": "\u0303",
+    "c": "\u0327",
+    "v": "\u030c",
+}
 
 
 def _plain(value: str) -> str:

@@ -17,35 +17,48 @@ Row = tuple[str, Mapping]
 
 def has_card(snapshot: Snapshot) -> bool:
     """Whether a tensor has more to show than its line."""
-    return isinstance(snapshot, Tensor) and bool(snapshot.shape and snapshot.values) and not values.is_short(snapshot)
+    return (
+        isinstance(snapshot, Tensor)
+        and bool(snapshot.shape and snapshot.values)
+        and not values.is_short(snapshot)
+    )
 
 
 def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> str:
     """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
     facts = [*notes, *_facts(it)]
     head = markup.tag("b", markup.text(name)) + "".join(f" · {markup.text(fact)}" for fact in facts)
+    class_ = "lb-card lb-many" if math.prod(it.shape[:-2]) > 1 else "lb-card"
     return markup.tag(
-        "figure", markup.tag("figcaption", head), _slices(name, it), _statistics(it), class_="lb-card"
+        "figure", markup.tag("figcaption", head), _slices(name, it), _statistics(it), class_=class_
     )
 
 
 def table(rows: Sequence[Row]) -> str:
     """Mappings of one kind as one table: a row for each, a column for each key."""
-    keys = [values.line(key).strip("'\"") for key in rows[0][1].keys]
-    cells = [[values.line(item) for item in it.items] for _, it in rows]
+    keys = [_bare(key) for key in rows[0][1].keys]
+    cells = [[_bare(item) for item in it.items] for _, it in rows]
     head = markup.tag("tr", markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys))
     body = [
-        markup.tag("tr", markup.tag("th", markup.text(name), scope="row"), *(markup.tag("td", markup.text(c)) for c in row))
+        markup.tag(
+            "tr",
+            markup.tag("th", markup.text(name), scope="row"),
+            *(markup.tag("td", markup.text(c)) for c in row),
+        )
         for (name, _), row in zip(rows, cells, strict=True)
     ]
-    return _scrolling(markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *body), class_="lb-table"))
+    return _scrolling(
+        markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *body), class_="lb-table")
+    )
 
 
 def pairs(name: str, it: Mapping) -> str:
     """One mapping as a table of two columns."""
     body = [
         markup.tag(
-            "tr", markup.tag("th", markup.text(values.line(k).strip("'\"")), scope="row"), markup.tag("td", markup.text(values.line(v)))
+            "tr",
+            markup.tag("th", markup.text(_bare(k)), scope="row"),
+            markup.tag("td", markup.text(_bare(v))),
         )
         for k, v in zip(it.keys, it.items, strict=False)
     ]
@@ -53,6 +66,12 @@ def pairs(name: str, it: Mapping) -> str:
         body.append(markup.tag("tr", markup.tag("td", f"… {it.length:,} in all", colspan="2")))
     caption = markup.tag("caption", markup.text(name))
     return _scrolling(markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
+
+
+def _bare(cell: Snapshot) -> str:
+    """A cell's text; a string without its quotes."""
+    text = values.line(cell)
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] == "'" else text
 
 
 def same_keys(a: Mapping, b: Mapping) -> bool:
@@ -112,9 +131,17 @@ def _grid(label: str, shown: str, words: list[str], shades: list[int], columns: 
         ]
         body.append(markup.tag("tr", *cells, dots if wide else ""))
     if tall:
-        body.append(markup.tag("tr", *[markup.tag("td", "⋮", class_="cut")] * columns, markup.tag("td", "⋱", class_="cut") if wide else ""))
+        body.append(
+            markup.tag(
+                "tr",
+                *[markup.tag("td", "⋮", class_="cut")] * columns,
+                markup.tag("td", "⋱", class_="cut") if wide else "",
+            )
+        )
     caption = markup.tag("caption", markup.text(shown)) if shown else ""
-    return markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-grid", aria_label=f"values of {label}")
+    return markup.tag(
+        "table", caption, markup.tag("tbody", *body), class_="lb-grid", aria_label=f"values of {label}"
+    )
 
 
 def _numbers(found: Sequence[Number]) -> list[str]:

@@ -1,5 +1,6 @@
 """Python text -> highlighted lines. One pass of Pygments over the whole text, so that a line inside a
-multi-line string is coloured as one; then the text is cut into lines that each stand alone."""
+multi-line string is coloured as one; then the text is cut into lines that each stand alone.
+"""
 
 from __future__ import annotations
 

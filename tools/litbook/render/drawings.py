@@ -48,7 +48,9 @@ def sparkline(series: Series, width: int = 96, height: int = 18) -> str:
     path = " ".join(
         f"{2 + (i - start) / span * (width - 4):.1f},{height - 2 - (v - low) * scale:.1f}" for i, v in points
     )
-    label = f"{series.text} over the loop: from {values.number(points[0][1])} to {values.number(points[-1][1])}"
+    label = (
+        f"{series.text} over the loop: from {values.number(points[0][1])} to {values.number(points[-1][1])}"
+    )
     label += f", lowest {values.number(low)}, highest {values.number(high)}"
     return svg(width, height, label, markup.tag("polyline", points=path, fill="none"), class_="lb-spark")
 
@@ -61,7 +63,12 @@ View = tuple[str, Tensor]  # what the lecture calls it, and what it is
 def drawable(tensor: Tensor) -> bool:
     """Whether the record holds all that a drawing of this tensor's storage needs."""
     memory, strides = tensor.memory, tensor.strides
-    if memory is None or strides is None or not 0 < len(memory) <= SMALL_STORAGE or not 0 < len(tensor.shape) <= 4:
+    if (
+        memory is None
+        or strides is None
+        or not 0 < len(memory) <= SMALL_STORAGE
+        or not 0 < len(tensor.shape) <= 4
+    ):
         return False
     return all(0 <= i < len(memory) for i in indices(tensor)) and 0 < math.prod(tensor.shape) <= 64
 
@@ -94,7 +101,9 @@ def _row(name: str, tensor: Tensor) -> str:
     height = 24 + ROW + 2
     cells = "".join(_cell(i, value, i in set(walk)) for i, value in enumerate(memory))
     arrows = "".join(_arc(a, b) for a, b in sorted(set(_steps(tensor, walk))))
-    drawing = svg(len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip")
+    drawing = svg(
+        len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip"
+    )
     label = f"{markup.tag('b', markup.text(name))} {markup.text(_walk(tensor))}"
     return markup.tag("div", markup.tag("span", label, class_="lb-striplabel"), drawing, class_="lb-striprow")
 
@@ -117,7 +126,7 @@ def _steps(tensor: Tensor, walk: list[int]) -> Iterable[tuple[int, int]]:
     last = tensor.shape[-1]
     for start in range(0, len(walk), last):
         row = walk[start : start + last]
-        yield from zip(row, row[1:], strict=False)
+        yield from itertools.pairwise(row)
 
 
 def _arc(a: int, b: int) -> str:
@@ -127,8 +136,17 @@ def _arc(a: int, b: int) -> str:
         return markup.tag("path", d=f"M{x1 - 5:g} 22c-8 -16 18 -16 10 0", class_="arc")
     rise = min(20, 8 + 4 * abs(b - a))
     inset = 4 if b > a else -4
-    head = markup.tag("path", d=f"M{x2 - inset:g} 22l{-inset:g} -5M{x2 - inset:g} 22l{-1.6 * inset:g} 0", class_="arc")
-    return markup.tag("path", d=f"M{x1 + inset:g} 22Q{(x1 + x2) / 2:g} {22 - 2 * rise:g} {x2 - inset:g} 22", class_="arc") + head
+    head = markup.tag(
+        "path", d=f"M{x2 - inset:g} 22l{-inset:g} -5M{x2 - inset:g} 22l{-1.6 * inset:g} 0", class_="arc"
+    )
+    return (
+        markup.tag(
+            "path",
+            d=f"M{x1 + inset:g} 22Q{(x1 + x2) / 2:g} {22 - 2 * rise:g} {x2 - inset:g} 22",
+            class_="arc",
+        )
+        + head
+    )
 
 
 def _walk(tensor: Tensor) -> str:
@@ -149,5 +167,6 @@ def _spoken(name: str, tensor: Tensor, walk: list[int]) -> str:
     last = tensor.shape[-1]
     rows = [" ".join(str(i) for i in walk[s : s + last]) for s in range(0, len(walk), last)]
     memory = " ".join(_short(value) for value in tensor.memory or ())
-    where = f"{name}, shape {values.shape(tensor)}, strides {_tuple(tensor.strides or ())}, offset {tensor.offset}"
+    strides = _tuple(tensor.strides or ())
+    where = f"{name}, shape {values.shape(tensor)}, strides {strides}, offset {tensor.offset}"
     return f"Storage in order: {memory}. {where}, reads the elements at {'; then '.join(rows)}."

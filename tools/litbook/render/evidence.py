@@ -85,7 +85,9 @@ def _own(record: Record, index: int) -> Evidence:
     return Evidence(
         record,
         values=tuple(v for v in record.values if v.frame == first and v.kind != "clear"),
-        pieces=tuple(p for p in record.pieces if _within(p.line, function) and _belongs(record, p, index, first)),
+        pieces=tuple(
+            p for p in record.pieces if _within(p.line, function) and _belongs(record, p, index, first)
+        ),
         claims=tuple(c for c in record.claims if c.function == index),
         errors=tuple(e for e in record.errors if _line_in(e, function) is not None),
         dimmed=frozenset(_dimmed(record, index, first)),
@@ -99,7 +101,8 @@ def _moved(own: Evidence, shift: int, claims: Iterable[Claim], where: str) -> Ev
         own,
         values=tuple(replace(v, line=v.line + shift) for v in own.values),
         pieces=tuple(replace(p, line=p.line + shift) for p in own.pieces),
-        claims=tuple(replace(c, line=c.line + shift, last=c.last + shift) for c in own.claims) or tuple(claims),
+        claims=tuple(replace(c, line=c.line + shift, last=c.last + shift) for c in own.claims)
+        or tuple(claims),
         errors=(),
         dimmed=frozenset(),
         stamp=where,
@@ -124,7 +127,9 @@ def _belongs(record: Record, piece: Piece, index: int, first: int | None) -> boo
 
 def _line_in(error: Error, function: Function) -> int | None:
     """The line of `function` at which an error surfaced: its own, or that of the call."""
-    candidates = [line for _, line, name, _ in error.trace if name == function.name and _within(line, function)]
+    candidates = [
+        line for _, line, name, _ in error.trace if name == function.name and _within(line, function)
+    ]
     if candidates:
         return candidates[0]
     return error.line if _within(error.line, function) else None
@@ -145,7 +150,7 @@ def _dimmed(record: Record, index: int, frame: int | None) -> list[int]:
     folded = [(s.first, max(s.end, s.last)) for _, s in own if record.dropped and s.first in loops]
     found: list[int] = []
     for i, s in own:
-        if i in ran or s.kind not in ("code", "claim") or any(a < s.first <= b for a, b in folded):
+        if i in ran or s.kind not in ("code", "claim", "piece") or any(a < s.first <= b for a, b in folded):
             continue
         found += range(s.first, s.last + 1)
     reached = {line for i, s in own if i in ran for line in range(s.first, s.last + 1)}

@@ -31,15 +31,15 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     if "<!ENTITY" in svg:
         raise NotAPicture("the SVG defines entities")
     try:
-        root = ET.fromstring(svg)  # noqa: S314 (entities are refused above)
+        root = ET.fromstring(svg)
     except ET.ParseError as error:
         raise NotAPicture(f"the SVG is broken: {error}") from None
     if _name(root) != "svg":
         raise NotAPicture("this is not SVG")
     width, height = _size(root)
-    known = {"viewBox": root.get("viewBox") or f"0 0 {width:g} {height:g}"}
+    box = markup.text(root.get("viewBox") or f"0 0 {width:g} {height:g}")
     children = "".join(_element(child, prefix) for child in root)
-    opening = f'<svg class="lb-plot" viewBox="{markup.text(known["viewBox"])}" width="{width:g}" height="{height:g}"'
+    opening = f'<svg class="lb-plot" viewBox="{box}" width="{width:g}" height="{height:g}"'
     return f'{opening} role="img" aria-label="{markup.text(alt)}">{children}</svg>'
 
 

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 
 from litbook.render import drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
-from litbook.trace import Claim, Error, Record, Snapshot, Tensor, Value
+from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 
 LONGEST = 120  # characters of a value in the margin
+SHORT = 48  # characters up to which a mapping needs no table
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
-WORDS = {"holds": "holds", "fails": "fails", "not-reached": "not reached", "needs-device": "needs another device"}
+Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
+
+WORDS = {
+    "holds": "holds",
+    "fails": "fails",
+    "not-reached": "not reached",
+    "needs-device": "needs another device",
+}
 
 
 @dataclass
@@ -49,14 +57,17 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
     """One value as short text."""
     if value.error or value.value is None:
         return f"✗ {value.error or 'no value'}"
-    text = values.line(snapshots[value.value], value.unit)
+    it = snapshots[value.value]
+    if isinstance(it, Mapping) and it.items and len(values.line(it, value.unit)) > SHORT:
+        return f"{it.type.rpartition('.')[2]} · {it.length:,} entries"  # its table is on the shelf
+    text = values.line(it, value.unit)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 # ---------------------------------------------------------------------------- values
 
 
-def _value(group: Sequence[Value], evidence: Evidence, badges: dict[int, str], elsewhere: str) -> str:
+def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere: str) -> str:
     record, value = evidence.record, group[0]
     words = [shown(v, record.snapshots) for v in group]
     if len(words) == 1:
@@ -65,12 +76,16 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: dict[int, str], e
         text = f"{words[0]} … unchanged"
     else:
         text = f"{words[0]} … {words[-1]}"
-    parts = [markup.tag("b", markup.text(value.text)), " ", markup.tag("span", markup.text(text), class_="lb-text")]
+    parts = [
+        markup.tag("b", markup.text(value.text)),
+        " ",
+        markup.tag("span", markup.text(text), class_="lb-text"),
+    ]
     if count := _turns(group, record):
         parts.append(markup.tag("small", f" {count}"))
         parts.append(_spark(value, record))
-    if value.step in badges and len(group) == 1:
-        parts.append(" " + markup.tag("span", markup.text(badges[value.step]), class_="lb-badge"))
+    if (badge := badges.get((value.step, value.text))) and len(group) == 1:
+        parts.append(" " + markup.tag("span", markup.text(badge), class_="lb-badge"))
     if value.kind == "measure":
         where = evidence.stamp or f"measured on {record.environment.device.name}"
         parts.append(" " + markup.tag("small", markup.text(where), class_="lb-measured"))
@@ -102,42 +117,52 @@ def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> str
     found = []
     for other in others:
         frames = [i for i, f in enumerate(other.record.frames) if f.function == other.function][:1]
-        same = [v for v in other.record.values if v.frame in frames and v.text == value.text and v.kind == "measure"]
+        same = [
+            v
+            for v in other.record.values
+            if v.frame in frames and v.text == value.text and v.kind == "measure"
+        ]
         if nth < len(same):
             text = markup.tag("span", markup.text(shown(same[nth], other.record.snapshots)), class_="lb-text")
-            found.append(markup.tag("div", text, " ", markup.tag("small", markup.text(other.stamp)), class_="lb-else"))
+            found.append(
+                markup.tag("div", text, " ", markup.tag("small", markup.text(other.stamp)), class_="lb-else")
+            )
     return "".join(found)
 
 
-def sharing(evidence: Evidence) -> dict[int, str]:
-    """By step: `same storage as x`, or `own storage` where others in the section share theirs."""
+def sharing(evidence: Evidence) -> Badges:
+    """By step and expression: `same storage as x`; `own storage` where others share."""
     first: dict[int, str] = {}
-    found: dict[int, str] = {}
-    fresh: dict[int, int] = {}
+    found: Badges = {}
+    fresh: list[tuple[int, str]] = []
     for value in evidence.values:
         it = None if value.value is None else evidence.record.snapshots[value.value]
         if not isinstance(it, Tensor) or it.storage is None or value.loop is not None:
             continue
         if it.storage not in first:
-            fresh[value.step] = it.storage
+            fresh.append((value.step, value.text))
             first[it.storage] = value.text
         elif first[it.storage] != value.text:
-            found[value.step] = f"same storage as {first[it.storage]}"
+            found[value.step, value.text] = f"same storage as {first[it.storage]}"
     if found:
         seen = min(found)
-        found |= {step: "own storage" for step in fresh if step > seen}
+        found |= {key: "own storage" for key in fresh if key > seen}
     return found
 
 
 # ---------------------------------------------------------------------------- claims
 
 
-def _claim(claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record) -> str:
+def _claim(
+    claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record
+) -> str:
     verdict = claim.verdict
+    if claim.kind == "axes" and verdict == "holds":
+        return _as_annotated(claim)
     sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said")
     if verdict == "fails":
-        said = markup.tag("strong", "fails")  + " "
+        said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""
     test = "" if verdict in ("not-reached", "needs-device") else tested(claim, evidence.record)
     parts = [sign, " ", said, caption]
@@ -152,13 +177,25 @@ def _claim(claim: Claim, evidence: Evidence, others: Sequence[Other], setting: p
     return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
+def _as_annotated(claim: Claim) -> str:
+    """A kept promise of dtype and axes stands beside the value, in few words."""
+    words = claim.caption or "dtype and axes"
+    sign = markup.tag("span", "✓", class_="lb-sign", title=claim.text)
+    return markup.tag(
+        "span",
+        sign,
+        markup.tag("span", f" holds: {markup.text(words)}", class_="lb-said"),
+        class_="lb-claim lb-axes",
+    )
+
+
 def tested(claim: Claim, record: Record) -> str:
     """Both sides' values; empty where they would only say `True`."""
     if claim.kind == "axes":
-        return claim.why or claim.text
+        return claim.why
     text = values.claim(claim, record.snapshots)
     sides = [record.snapshots[o.value] for o in claim.operands if o.value is not None]
-    bulky = any(isinstance(side, Tensor) and side.shape for side in sides) and len(claim.operands) != 2
+    bulky = any(isinstance(side, Tensor) and side.shape for side in sides)
     if claim.verdict == "holds" and (text == "True" or bulky or len(text) > LONGEST):
         return ""
     return text
@@ -171,7 +208,11 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
         return ""
     for other in others:
         for there in other.record.claims:
-            if there.function == other.function and there.text == claim.text and there.verdict in ("holds", "fails"):
+            if (
+                there.function == other.function
+                and there.text == claim.text
+                and there.verdict in ("holds", "fails")
+            ):
                 values_ = tested(there, other.record)
                 return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
     device = here.functions[claim.function].requires or claim.why or "another device"
@@ -183,29 +224,37 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
 
 def error(it: Error) -> str:
     """An error as one short note; its box says more."""
-    return markup.tag("div", markup.tag("strong", "✗ error"), " ", markup.text(it.message[:LONGEST]), class_="lb-val lb-bad")
+    return markup.tag(
+        "div", markup.tag("strong", "✗ error"), " ", markup.text(it.message[:LONGEST]), class_="lb-val lb-bad"
+    )
 
 
 def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
     """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
     snapshots = evidence.record.snapshots
-    rows = [
-        f"{markup.tag('dt', markup.tag('code', markup.text(o.text)))}"
-        f"{markup.tag('dd', markup.text('never evaluated' if o.value is None else values.line(snapshots[o.value])))}"
-        for o in claim.operands
-    ]
+    rows = []
+    for side in claim.operands:
+        was = "never evaluated" if side.value is None else values.line(snapshots[side.value])
+        if was != side.text:
+            rows.append(markup.tag("dt", markup.tag("code", markup.text(side.text))))
+            rows.append(markup.tag("dd", markup.text(was)))
     head = markup.tag("strong", "This claim fails.") + " " + markup.text(claim.caption)
     body = markup.tag("code", markup.text(claim.text), class_="lb-source")
     why = markup.tag("p", markup.text(claim.why)) if claim.why else ""
     where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
-    return markup.tag("div", markup.tag("p", head, " ", where), body, markup.tag("dl", *rows), why, class_="lb-failure")
+    return markup.tag(
+        "div", markup.tag("p", head, " ", where), body, markup.tag("dl", *rows), why, class_="lb-failure"
+    )
 
 
 def error_box(it: Error, path: str) -> str:
     """An error with the lecture's own lines of its traceback."""
-    head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(it.kind, "The lecture raised here.")
+    head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
+        it.kind, "The lecture raised here."
+    )
     trace = "&#10;".join(
-        markup.text(f"{p}:{line} in {name}") + "&#10;    " + markup.text(source.strip()) for p, line, name, source in it.trace
+        markup.text(f"{p}:{line} in {name}") + "&#10;    " + markup.text(source.strip())
+        for p, line, name, source in it.trace
     )
     where = markup.tag("small", markup.text(f"{path}:{it.line}"))
     parts = [markup.tag("p", markup.tag("strong", head), " ", where)]
@@ -213,4 +262,6 @@ def error_box(it: Error, path: str) -> str:
         parts.append(markup.tag("pre", trace))
     elif it.text:
         parts.append(markup.tag("code", markup.text(it.text.strip()), class_="lb-source"))
-    return markup.tag("div", *parts, markup.tag("p", markup.tag("code", markup.text(it.message))), class_="lb-failure")
+    return markup.tag(
+        "div", *parts, markup.tag("p", markup.tag("code", markup.text(it.message))), class_="lb-failure"
+    )

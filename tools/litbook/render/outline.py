@@ -35,8 +35,12 @@ class Call:
 Item = Code | Told | Call
 
 
-def outline(record: Record, index: int, lines: Sequence[Line], tells: Callable[[int, int], bool]) -> list[Item]:
-    """The items of function `index`. `tells(first, last)` says whether prose or a picture came from there."""
+def outline(
+    record: Record, index: int, lines: Sequence[Line], tells: Callable[[int, int], bool]
+) -> list[Item]:
+    """The items of function `index`. `tells(first, last)` says whether prose or a picture came from there;
+    a `note` that never ran has nothing to tell, and stays code.
+    """
     function = record.functions[index]
     own = sorted((s for s in record.statements if s.function == index), key=lambda s: (s.first, -_end(s)))
     hidden = [(s.first, _end(s)) for s in record.statements if s.kind == "hidden"]
@@ -74,9 +78,10 @@ def _add(
     first, last = statement.first, _end(statement)
     if statement.kind == "section":
         found += [*calls, Code()]
-    elif statement.kind in ("piece", "hidden"):
-        if statement.kind == "piece" or tells(first, last):
-            found += [Told(first, last), Code()]
+    elif statement.kind in ("piece", "hidden") and tells(first, last):
+        found += [Told(first, last), Code()]
+    elif statement.kind == "hidden":
+        return
     else:
         _take(found, range(first, last + 1), lines, hidden)
         if tells(first, last) or calls:

@@ -137,12 +137,18 @@ def _html(text: str, setting: Setting) -> str:
         setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
         body = ""
     body = body.strip().replace("\n", "&#10;")
-    return body if body and is_harmless(body) else markup.tag("p", markup.text(clean)) if clean.strip() else ""
+    return (
+        body if body and is_harmless(body) else markup.tag("p", markup.text(clean)) if clean.strip() else ""
+    )
 
 
 def _without_controls(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-    return re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]|[\u200b-\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]", _named, text)
+    return re.sub(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]|[\u200b-\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]",
+        _named,
+        text,
+    )
 
 
 def _named(match: re.Match[str]) -> str:
@@ -197,7 +203,9 @@ class _Blocks(Preprocessor):
         while at < len(lines):
             if match := self.FENCE.match(lines[at]):
                 at = self.fence(lines, at, match, done)
-            elif (match := self.DISPLAY.match(lines[at])) and (end := self.display_end(lines, at)) is not None:
+            elif (match := self.DISPLAY.match(lines[at])) and (
+                end := self.display_end(lines, at)
+            ) is not None:
                 body = "\n".join(lines[at : end + 1]).strip().removeprefix("$$").removesuffix("$$")
                 self.put(match["indent"], _formula(body, "block", self.setting), done)
                 at = end + 1
@@ -221,7 +229,11 @@ class _Blocks(Preprocessor):
             text = lines[i].strip()
             if not text:
                 return None
-            if text.endswith("$$") and (i > at or len(text) > 4) and "$$" not in text[2 if i == at else 0 : -2]:
+            if (
+                text.endswith("$$")
+                and (i > at or len(text) > 4)
+                and "$$" not in text[2 if i == at else 0 : -2]
+            ):
                 return i
         return None
 
@@ -242,7 +254,7 @@ class _Math(_Noted):
         super().__init__(pattern, md, setting)
         self.display = display
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
         source = self.unescape(m[1])
         return self.md.htmlStash.store(_formula(source, self.display, self.setting)), m.start(0), m.end(0)
 
@@ -250,7 +262,7 @@ class _Math(_Noted):
 class _Cite(_Noted):
     ANCESTOR_EXCLUDES = ("a",)
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
         links = []
         for key in re.findall(r"@([\w:./+-]+)", m[0]):
             try:
@@ -265,8 +277,10 @@ class _Cite(_Noted):
 class _Picture(_Noted):
     """`![alt](address)`: nothing is fetched from elsewhere, so it stays a link."""
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
-        self.setting.report("picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)")
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
+        self.setting.report(
+            "picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)"
+        )
         return "", m.start(0), m.start(0) + 1
 
 
@@ -275,7 +289,7 @@ class _Bare(InlineProcessor):
 
     ANCESTOR_EXCLUDES = ("a",)
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[ET.Element, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[ET.Element, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
         link = ET.Element("a", href=self.unescape(m[0]))
         link.text = AtomicString(m[0])
         return link, m.start(0), m.end(0)
@@ -312,7 +326,9 @@ class _Allowed(Treeprocessor):
                 return
             address = found
         elif not re.fullmatch(r"(https?://|mailto:)[^\s<>\"'`\x02\x03]+", address, re.I):
-            self.setting.report("bad-link", f"a note cannot link to {address[:80]!r}", "use https://… or #section")
+            self.setting.report(
+                "bad-link", f"a note cannot link to {address[:80]!r}", "use https://… or #section"
+            )
             return
         element.set("href", address)
 
@@ -354,7 +370,14 @@ class _Reader(HTMLParser):
     def handle_comment(self, data: str) -> None:  # noqa: ARG002 (the parser's signature)
         self.harmless = False
 
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    def handle_decl(self, decl: str) -> None:  # noqa: ARG002
+        self.harmless = False
+
+    def handle_pi(self, data: str) -> None:  # noqa: ARG002
+        self.harmless = False
+
+    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
+        self.harmless = False
 
     def check(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = _MATH_ATTRIBUTES if tag in MATHML else _ATTRIBUTES if tag in ELEMENTS else frozenset()
@@ -377,9 +400,9 @@ def _formula(source: str, display: str, setting: Setting) -> str:
     try:
         if len(source) > LONGEST_FORMULA:
             raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
-        root = ET.fromstring(latex2mathml.converter.convert(source, display=display))  # noqa: S314 (our own output)
+        root = ET.fromstring(latex2mathml.converter.convert(source, display=display))
         _check_math(root)
-    except Exception as error:  # noqa: BLE001 (latex2mathml raises whatever its parser trips over)
+    except Exception as error:
         why = str(error) or type(error).__name__
         setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
         return markup.tag("code", markup.text(f"${source}$"), class_="lb-badmath")
@@ -387,7 +410,16 @@ def _formula(source: str, display: str, setting: Setting) -> str:
     return markup.tag("span", body, class_="lb-math") if display == "block" else body
 
 
-_ARITY = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2, "munderover": 3}
+_ARITY = {
+    "mfrac": 2,
+    "mroot": 2,
+    "msub": 2,
+    "msup": 2,
+    "msubsup": 3,
+    "munder": 2,
+    "mover": 2,
+    "munderover": 3,
+}
 
 
 def _check_math(root: ET.Element) -> None:

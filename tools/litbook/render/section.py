@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.errors import Place
-from litbook.render import cards, drawings, figures, margin, markup, outline, prose
+from litbook.render import cards, drawings, figures, margin, markup, outline, prose, values
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Tensor, Value
@@ -66,6 +66,8 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
     sheet.at(function.first)
     notes = margin.build(evidence, elsewhere, sheet.setting, record)
     for error in evidence.errors:
+        if error.kind == "inspect":
+            continue  # its value says so already
         notes.add(surfaced(error, function), margin.error(error))
     items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, a, b))
     code_lines = {n for item in items if isinstance(item, outline.Code) for n in item.lines}
@@ -81,7 +83,10 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
         elif isinstance(item, outline.Told):
             parts += _told(sheet, evidence, start, end)
         else:
-            parts += [_code(sheet, item.lines, notes, evidence), *_shelf(sheet, evidence, start, end, shelf, function.name)]
+            parts += [
+                _code(sheet, item.lines, notes, evidence),
+                *_shelf(sheet, evidence, start, end, shelf, function.name),
+            ]
     parts.append(_anchors(n for n in range(at + 1, function.last + 1) if n not in code_lines))
     return [part for part in parts if part]
 
@@ -112,7 +117,7 @@ def _absent(evidence: Evidence) -> bool:
 def _not_here(device: str, evidence: Evidence) -> str:
     """Says that a section did not run in this build, and where its values come from."""
     if evidence.stamp:
-        text = f"This section needs {device} and did not run in this build. Its values were recorded on {evidence.stamp}."
+        text = f"This section needs {device} and did not run in this build. Its values: {evidence.stamp}."
     else:
         text = f"This section needs {device}, which this build did not have; no recording of it exists yet."
     return markup.tag("p", markup.text(text), class_="lb-elsewhere")
@@ -162,7 +167,9 @@ def _picture(sheet: Sheet, piece: Piece) -> str:
     sheet.pictures += 1
     caption = prose.inline(piece.text, sheet.setting) if piece.text else ""
     if not piece.alt.strip():
-        sheet.setting.report("no-alt", f"this {piece.kind} has no alt text", "say what it shows in a sentence")
+        sheet.setting.report(
+            "no-alt", f"this {piece.kind} has no alt text", "say what it shows in a sentence"
+        )
     try:
         if piece.kind == "figure":
             drawing = figures.inline(piece.data, piece.alt, f"f{sheet.pictures}-")
@@ -185,14 +192,25 @@ def _code(sheet: Sheet, numbers: Sequence[int], notes: margin.Margin, evidence: 
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
     cells: list[str] = []
     for i, number in enumerate(numbers):
-        class_ = " ".join(["lb-c", *(["lb-dim"] if number in evidence.dimmed else []), *(["lb-failed"] if number in failed else [])])
-        cells.append(f'<a class="lb-n" id="L{number}" href="#L{number}">{number}</a>')
-        cells.append(f'<code class="{class_}">{sheet.lines[number - 1].html(dedent) or " "}</code>')
+        class_ = " ".join(
+            [
+                "lb-c",
+                *(["lb-dim"] if number in evidence.dimmed else []),
+                *(["lb-failed"] if number in failed else []),
+            ]
+        )
+        cells.append(row(number, sheet.lines[number - 1].html(dedent), class_))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
             cells.append(f'<div class="lb-v" style="--s:{free}">{"".join(beside[number])}</div>')
     label = f"lines {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"line {numbers[0]}"
     return markup.tag("div", *cells, class_="lb-code", role="group", aria_label=label)
+
+
+def row(number: int, html: str, class_: str = "lb-c") -> str:
+    """A line's number, which is also its anchor, and its code."""
+    anchored = f'<a class="lb-n" id="L{number}" href="#L{number}">{number}</a>'
+    return f'{anchored}<code class="{class_}">{html or " "}</code>'
 
 
 def _counts(line: Line) -> bool:
@@ -219,13 +237,28 @@ def _trails(line: int, numbers: Sequence[int], notes: margin.Margin) -> bool:
 
 def _shelf(sheet: Sheet, evidence: Evidence, first: int, last: int, shelf: _Shelf, name: str) -> list[str]:
     """What is taller than a line: failures first, then cards, tables, storage and printed output."""
-    loud = [margin.failure_box(c, evidence, sheet.path) for c in evidence.claims if c.verdict == "fails" and first <= c.line <= last]
+    loud = [
+        margin.failure_box(c, evidence, sheet.path)
+        for c in evidence.claims
+        if c.verdict == "fails" and first <= c.line <= last
+    ]
     function = next(f for f in sheet.record.functions if f.name == name)
-    loud += [margin.error_box(e, sheet.path) for e in evidence.errors if first <= surfaced(e, function) <= last]
-    here = [v for v in evidence.values if first <= v.line <= last + 1 and v.loop is None and v.value is not None]
-    quiet = [*_cards(evidence, here, shelf), *_tables(evidence, here, shelf), *_storages(evidence, here, shelf)]
-    printed = [_output(p) for p in evidence.pieces if p.kind == "output" and first <= p.line <= last and p.text.strip()]
-    return [*loud, markup.tag("div", *quiet, class_="lb-shelf") if quiet else "", *printed]
+    loud += [
+        margin.error_box(e, sheet.path) for e in evidence.errors if first <= surfaced(e, function) <= last
+    ]
+    here = [
+        v for v in evidence.values if first <= v.line <= last + 1 and v.loop is None and v.value is not None
+    ]
+    quiet = [
+        *_cards(evidence, here, shelf),
+        *_tables(evidence, here, shelf),
+        *_storages(evidence, here, shelf),
+    ]
+    printed = [
+        p for p in evidence.pieces if p.kind == "output" and first <= p.line <= last and p.text.strip()
+    ]
+    shown = markup.tag("div", *quiet, class_="lb-shelf") if quiet else ""
+    return [*loud, shown, _output(printed) if printed else ""]
 
 
 def _new(value: Value, shelf: _Shelf) -> bool:
@@ -242,7 +275,8 @@ def _cards(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[st
     for value in found:
         it = evidence.record.snapshots[value.value or 0]
         if isinstance(it, Tensor) and cards.has_card(it) and _new(value, shelf):
-            done.append(cards.tensor(value.text, it, [badges[value.step]] if value.step in badges else []))
+            badge = badges.get((value.step, value.text))
+            done.append(cards.tensor(value.text, it, [badge] if badge else []))
     return done
 
 
@@ -251,7 +285,9 @@ def _tables(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[s
     tables: list[list[cards.Row]] = []
     for value in found:
         it = evidence.record.snapshots[value.value or 0]
-        if not isinstance(it, Mapping) or not it.items or not _new(value, shelf):
+        if not isinstance(it, Mapping) or not it.items or len(values.line(it)) <= margin.SHORT:
+            continue
+        if not _new(value, shelf):
             continue
         like = next((rows for rows in tables if cards.same_keys(rows[0][1], it)), None)
         if like is None:
@@ -285,9 +321,15 @@ def _same_view(a: Tensor, b: Tensor) -> bool:
     return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
 
 
-def _output(piece: Piece) -> str:
-    caption = markup.tag("figcaption", f"printed by line {piece.line}")
-    return markup.tag("figure", caption, markup.tag("pre", markup.text(piece.text.rstrip("\n"))), class_="lb-output")
+def _output(pieces: Sequence[Piece]) -> str:
+    """What the lines of one block printed, together."""
+    lines = sorted({piece.line for piece in pieces})
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
+    caption = markup.tag("figcaption", f"printed by {where}")
+    return markup.tag(
+        "figure", caption, markup.tag("pre", markup.text(text.rstrip("\n"))), class_="lb-output"
+    )
 
 
 def failures(record: Record, indices: Sequence[int]) -> tuple[list[Claim], list[Error]]:

@@ -67,8 +67,14 @@ def number(value: Number, unit: str | None = None) -> str:
 
 def shape(tensor: Tensor) -> str:
     """The axes with their names and sizes: `[row 2, col 3]`."""
-    names = tensor.axes if tensor.axes and len(tensor.axes) == len(tensor.shape) else ("",) * len(tensor.shape)
-    return "[" + ", ".join(f"{_visible(n)} {size}".strip() for n, size in zip(names, tensor.shape, strict=True)) + "]"
+    names = (
+        tensor.axes if tensor.axes and len(tensor.axes) == len(tensor.shape) else ("",) * len(tensor.shape)
+    )
+    return (
+        "["
+        + ", ".join(f"{_visible(n)} {size}".strip() for n, size in zip(names, tensor.shape, strict=True))
+        + "]"
+    )
 
 
 def size(count: int) -> str:
@@ -193,7 +199,11 @@ def _digits(value: float, digits: int = 4) -> str:
 def _scientific(value: int | float) -> str:
     """`3.142 × 10²³`; exact integers of any size are accepted."""
     exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
-    lead = value // 10 ** (exponent - 6) / 10**6 if isinstance(value, int) and exponent > 6 else value / 10**exponent
+    lead = (
+        value // 10 ** (exponent - 6) / 10**6
+        if isinstance(value, int) and exponent > 6
+        else value / 10**exponent
+    )
     return f"{_digits(lead)} × 10{str(exponent).translate(_SUPERSCRIPT)}"
 
 

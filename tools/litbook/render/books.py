@@ -1,0 +1,110 @@
+"""What stands where: a lecture's pages, and on which of them each function is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from litbook.errors import Problem
+from litbook.render import code
+from litbook.render.bibliography import Bibliography
+from litbook.render.section import anchor
+from litbook.trace import Function, Record
+
+NOTHING_CITED: Bibliography = {}
+INDEX = "index.md"
+
+
+@dataclass
+class Book:
+    """A lecture's pages: which function stands where."""
+
+    record: Record
+    bibliography: Bibliography
+    recordings: Sequence[Record]
+    problems: list[Problem]
+    lines: Sequence[code.Line]
+    main: int
+    parts: list[int]
+    place: dict[int, str] = field(default_factory=dict)  # function -> page
+
+
+def of(
+    record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Problem]
+) -> Book:
+    functions = record.functions
+    main = next((i for i, f in enumerate(functions) if f.kind == "main"), 0)
+    top = record.sections()
+    parts = top if any(record.sections(i) for i in top) else []
+    lines = code.lines(record.sources[0].text, record.sources[0].cuts)
+    book = Book(record, bibliography, recordings, problems, lines, main, parts)
+    book.place[main] = INDEX
+    for child in top:
+        for index in tree(record, child):
+            book.place[index] = file_of(book, child) if parts else INDEX
+    _place_helpers(book)
+    return book
+
+
+def tree(record: Record, index: int) -> list[int]:
+    """A section and all that it reaches."""
+    return [index, *(deeper for child in record.sections(index) for deeper in tree(record, child))]
+
+
+def file_of(book: Book, part: int) -> str:
+    name = book.record.functions[part].name.replace("_", "-").strip("-")
+    return f"{'part-index' if name == 'index' else name}.md"
+
+
+def _place_helpers(book: Book) -> None:
+    """Each helper goes to the page of the first part that names it, perhaps through another helper."""
+    functions = book.record.functions
+    order = [
+        book.main,
+        *(i for part in (book.parts or book.record.sections()) for i in tree(book.record, part)),
+    ]
+    helpers = [
+        i
+        for i, f in enumerate(functions)
+        if f.kind in ("helper", "class") and _is_outer(book, i) and not f.hidden
+    ]
+    waiting = list(order)
+    while waiting:
+        index = waiting.pop(0)
+        text = "\n".join(line.text for line in book.lines[functions[index].first : functions[index].last])
+        for helper in helpers:
+            if helper not in book.place and re.search(rf"\b{re.escape(functions[helper].name)}\b", text):
+                book.place[helper] = _first_part(book, book.place[index])
+                waiting.insert(0, helper)
+    for helper in helpers:
+        book.place.setdefault(helper, file_of(book, book.parts[-1]) if book.parts else INDEX)
+
+
+def _first_part(book: Book, page: str) -> str:
+    return file_of(book, book.parts[0]) if page == INDEX and book.parts else page
+
+
+def _is_outer(book: Book, index: int) -> bool:
+    """Whether no other function holds this one."""
+    it = book.record.functions[index]
+    around = (f for f in book.record.functions if f is not it and f.kind != "module")
+    return not any(f.first <= it.first and it.last <= f.last for f in around)
+
+
+def address(book: Book, page: str, name: str) -> str | None:
+    """From `page`, the address of the function called `name`; None where it is on no page."""
+    for index, where in book.place.items():
+        if book.record.functions[index].name == name:
+            return ("" if where == page else way(page, where)) + f"#{anchor(name)}"
+    return None
+
+
+def way(page: str, other: str) -> str:
+    """The relative address between two pages; every page is a folder of its own, the index is theirs."""
+    up = "" if page == INDEX else "../"
+    return up + ("" if other == INDEX else other.removesuffix(".md") + "/") or "./"
+
+
+def plain(function: Function) -> str:
+    return function.heading.replace("`", "") or function.name
