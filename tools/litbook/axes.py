@@ -1,12 +1,20 @@
 """What a jaxtyping annotation promises, and whether a tensor keeps the promise.
 
 jaxtyping itself judges dtype, rank and fixed sizes (`isinstance`); the names are followed here, because
-a claim must say *which* size was another one before, and where.
+a claim must say *which* size was another one before, and where. So are sizes that are computed from
+names (`seq-1`), which jaxtyping knows inside a decorated function only.
+
+`sizes` maps a name to its size and the line that gave it, within one call of a section.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+Sizes = dict[str, tuple[int, int]]
+
+_PLAIN = re.compile(r"[#?]?\*?(\w+(=\d+)?|\.\.\.)$")  # anything else is computed: `seq-1`, `{n}`, `min(a,b)`
 
 
 def axis_names(dims: str, ndim: int | None) -> tuple[str, ...] | None:
@@ -14,47 +22,79 @@ def axis_names(dims: str, ndim: int | None) -> tuple[str, ...] | None:
 
     None where the string does not fit `ndim` axes. Axes under a `*name` or `...` are numbered.
     """
+    words = _words(dims, ndim)
+    return None if words is None else tuple(_name(word) for word in words)
+
+
+def remember(dims: str, shape: tuple[int, ...], sizes: Sizes, line: int) -> None:
+    """Keep the sizes of the axes that are named; a broadcast axis (`#batch`) of size 1 says nothing."""
+    for word, size in zip(_words(dims, len(shape)) or (), shape, strict=False):
+        name = _name(word)
+        if name.isidentifier() and name != "_" and not (word.startswith("#") and size == 1):
+            sizes.setdefault(name, (int(size), line))
+
+
+def mismatch(annotation: Any, value: Any, dims: str, sizes: Sizes) -> str:
+    """Why `value` is not what `annotation` promises, or ""."""
+    shape = getattr(value, "shape", None)
+    dtype = str(getattr(value, "dtype", type(value).__name__)).removeprefix("torch.")
+    if shape is None:
+        return f"a {type(value).__name__} is no array"
+    wanted = getattr(annotation, "__name__", str(annotation))
+    try:
+        if not isinstance(value, _without_computed(annotation, dims)):
+            return f"{dtype}{tuple(shape)} is no {wanted}"
+    except Exception as error:
+        return f"the annotation cannot be checked: {error}"
+    here = dict(sizes)
+    remember(dims, shape, here, 0)
+    words = _words(dims, len(shape)) or ()
+    return next(filter(None, map(_wrong_size, words, shape, [here] * len(words))), "")
+
+
+def _wrong_size(word: str, size: int, sizes: Sizes) -> str:
+    if not _PLAIN.match(word):
+        return _wrong_computed_size(word, size, sizes)
+    before = sizes.get(_name(word))
+    if before is None or before[0] == size or (word.startswith("#") and size == 1):
+        return ""
+    return f"axis {_name(word)!r} has {size} elements here and had {before[0]} on line {before[1]}"
+
+
+def _wrong_computed_size(word: str, size: int, sizes: Sizes) -> str:
+    known = {name: known for name, (known, _) in sizes.items()}
+    try:
+        wanted = eval(word.lstrip("#"), {}, known)
+    except Exception as error:
+        return f"the annotation cannot be checked: axis {word!r}: {error}"
+    return "" if wanted == size else f"axis {word!r} has {size} elements here, and {word} is {wanted}"
+
+
+def _without_computed(annotation: Any, dims: str) -> Any:
+    """The annotation with `_` for every size that is computed."""
     words = dims.split()
-    if ndim is None:
+    if all(_PLAIN.match(word) for word in words):
+        return annotation
+    plain = " ".join(word if _PLAIN.match(word) else "_" for word in words)
+    return annotation.dtype[annotation.array_type, plain]
+
+
+def _words(dims: str, ndim: int | None) -> tuple[str, ...] | None:
+    """One word of `dims` per axis, None where they do not fit: `#*heads` over two axes is `#heads0 #heads1`."""
+    words = dims.split()
+    many = [i for i, word in enumerate(words) if "..." in word or "*" in word.lstrip("#?")[:1]]
+    if ndim is None or len(many) > 1:
         return None
-    many = [i for i, word in enumerate(words) if word == "..." or word.lstrip("#").startswith("*")]
     if not many:
-        return tuple(_name(word) for word in words) if len(words) == ndim else None
-    spread = ndim - (len(words) - 1)
-    if len(many) > 1 or spread < 0:
+        return tuple(words) if len(words) == ndim else None
+    at, spread = many[0], ndim - (len(words) - 1)
+    if spread < 0:
         return None
-    at = many[0]
-    stem = words[at].strip("#*") if words[at] != "..." else "_"
-    middle = [f"{stem}{i}" if stem != "_" else "_" for i in range(spread)]
-    return (*map(_name, words[:at]), *middle, *map(_name, words[at + 1 :]))
+    stem = words[at].replace("*", "").replace("...", "_")
+    middle = (stem if _name(stem) == "_" else f"{stem}{i}" for i in range(spread))
+    return (*words[:at], *middle, *words[at + 1 :])
 
 
 def _name(word: str) -> str:
     """`#batch` broadcasts and `batch=3` fixes, but the axis is called `batch`."""
     return word.lstrip("#?").split("=")[0]
-
-
-def mismatch(
-    annotation: Any,
-    value: Any,
-    dims: str,
-    names: tuple[str, ...] | None,
-    sizes: dict[str, tuple[int, int]],
-) -> str:
-    """Why `value` is not what `annotation` promises, or "". `sizes` maps a name to (size, line)."""
-    shape = getattr(value, "shape", None)
-    dtype = str(getattr(value, "dtype", type(value).__name__)).removeprefix("torch.")
-    if shape is None:
-        return f"a {type(value).__name__} is no array"
-    try:
-        fits = isinstance(value, annotation)
-    except Exception as error:  # noqa: BLE001  symbolic sizes need a context that a statement does not have
-        return f"the annotation cannot be checked: {error}"
-    if not fits:
-        wanted = getattr(annotation, "__name__", str(annotation))
-        return f"{dtype}{tuple(shape)} is no {wanted}"
-    for name, size in zip(names or (), shape, strict=False):
-        before = sizes.get(name)
-        if before is not None and before[0] != size:
-            return f"axis {name!r} has {size} elements here and had {before[0]} on line {before[1]}"
-    return ""

@@ -9,13 +9,17 @@ command line or the lecture's text must come at once.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook import source
-from litbook.errors import LitbookError, NotFound, Stopped
+from litbook.errors import LitbookError, NotFound
+from litbook.render import report
+from litbook.render.report import harmless
 
 if TYPE_CHECKING:
     from litbook import trace
@@ -29,26 +33,48 @@ command line cannot be used; 130 interrupted"""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with `arguments` (default: the process's own). Returns the exit status."""
+    _prepare_streams()
     asked = _parser().parse_args(arguments)
     try:
         if asked.lecture is None:
             return _list_lectures()
         path = find_lecture(asked.lecture)
-        if asked.list:
-            return _list_sections(path)
-        return _run(path, asked)
-    except Stopped as error:
-        _complain(str(error))
-        return error.exit_status
+        return _list_sections(path) if asked.list else _run(path, asked)
     except LitbookError as error:
         _complain(str(error))
         return error.exit_status
-    except BrokenPipeError:  # `| head` has seen enough
-        sys.stdout = open("/dev/null", "w") if Path("/dev/null").exists() else sys.__stdout__  # noqa: PTH123, SIM115
-        return 0
     except KeyboardInterrupt:  # before or after the lecture itself ran
         _complain("interrupted")
         return 130
+    except (OSError, ValueError) as error:  # a full disk behind `>`; a lecture that closed the real stdout
+        _complain(f"cannot print: {getattr(error, 'strerror', None) or error}")
+        _leave_stdout()
+        return 2
+
+
+def _prepare_streams() -> None:
+    """Printing never fails for a character that the terminal lacks, nor when there is no terminal at all."""
+    if sys.stdout is None:  # closed by the shell: `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  kept open for the process
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _leave_stdout() -> None:
+    """What is still held back for a stdout that nobody reads goes nowhere, so that Python's end is quiet."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _say(text: str = "") -> None:
+    """Print. A reader that has gone away (`| head`) is no fault of the lecture: the run's verdict stands."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        _leave_stdout()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,10 +108,12 @@ def _seconds(text: str) -> float:
 def find_lecture(name: str) -> Path:
     """The file of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
     path = Path(name)
+    if path.is_dir():
+        raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
     if path.suffix == ".py" or path.parent != Path():
         if path.is_file():
             return path
-        if path.parent not in (Path(), LECTURES) or not (LECTURES / path.name).is_file():
+        if path.parent != Path() or not (LECTURES / path.name).is_file():
             there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
             raise NotFound("lecture", name, there)
     if (LECTURES / f"{path.stem}.py").is_file():
@@ -99,10 +127,11 @@ def _names() -> list[str]:
 
 def _list_lectures() -> int:
     names = _names()
+    width = max(map(len, names), default=0)
     for name in names:
-        print(f"{name}  {source.read(LECTURES / f'{name}.py').title}")
+        _say(f"{name:{width}}  {harmless(source.read(LECTURES / f'{name}.py').title)}")
     if not names:
-        print("there are no lectures yet")
+        _say("there are no lectures yet")
     return 0
 
 
@@ -111,12 +140,16 @@ def _list_sections(path: Path) -> int:
 
     lecture = source.read(path, shown_path(path.resolve()))
     by_name = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
-    print(lecture.title)
+    _say(harmless(lecture.title))
+    lines = []
     for name in lecture.section_names():
         function = by_name[name]
         inside = function.parent is not None and lecture.functions[function.parent].kind == "part"
         device = f"  [{function.requires}]" if function.requires else ""
-        print(f"{'    ' if inside else '  '}{name}  {function.heading}{device}")
+        lines.append(("  " * (1 + inside) + name, harmless(function.heading) + device))
+    width = max((len(name) for name, _ in lines), default=0)
+    for name, heading in lines:
+        _say(f"{name:{width}}  {heading}")
     return 0
 
 
@@ -125,56 +158,65 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
 
     source.read(path, shown_path(path.resolve()))  # errors of the text come before anything heavy
     _check_writable(asked.out)
-    from rich.console import Console
-
     from litbook import run
-    from litbook.render.terminal import Terminal
+    from litbook.render.terminal import Screen, Terminal
 
-    terminal = Terminal(Console(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
+    terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
     try:
         record = run.run(
             path, sections=asked.sections, device=asked.device, timeout=asked.timeout, listener=terminal
         )
     finally:
         terminal.end()
+    status = _close(record, asked)
     if asked.out is not None:
         _write(asked.out, record)
-    return _close(record, asked)
+    return status
 
 
 def _close(record: trace.Record, asked: argparse.Namespace) -> int:
     """The failures in full, then the line that counts."""
-    from litbook.render import report
-
-    for text in report.problems(record):
-        print(f"\n{text}")
-    if not asked.quiet or report.problems(record):
-        print()
-    print(report.summary(record))
+    problems = report.problems(record)
+    for text in problems:
+        _say(f"\n{text}")
+    if not asked.quiet or problems:
+        _say()
+    _say(report.summary(record))
     return 0 if report.holds(record) else 1
 
 
 def _check_writable(out: Path | None) -> None:
-    if out is not None and (out.is_dir() or not out.resolve().parent.is_dir()):
-        raise LitbookError(f"--out {out}: not a file in a folder that exists\n    create the folder first")
+    if out is not None and out.is_dir():
+        raise LitbookError(f"--out {out}: this is a folder\n    name a file in it")
+    if out is not None and not out.resolve().parent.is_dir():
+        raise LitbookError(f"--out {out}: there is no folder {out.parent}\n    create it first")
 
 
 def _write(out: Path, record: trace.Record) -> None:
-    """Write the record whole or not at all: a temporary file beside it, then a rename."""
-    import os
-    import tempfile
+    """Write the record whole or not at all: a temporary file beside it, then a rename.
 
+    What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
+    """
     from litbook import trace
 
-    handle, name = tempfile.mkstemp(dir=out.resolve().parent, prefix=f".{out.name}.")
+    content = trace.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(trace.dumps(record))
-        Path(name).replace(out)
+        if out.exists() and not out.is_file():
+            out.write_bytes(content)
+        else:
+            _replace(out.resolve(), content)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
         raise LitbookError(f"--out {out}: {error.strerror}; nothing was written") from None
 
 
+def _replace(file: Path, content: bytes) -> None:
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def _complain(text: str) -> None:
-    print(f"run_lecture.py: {text}", file=sys.stderr)
+    print(f"run_lecture.py: {harmless(text)}", file=sys.stderr)

@@ -27,7 +27,7 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 from litbook import trace
-from litbook.axes import axis_names, mismatch
+from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
 from litbook.snapshot import Storages, is_immediate, snapshot
 from litbook.source import Lecture
@@ -325,11 +325,9 @@ class Recorder:
         asked = self.lecture.claims[number]
         names = axis_names(text, getattr(value, "ndim", None))
         sizes = self.sizes.setdefault(frame, {})
-        why = mismatch(annotation, value, text, names, sizes)
+        why = mismatch(annotation, value, text, sizes)
         if not why and names is not None:
-            for name, size in zip(names, value.shape, strict=True):
-                if name.isidentifier() and name != "_":
-                    sizes.setdefault(name, (int(size), self.lecture.statements[asked.statement].first))
+            remember(text, tuple(value.shape), sizes, self.lecture.statements[asked.statement].first)
             self.axes_of[frame, asked.text.split(":")[0]] = names, _weakly(value)
         verdict = self.verdicts.setdefault(number, _Verdict())
         verdict.count += 1

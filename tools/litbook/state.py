@@ -10,6 +10,8 @@ import builtins
 import contextlib
 import decimal
 import gc
+import locale
+import logging
 import os
 import random
 import signal
@@ -67,12 +69,20 @@ def _interpreter() -> list[Entry]:
         Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(slice(None), v)),
         Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
         Entry("standard streams", _streams, _set_streams),
+        Entry("import hooks", lambda: (list(sys.meta_path), list(sys.path_hooks)), _set_import_hooks),
+        Entry("bytecode files", lambda: sys.dont_write_bytecode, lambda v: setattr(sys, "dont_write_bytecode", v)),
         Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+        Entry("switch interval", sys.getswitchinterval, sys.setswitchinterval),
+        Entry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
         Entry("trace function", sys.gettrace, sys.settrace),
         Entry("profile function", sys.getprofile, sys.setprofile),
+        Entry("trace function of threads", threading.gettrace, threading.settrace),
+        Entry("profile function of threads", threading.getprofile, threading.setprofile),
         Entry("exception hooks", _hooks, _set_hooks),
         Entry("warning filters", lambda: list(warnings.filters), _set_filters),
         Entry("showwarning", lambda: warnings.showwarning, lambda v: setattr(warnings, "showwarning", v)),
+        Entry("logging", _logging, _set_logging),
+        Entry("locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v)),
         Entry("random", random.getstate, random.setstate),
         Entry("decimal context", lambda: decimal.getcontext().copy(), decimal.setcontext),
         Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
@@ -94,6 +104,22 @@ def _streams() -> tuple[Any, Any, Any]:
 
 def _set_streams(value: tuple[Any, Any, Any]) -> None:
     sys.stdin, sys.stdout, sys.stderr = value
+
+
+def _set_import_hooks(value: tuple[list[Any], list[Any]]) -> None:
+    sys.meta_path[:], sys.path_hooks[:] = value
+
+
+def _logging() -> tuple[int, int, list[Any]]:
+    root = logging.getLogger()
+    return root.level, root.manager.disable, list(root.handlers)
+
+
+def _set_logging(value: tuple[int, int, list[Any]]) -> None:
+    root = logging.getLogger()
+    level, disabled, root.handlers[:] = value
+    root.setLevel(level)
+    logging.disable(disabled)
 
 
 def _hooks() -> tuple[Any, Any, Any]:
@@ -162,18 +188,22 @@ def _torch() -> list[Entry]:
     torch = sys.modules.get("torch")
     if torch is None:
         return []
-    backends = torch.backends
+    cudnn = torch.backends.cudnn
     entries = [
         Entry("torch default dtype", torch.get_default_dtype, torch.set_default_dtype),
         Entry("torch default device", lambda: _default_device(torch), torch.set_default_device),
         Entry("torch threads", torch.get_num_threads, torch.set_num_threads),
         Entry("torch grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
-        Entry("torch deterministic algorithms", lambda: _deterministic(torch), lambda v: _set_deterministic(torch, v)),
-        Entry("torch matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        Entry("torch determinism", lambda: _deterministic(torch), lambda v: _set_deterministic(torch, v)),
+        Entry(
+            "torch matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
+        ),
         Entry("torch anomaly mode", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
+        Entry("torch autocast", lambda: _autocast(torch), lambda v: _set_autocast(torch, v)),
+        Entry("torch repeated warnings", torch.is_warn_always_enabled, torch.set_warn_always),
         Entry("torch print options", lambda: _print_options(torch), lambda v: _set_print_options(torch, v)),
         Entry("torch random", torch.random.get_rng_state, torch.random.set_rng_state),
-        Entry("cuDNN", lambda: _flags(backends.cudnn), lambda v: _set_flags(backends.cudnn, v)),
+        Entry("cuDNN", lambda: _flags(cudnn), lambda v: _set_flags(cudnn, v)),
     ]
     if torch.cuda.is_available():
         entries.append(Entry("CUDA random", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
@@ -192,6 +222,16 @@ def _deterministic(torch: Any) -> tuple[bool, bool]:
 
 def _set_deterministic(torch: Any, value: tuple[bool, bool]) -> None:
     torch.use_deterministic_algorithms(value[0], warn_only=value[1])
+
+
+def _autocast(torch: Any) -> dict[str, tuple[bool, Any]]:
+    return {d: (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")}
+
+
+def _set_autocast(torch: Any, value: dict[str, tuple[bool, Any]]) -> None:
+    for device, (enabled, dtype) in value.items():
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
 
 
 def _print_options(torch: Any) -> dict[str, Any]:

@@ -57,9 +57,8 @@ def _claim(path: str, record: Record, claim: Claim) -> str:
     lines.append(f"    assert {claim.text}")
     if claim.operands:
         lines.append(f"    {values.claim(claim, record.snapshots)}")
-    for operand in claim.operands:
-        if operand.value is not None and not _is_literal(operand.text):
-            lines.append(f"      {operand.text} is {values.line(record.snapshots[operand.value])}")
+    seen = [(o.text, o.value) for o in claim.operands if not _is_literal(o.text)]
+    lines += [f"      {text} is {values.line(record.snapshots[at])}" for text, at in seen if at is not None]
     return "\n".join(lines)
 
 

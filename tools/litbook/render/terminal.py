@@ -14,18 +14,28 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from litbook.render import values
+from litbook.render.report import harmless
 
 if TYPE_CHECKING:
     from litbook import trace
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
-GUTTER = 6  # columns of line numbers
+GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
+MARGIN = " " * (GUTTER + 2)
+
+
+class Screen(Console):
+    """A console whose reader may go away (`| head`): then it falls silent, and the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
 
 
 class Terminal:
     """Listens to a run and prints it. Works for every `litbook.recorder.Listener` event.
 
-    `functions`, `statements` and `lines` come with `begin`, from the lecture's text.
+    `functions`, `statements` and `lines` come with `begin`, from the lecture's text. Whatever a lecture
+    holds or prints is text here: no markup, no control characters.
     """
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
@@ -38,24 +48,26 @@ class Terminal:
         self.lines: list[str] = []
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section
-        self.open_output = False
+        self.output = ""  # the lecture's printed line that has no end yet
+        self.gap = True  # whether an empty line stands above: two never follow each other
 
     # -- events of a run
 
     def begin(self, lecture: Any, environment: trace.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
-        self.lines, self.cuts = lecture.lines, {line: column for line, column in reversed(lecture.cuts)}
+        self.lines, self.cuts = lecture.lines, dict(reversed(lecture.cuts))
         self.device = environment.device.name
         if self.console.is_terminal:
-            self.status = self.console.status("starting", spinner="dots")
+            self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
             self.status.start()
         if not self.quiet:
-            self._say(Text(lecture.title, style="bold"))
+            self._say(Text(harmless(lecture.title), style="bold"))
             self._say(Text(_where(environment), style="dim"))
 
     def end(self) -> None:
         """The run is over, however it ended."""
+        self._finish_output()
         if self.status is not None:
             self.status.stop()
 
@@ -63,15 +75,16 @@ class Terminal:
         """A section begins."""
         spec = self.functions[function]
         if self.status is not None:
-            self.status.update(f"{spec.name}: {spec.heading}")
+            self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
         if self.quiet:
             return
         self.printed = 0
-        self._say("")
+        self._gap()
         if self.console.is_terminal:
-            self._say(Rule(Text(spec.heading, style="bold"), align="left"))
+            self._say(Rule(Text(harmless(spec.heading), style="bold"), align="left"))
         else:
             self._say(f"{'#' * self._depth(function)} {spec.heading}")
+        self._gap()
 
     def skipped(self, function: int, device: str) -> None:
         """A section whose device is not here."""
@@ -87,66 +100,96 @@ class Terminal:
         last = spec.end if spec.kind == "def" else spec.last
         if spec.first <= self.printed:
             return
-        for number in self._missing(spec.first):
-            self._code(number)
-        for number in range(spec.first, last + 1):
-            self._code(number)
+        indent = self._indent(spec.function)
+        for number in [*self._missing(spec.first), *range(spec.first, last + 1)]:
+            self._code(number, indent)
         self.printed = last
 
     def piece(self, piece: trace.Piece) -> None:
         """Prose, a figure, a link, printed output."""
         if self.quiet:
             return
+        text = harmless(piece.text)
         if piece.kind == "output":
-            self._say(Text(piece.text.rstrip("\n"), style="cyan"))
+            self._print(text)
         elif piece.kind == "note":
-            self._say("")
-            self._say(Markdown(piece.text) if self.console.is_terminal else piece.text)
-            self._say("")
+            self._gap()
+            self._say(Markdown(text) if self.console.is_terminal else text)
+            self._gap()
         elif piece.kind == "misbelief":
-            self._say("")
-            self._say(Text.assemble(("Commonly said: ", "bold red"), piece.text))
-            self._say(Text.assemble(("Run: ", "bold green"), piece.data))
-            self._say("")
+            self._gap()
+            self._say(Text.assemble(("Commonly said: ", "bold red"), text))
+            self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
+            self._gap()
         elif piece.kind == "link":
-            self._say(f"[{piece.text}] {piece.data}")
+            self._say(f"[{text}] {piece.data}")
         else:
-            self._say(Text(f"[{piece.kind}: {piece.text or piece.alt}]", style="magenta"))
+            self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
 
     def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None:
-        """An inspected expression of a section."""
-        if self.quiet or shown is None:
+        """An inspected expression of a section; without a value where more of them are not printed."""
+        if self.quiet:
+            return
+        name = (harmless(value.text), "blue")
+        if shown is None:
+            self._say(Text.assemble(MARGIN, "→ ", name, (" …", "dim")))
             return
         text = values.line(shown, value.unit)
         remark = f"   (measured on {self.device})" if value.kind == "measure" else ""
         remark += f"   (iteration {value.turn + 1})" if value.turn else ""
-        self._say(Text.assemble(" " * GUTTER, "  ", (value.text, "blue"), " = ", text, (remark, "dim")))
+        self._say(Text.assemble(MARGIN, "→ ", name, " = ", text, (remark, "dim")))
 
     def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None:
         """A claim was judged."""
         if self.quiet:
             return
         sign, style = SIGNS[claim.verdict]
-        tested = claim.why or values.claim(claim, snapshots)
-        caption = claim.caption or claim.text
-        self._say(Text.assemble(" " * GUTTER, "  ", (f"{sign} {caption}", style), "   ", (tested, "dim")))
+        tested = harmless(claim.why) or values.claim(claim, snapshots)
+        caption = harmless(claim.caption or claim.text)
+        self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), "   ", (tested, "dim")))
 
     def error(self, error: trace.Error) -> None:
         """Something went wrong; the end of the run lists it in full."""
         if not self.quiet:
-            self._say(Text(f"{'':{GUTTER}}  ! line {error.line}: {error.message}", style="bold red"))
+            first, _, more = harmless(error.message).partition("\n")
+            self._say(Text(f"{MARGIN}! line {error.line}: {first}{' …' if more else ''}", style="bold red"))
 
     # -- printing
 
     def _say(self, what: Any) -> None:
-        if isinstance(what, str):
-            what = Text(what)
-        self.console.print(what, soft_wrap=not self.console.is_terminal, highlight=False)
+        self._finish_output()
+        self._put(Text(harmless(what)) if isinstance(what, str) else what)
+        self.gap = False
 
-    def _code(self, number: int) -> None:
-        text = self.lines[number - 1][: self.cuts.get(number)].rstrip()
+    def _put(self, what: Any) -> None:
+        try:
+            self.console.print(what, soft_wrap=not self.console.is_terminal, highlight=False)
+        except (OSError, ValueError):  # a full disk, a closed file: no fault of the lecture's line
+            self.console.quiet = True  # the command line meets it again, and says so
+
+    def _gap(self) -> None:
+        self._finish_output()
+        if not self.gap:
+            self._put("")
+        self.gap = True
+
+    def _print(self, text: str) -> None:
+        """The lecture's own output, line by line: `print("a", "b")` comes in four pieces."""
+        *lines, rest = (self.output + text).split("\n")
+        self.output = ""
+        for line in lines:
+            self._say(Text.assemble(MARGIN, ("│ ", "dim"), (line, "cyan")))
+        self.output = rest
+
+    def _finish_output(self) -> None:
+        if self.output:
+            self._print("\n")
+
+    def _code(self, number: int, indent: int) -> None:
+        text = harmless(self.lines[number - 1][: self.cuts.get(number)].rstrip())
         if not text.strip():
             return
+        text = text[min(indent, len(text) - len(text.lstrip())) :]
         head = Text(f"{number:>{GUTTER}}  ", style="dim")
         if self.console.is_terminal:
             code = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(text)
@@ -155,12 +198,17 @@ class Terminal:
         else:
             self._say(head + Text(text))
 
-    def _missing(self, first: int) -> range | list[int]:
-        """Lines between two statements that are no statement: `else:`, `finally:`."""
-        if not self.printed or first - self.printed > 4:
+    def _indent(self, function: int) -> int:
+        """How far the body of a function is indented: it is printed without that."""
+        first = self.lines[self.functions[function].body - 1] if self.functions[function].body else ""
+        return len(first) - len(first.lstrip())
+
+    def _missing(self, first: int) -> list[int]:
+        """The line right above a statement, where it is `else:`, `finally:` or `try:`, which are none."""
+        above = first - 1
+        if above <= self.printed or self.lines[above - 1].strip() not in ("else:", "finally:", "try:"):
             return []
-        between = range(self.printed + 1, first)
-        return [n for n in between if self.lines[n - 1].strip().rstrip(":") in ("else", "finally", "try")]
+        return [above]
 
     def _depth(self, function: int) -> int:
         depth, parent = 1, self.functions[function].parent
