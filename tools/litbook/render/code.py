@@ -67,6 +67,7 @@ class Line:
 def lines(source: str, cuts: Cuts = ()) -> list[Line]:
     """Every line of Python `source`, cut where its directive begins."""
     ends = dict(cuts)
+    source = source.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
     raw = source.split("\n")
     coloured = _coloured(source, PythonLexer(stripnl=False, ensurenl=False))
     return [

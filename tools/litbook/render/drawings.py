@@ -38,6 +38,7 @@ def as_float(value: Number) -> float:
 
 def sparkline(series: Series, width: int = 96, height: int = 18) -> str:
     """The course of a number over a loop; empty with fewer than three finite points."""
+    exact = [v for v in series.values if math.isfinite(as_float(v))]
     points = [(i, as_float(v)) for i, v in zip(series.at, series.values, strict=False)]
     points = [(i, v) for i, v in points if math.isfinite(v)]
     if len(points) < 3:
@@ -48,10 +49,9 @@ def sparkline(series: Series, width: int = 96, height: int = 18) -> str:
     path = " ".join(
         f"{2 + (i - start) / span * (width - 4):.1f},{height - 2 - (v - low) * scale:.1f}" for i, v in points
     )
-    label = (
-        f"{series.text} over the loop: from {values.number(points[0][1])} to {values.number(points[-1][1])}"
-    )
-    label += f", lowest {values.number(low)}, highest {values.number(high)}"
+    first, last = values.number(exact[0]), values.number(exact[-1])
+    least, most = values.number(min(exact, key=as_float)), values.number(max(exact, key=as_float))
+    label = f"{series.text} over the loop: from {first} to {last}, lowest {least}, highest {most}"
     return svg(width, height, label, markup.tag("polyline", points=path, fill="none"), class_="lb-spark")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,9 @@ class Sheet:
         """Problems found from now on belong to this line."""
         text = self.lines[line - 1].text if 0 < line <= len(self.lines) else ""
         self.setting.place = Place(self.path, line, 1, text)
+
+
+Home = Callable[[int], int]  # line -> the shown line beside which its values stand
 
 
 @dataclass
@@ -70,9 +74,13 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
             continue  # its value says so already
         notes.add(surfaced(error, function), margin.error(error))
     items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, a, b))
-    code_lines = {n for item in items if isinstance(item, outline.Code) for n in item.lines}
+    code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
+    home, shelf = _home(code_lines), _Shelf()
+    beside = _beside(notes, home)
     parts = [_not_here(function.requires, evidence)] if function.requires and _absent(evidence) else []
-    at, shelf = function.first - 1, _Shelf()
+    if not code_lines:
+        parts += _unhoused(sheet, evidence, beside, shelf, index)
+    at = function.first - 1
     for item in items:
         start, end = _span(item)
         parts.append(_anchors(n for n in range(at + 1, end + 1) if n not in code_lines))
@@ -84,8 +92,8 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
             parts += _told(sheet, evidence, start, end)
         else:
             parts += [
-                _code(sheet, item.lines, notes, evidence),
-                *_shelf(sheet, evidence, start, end, shelf, function.name),
+                _code(sheet, item.lines, beside, evidence),
+                *_shelved(sheet, evidence, index, shelf, _at_home(home, item.lines)),
             ]
     parts.append(_anchors(n for n in range(at + 1, function.last + 1) if n not in code_lines))
     return [part for part in parts if part]
@@ -185,9 +193,8 @@ def _picture(sheet: Sheet, piece: Piece) -> str:
 # ---------------------------------------------------------------------------- code
 
 
-def _code(sheet: Sheet, numbers: Sequence[int], notes: margin.Margin, evidence: Evidence) -> str:
+def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], evidence: Evidence) -> str:
     """A block of code: number, line, and what stands beside it."""
-    beside = _beside(numbers, notes)
     dedent = min((sheet.lines[n - 1].indent for n in numbers if _counts(sheet.lines[n - 1])), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
     cells: list[str] = []
@@ -217,48 +224,67 @@ def _counts(line: Line) -> bool:
     return bool(line.text.strip()) and not line.in_string
 
 
-def _beside(numbers: Sequence[int], notes: margin.Margin) -> dict[int, list[str]]:
-    """The margin notes of this block; those of lines that are not shown go to the line above."""
+def _beside(notes: margin.Margin, home: Home) -> dict[int, list[str]]:
+    """The margin notes by the shown line that they stand beside."""
     found: dict[int, list[str]] = {}
     for line in sorted(notes.notes):
-        if numbers[0] <= line <= numbers[-1] or _trails(line, numbers, notes):
-            shown = max((n for n in numbers if n <= line), default=numbers[0])
-            found.setdefault(shown, []).extend(notes.notes[line])
+        found.setdefault(home(line), []).extend(notes.notes[line])
     return found
 
 
-def _trails(line: int, numbers: Sequence[int], notes: margin.Margin) -> bool:
-    """Whether `line` is a directive's own line right below the block."""
-    return line == numbers[-1] + 1 and line in notes.notes
+def _home(shown: Sequence[int]) -> Home:
+    """For any line, the shown line at or above it, else the first one; 0 where nothing is shown."""
+
+    def home(line: int) -> int:
+        above = bisect.bisect_right(shown, line)
+        return shown[max(0, above - 1)] if shown else 0
+
+    return home
+
+
+def _at_home(home: Home, lines: Sequence[int]) -> Callable[[int], bool]:
+    """Whether a line's values stand beside one of `lines`."""
+    return lambda line: home(line) in lines
 
 
 # ---------------------------------------------------------------------------- the shelf
 
 
-def _shelf(sheet: Sheet, evidence: Evidence, first: int, last: int, shelf: _Shelf, name: str) -> list[str]:
-    """What is taller than a line: failures first, then cards, tables, storage and printed output."""
-    loud = [
-        margin.failure_box(c, evidence, sheet.path)
-        for c in evidence.claims
-        if c.verdict == "fails" and first <= c.line <= last
-    ]
-    function = next(f for f in sheet.record.functions if f.name == name)
-    loud += [
-        margin.error_box(e, sheet.path) for e in evidence.errors if first <= surfaced(e, function) <= last
-    ]
-    here = [
-        v for v in evidence.values if first <= v.line <= last + 1 and v.loop is None and v.value is not None
-    ]
+def _shelved(
+    sheet: Sheet, evidence: Evidence, index: int, shelf: _Shelf, mine: Callable[[int], bool]
+) -> list[str]:
+    """What is taller than a line: failures first, then cards, tables, storage and printed output.
+
+    `mine` says whether a line belongs to the block of code above the shelf.
+    """
+    function = sheet.record.functions[index]
+    failed = [c for c in evidence.claims if c.verdict == "fails" and mine(c.line)]
+    raised = [e for e in evidence.errors if mine(surfaced(e, function))]
+    here = [v for v in evidence.values if mine(v.line) and v.loop is None and v.value is not None]
     quiet = [
         *_cards(evidence, here, shelf),
         *_tables(evidence, here, shelf),
         *_storages(evidence, here, shelf),
     ]
-    printed = [
-        p for p in evidence.pieces if p.kind == "output" and first <= p.line <= last and p.text.strip()
+    printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
+    return [
+        *(margin.failure_box(claim, evidence, sheet.path) for claim in failed),
+        *(margin.error_box(error, sheet.path) for error in raised),
+        markup.tag("div", *quiet, class_="lb-shelf") if quiet else "",
+        _output(printed) if printed else "",
     ]
-    shown = markup.tag("div", *quiet, class_="lb-shelf") if quiet else ""
-    return [*loud, shown, _output(printed) if printed else ""]
+
+
+def _unhoused(
+    sheet: Sheet, evidence: Evidence, beside: dict[int, list[str]], shelf: _Shelf, index: int
+) -> list[str]:
+    """Values and failures of a section that shows no code at all."""
+    notes = "".join(beside.get(0, []))
+    rows = markup.tag("div", notes, class_="lb-v") if notes else ""
+    return [
+        markup.tag("div", rows, class_="lb-code lb-plain") if rows else "",
+        *_shelved(sheet, evidence, index, shelf, lambda _: True),
+    ]
 
 
 def _new(value: Value, shelf: _Shelf) -> bool:

@@ -1,0 +1,305 @@
+"""Prose: Markdown stays Markdown, everything else is text, and nothing in it can run."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+
+import markdown
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from litbook.errors import Place
+from litbook.render import bibliography, markup, prose
+
+REFERENCES = bibliography.parse(
+    """
+    @article{glu, author={Shazeer, Noam}, title={{GLU} Variants}, year=2020, eprint={2002.05202}, archivePrefix={arXiv}}
+    @misc{other, author={A and B and C and D}, title={On <script>}, url={https://example.org/a}}
+    """
+)
+# As in mkdocs.yml.
+SITE = [
+    "admonition",
+    "attr_list",
+    "md_in_html",
+    "tables",
+    "toc",
+    "pymdownx.highlight",
+    "pymdownx.superfences",
+]
+ELEMENTS = prose.ELEMENTS | prose.MATHML
+
+
+def setting() -> prose.Setting:
+    place = Place("lectures/lecture_02.py", 7)
+    sections = {"transpose": "../memory/#transpose"}
+    return prose.Setting(prose.Citations(REFERENCES), place=place, resolve=sections.get)
+
+
+def site(text: str) -> str:
+    """`text` as a page of the site shows it."""
+    return markdown.markdown(prose.render(text, setting()), extensions=SITE)
+
+
+def problems(text: str) -> list[str]:
+    found = setting()
+    prose.render(text, found)
+    return [str(problem) for problem in found.problems]
+
+
+class Witness(html.parser.HTMLParser):
+    """Everything in a page that could run, load or lead elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ELEMENTS:
+            self.found.append(f"<{tag}>")
+        for name, value in attrs:
+            clean = re.sub(r"[\s\x00-\x1f]", "", value or "").lower()
+            if name.startswith("on") or name in ("src", "srcset", "action", "formaction"):
+                self.found.append(f"{tag} {name}")
+            if name == "href" and not clean.startswith(("http://", "https://", "mailto:", "#", "../")):
+                self.found.append(f"{tag} {name}={value}")
+            if name == "style" and not clean.startswith("text-align:"):
+                self.found.append(f"{tag} {name}={value}")
+
+    def handle_comment(self, data):
+        self.found.append("comment")
+
+    def handle_decl(self, decl):
+        self.found.append("declaration")
+
+    def handle_pi(self, data):
+        self.found.append("instruction")
+
+
+def dangers(page: str) -> list[str]:
+    witness = Witness()
+    witness.feed(page)
+    witness.close()
+    return witness.found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "`unbalanced <script>alert(1)</script>",
+        "```\n<script>alert(1)</script>",
+        "``` {onclick=alert(1)}\nx\n```",
+        "para\n{: onclick=alert(1) }",
+        "# head {: onclick=alert(1) }",
+        "# head {onclick=alert(1)}\n\n# two { #id onclick=alert(1) }",
+        "*a*{: onclick=alert(1)}",
+        "[x](javascript:alert(1))",
+        "[x](JaVaScRiPt&colon;alert(1))",
+        "[x](&#106;avascript:alert(1))",
+        "[x](java\tscript:alert(1))",
+        "[x][y]\n\n[y]: javascript:alert(1)",
+        "[x](data:text/html;base64,PHNjcmlwdD4=)",
+        "<javascript:alert(1)>",
+        "![x](https://elsewhere.org/x.png)",
+        "![x][y]\n\n[y]: https://elsewhere.org/x.png",
+        "<img src=x onerror=alert(1)>",
+        "<div markdown onclick=alert(1)>\n\n# x\n\n</div>",
+        '[x](https://a.b "t\\" onclick=alert(1)")',
+        "[a](http://x/$y$) onclick=",
+        "$\\href{javascript:alert(1)}{x}$",
+        "$\\text{<script>alert(1)</script>}$",
+        "\x02wzxhzdk:0\x03 \x02klzzwxh:0001\x03",
+        '!!! note onclick=x "<script>"\n    <script>',
+        "| a |\n|---|\n| <script> |",
+        "<!-- --><!DOCTYPE x><?php ?>",
+        "</div></div><script>",
+        "[@glu](javascript:x) [@<script>]",
+    ],
+)
+def test_nothing_in_a_note_can_run(text):
+    assert dangers(site(text)) == []
+
+
+def test_raw_html_is_shown_as_it_was_written():
+    assert "&lt;b&gt;bold&lt;/b&gt;" in site("<b>bold</b>")
+
+
+def test_the_witness_sees_what_it_should():
+    assert dangers("<script>x</script>") == ["<script>"]
+    assert dangers("<a href='javascript:x' onclick=y>") == ["a href=javascript:x", "a onclick"]
+
+
+def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
+    page = site(
+        'A *b* **c**\n\n- one\n- two\n\n1. x\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n!!! tip "T"\n    body'
+    )
+    for part in (
+        "<em>b</em>",
+        "<strong>c</strong>",
+        "<li>one</li>",
+        "<ol>",
+        "<th>a</th>",
+        'class="admonition tip"',
+    ):
+        assert part in page
+
+
+def test_a_heading_stays_a_heading_below_the_section_and_has_an_id():
+    found = setting()
+    found.ids, found.level = "transpose", 2
+    assert prose.render("# The `x_y` of *it* {#evil}", found).startswith("### The <code>x&#95;y</code>")
+    page = html.unescape(site("# The `x_y` of *it* {onclick=x}"))
+    assert '<h3 id="note-1">The <code>x_y</code> of <em>it</em> {onclick=x}</h3>' in page
+
+
+def test_code_is_escaped_and_a_fence_is_coloured():
+    assert "<code>a&lt;b</code>" in site("`a<b`")
+    page = site("```python\nif x: '<b>'\n```")
+    assert '<span class="k">if </span>' in page
+    assert "&lt;b&gt;" in page
+
+
+def test_a_fence_in_a_list_stays_in_the_list():
+    assert "<li>" in site("- a\n\n    ```python\n    x = 1\n    ```").split("<pre")[0]
+
+
+def test_a_fence_that_is_never_closed_ends_with_the_note():
+    assert "after" in site("```python\nx = 1\n\nafter").split("<pre")[1]
+
+
+def test_mathematics_becomes_mathml():
+    page = site("costs $2 \\times 3$ and\n\n$$\nn \\cdot w\n$$")
+    assert "<mn>2</mn><mo>×</mo><mn>3</mn>" in page
+    assert '<math display="block">' in page
+
+
+def test_dollars_with_prices_are_no_mathematics():
+    assert "$5 and $6" in site("It costs $5 and $6.")
+
+
+def test_backslashes_and_stars_in_mathematics_are_not_emphasis():
+    page = site("$a * b$ and $c * d$ and $x_1$ and $x_2$")
+    assert "<em>" not in page
+
+
+@pytest.mark.parametrize(
+    "formula", ["$\\frac{1$", "$\\foo{x}$", "$x^{$", "$" + "{" * 900 + "$", "$" + "x" * 3000 + "$"]
+)
+def test_a_formula_that_cannot_be_shown_is_a_problem_with_its_place(formula):
+    found = problems(formula)
+    assert len(found) == 1
+    assert found[0].startswith("lectures/lecture_02.py:7:1: this is not LaTeX that can be shown: $")
+
+
+def test_citations_become_numbers_in_the_order_of_their_first_use():
+    found = setting()
+    page = prose.render("A [@other; @glu] and again [@glu].", found)
+    assert page.count('href="#ref-other"') == 1
+    assert page.count('href="#ref-glu"') == 2
+    assert '>1</a>, <a href="#ref-glu"' in page
+    listed = found.citations.references()
+    assert listed.index('id="ref-other"') < listed.index('id="ref-glu"')
+    assert "On &lt;script&gt;" in listed
+
+
+def test_an_unknown_citation_is_a_problem_and_names_the_nearest_key():
+    assert problems("[@glue]") == [
+        "lectures/lecture_02.py:7:1: [@glue] is in no bibliography; did you mean [@glu]?\n    add it to references.bib"
+    ]
+
+
+def test_links_lead_out_or_to_sections_and_nowhere_else():
+    assert 'href="https://example.org/a_b"' in site("https://example.org/a_b.")
+    assert 'href="https://example.org"' in site("<https://example.org>")
+    assert 'href="../memory/#transpose"' in site("[there](#transpose)")
+    assert "there is no section 'nowhere' to link to" in problems("[there](#nowhere)")[0]
+    assert "a note cannot link to 'other.md'" in problems("[there](other.md)")[0]
+
+
+def test_a_picture_in_a_note_is_a_problem():
+    assert "a note cannot hold a picture" in problems("![x](https://a.b/c.png)")[0]
+
+
+def test_controls_and_direction_marks_are_visible():
+    page = site("a\u202eb\x00c\x1bd")
+    for name in ("⟨U+202E⟩", "⟨U+0000⟩", "⟨U+001B⟩"):
+        assert name in page
+
+
+def test_a_short_text_stays_inline():
+    assert prose.inline("the `loss` of *it*", setting()) == "the <code>loss</code> of <em>it</em>"
+    assert prose.inline("# not a heading", setting()) == "# not a heading"
+
+
+def test_a_block_stays_on_one_line():
+    for block in prose.render("a\n\nb\n\n- c\n\n```\nd\ne\n```", setting()).split("\n\n"):
+        assert "\n" not in block.strip()
+
+
+HOSTILE = st.sampled_from(
+    ["<script>", "</script>", "<img onerror=x src=y>", "{: onclick=x}", "[a](javascript:b)", "`", "```", "~~~", "$", "$$", "\\",
+     "[@glu]", "![", "](", ")", "<!--", "-->", "\n", "\n\n", "    ", "\t", "&#106;", "&lt;", "\x02", "\x03", "wzxhzdk:0", "klzzwxh:0000",
+     "\\text{", "}", "_", "*", "#", "|", "|---|", "!!! note", "- ", "1. ", "> ", "<a href=", "'", '"', "\\href{javascript:x}{y}",
+     "https://x.y/", "<https://x.y>", "[x]: javascript:y", "onclick=alert(1)", "<div markdown>", "</div>", "\u202e", "😀", "word "]
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(HOSTILE, st.text(max_size=5)), max_size=25).map("".join))
+@example("[a](http://x/$y$)")
+@example("<div markdown>\n\n{: onclick=x}")
+def test_whatever_a_note_holds_its_page_holds_nothing_that_runs(text):
+    assert dangers(site(text)) == []
+
+
+@given(st.text(max_size=200))
+def test_a_heading_made_of_any_text_says_that_text(text):
+    page = markdown.markdown(f"# {markup.for_heading(markup.text(text))} {{#here}}", extensions=SITE)
+    body = re.fullmatch(r'<h1 id="here">(.*)</h1>', page, re.S)
+    plain = " ".join(re.sub(r"⟨U\+[0-9A-F]{4,}⟩|[^\x20-\x7e]", "", text).split())
+    if not plain:
+        return
+    assert body is not None
+    shown = " ".join(re.sub(r"⟨U\+[0-9A-F]{4,}⟩|[^\x20-\x7e]", "", html.unescape(body[1])).split())
+    assert shown == plain
+
+
+# ---------------------------------------------------------------------------- the bibliography
+
+
+def test_a_reference_reads_authors_title_year():
+    assert bibliography.formatted(REFERENCES["glu"]) == (
+        'Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.'
+    )
+    assert bibliography.formatted(REFERENCES["other"]).startswith("A et al. ")
+
+
+def test_accents_and_dashes_are_ordinary_text():
+    entry = bibliography.parse('@misc{g, author="G{\\"o}del, Kurt", title={A -- B}}')["g"]
+    assert entry.authors == ("Kurt Gödel",)
+    assert entry.title == "A – B"
+
+
+def test_an_address_that_could_run_is_left_out():
+    assert bibliography.parse("@misc{g, title={A}, url={javascript:alert(1)}}")["g"].url == ""
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("@misc{a, title={A}}\n@misc{a, title={B}}", "refs.bib:1 and refs.bib:2: the key 'a' is used twice"),
+        ("@misc{a, title={A", "refs.bib:1: not BibTeX: "),
+        ("@misc{a, year=2020}", "refs.bib: the entry 'a' has no title"),
+    ],
+)
+def test_a_bibliography_that_cannot_be_used_says_where_and_why(text, message):
+    with pytest.raises(bibliography.BibliographyError) as error:
+        bibliography.parse(text, "refs.bib")
+    assert str(error.value).startswith(message)
+
+
+def test_a_missing_bibliography_names_the_file(tmp_path):
+    with pytest.raises(bibliography.BibliographyError, match=r"none\.bib does not exist"):
+        bibliography.read(tmp_path / "none.bib")
