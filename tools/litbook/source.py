@@ -11,9 +11,11 @@ import io
 import re
 import tokenize
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,7 +33,13 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
-_DIRECTIVE = re.compile(r"#\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>%s)\b" % "|".join(DIRECTIVES))
+Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
+
+_FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
+_MARK = re.compile(
+    rf"#\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
+)
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
 
 
@@ -69,6 +77,7 @@ class Directive:
     line: int
     column: int  # 0-based, in characters
     start: int | None  # None: the comment stands outside every statement
+    end: int = 0
 
 
 @dataclass
@@ -92,10 +101,10 @@ class Lecture:
     stepover: set[ast.AST] = field(default_factory=set)
     untouched: set[ast.AST] = field(default_factory=set)
 
-    @property
+    @cached_property
     def lines(self) -> list[str]:
-        """The text's physical lines, without their ends."""
-        return self.text.splitlines()
+        """The text's physical lines, without their ends, counted as Python counts them."""
+        return _lines(self.text)
 
     def place(self, line: int, column: int = 1) -> Place:
         """The position `line`:`column` (1-based) with the user's own text."""
@@ -130,26 +139,48 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     return parse(text, shown)
 
 
+def _lines(text: str) -> list[str]:
+    """Python ends a line at a newline only; `str.splitlines` also at form feeds and the like."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
-    """The text of a lecture, taken apart.
+    """The text of a lecture, taken apart. Line ends of other systems become newlines, as in Python.
 
     With `lecture=False` any Python text is accepted: it needs no `main`, and has no sections and no
     directives (its comments may start with an `@` of their own).
+
+    Raises `UnusableLecture` with every problem found.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems: list[Problem] = []
     tree = _tree(text, path, problems)
     found = Lecture(path, text, tree or ast.Module([], []))
     directives = _directives(found, problems) if lecture else []
+    try:
+        _take_apart(found, tree, directives, problems, lecture)
+    except RecursionError:
+        problems.append(Problem("too-deep", f"{path} nests its statements too deep to be followed"))
+    if problems:
+        raise UnusableLecture(problems)
+    return found
+
+
+def _take_apart(
+    found: Lecture,
+    tree: ast.Module | None,
+    directives: list[Directive],
+    problems: list[Problem],
+    lecture: bool,
+) -> None:
     if tree is not None:
         _number(found, lecture, problems)
         _attach(found, directives, problems)
         _leave_compiled_code_alone(found)
-    else:
+    else:  # what can be said without a tree
         for directive in directives:
             _watches(found, directive, problems)
-    if problems:
-        raise UnusableLecture(problems)
-    return found
 
 
 def _tree(text: str, path: str, problems: list[Problem]) -> ast.Module | None:
@@ -157,11 +188,11 @@ def _tree(text: str, path: str, problems: list[Problem]) -> ast.Module | None:
     try:
         tree = ast.parse(text, path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # shown once, when instrument compiles
+            warnings.simplefilter("ignore")  # shown once, when instrument compiles
             compile(tree, path, "exec", dont_inherit=True)
     except SyntaxError as error:
         line = error.lineno or 1
-        lines = text.splitlines()
+        lines = _lines(text)
         shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
         place = Place(path, line, error.offset or 1, shown)
         problems.append(Problem("syntax", f"syntax error: {error.msg}", place))
@@ -186,13 +217,13 @@ def _directives(found: Lecture, problems: list[Problem]) -> list[Directive]:
             if token.type == tokenize.COMMENT:
                 pending.append(token)
                 if start is None:
-                    _take(found, pending, None, directives)
+                    _take(found, pending, (None, 0), directives)
             elif token.type == tokenize.NEWLINE:
-                _take(found, pending, start, directives)
+                _take(found, pending, (start, token.start[0]), directives)
                 start = None
             elif start is None and token.type not in quiet:
                 start = token.start[0]
-    except (tokenize.TokenError, SyntaxError):
+    except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         pass  # the parser has reported it, with a better message
     for directive in directives:
         _check_name(found, directive, problems)
@@ -200,20 +231,39 @@ def _directives(found: Lecture, problems: list[Problem]) -> list[Directive]:
 
 
 def _take(
-    found: Lecture, comments: list[tokenize.TokenInfo], start: int | None, into: list[Directive]
+    found: Lecture,
+    comments: list[tokenize.TokenInfo],
+    logical: tuple[int | None, int],
+    into: list[Directive],
 ) -> None:
     for token in comments:
-        text, (line, column) = token.string, token.start
-        marks = list(_DIRECTIVE.finditer(text))
-        if not marks or marks[0]["any"] is None:
-            continue
-        found.cuts.append((line, column + marks[0].start()))
-        ends = [mark.start() for mark in marks[1:]] + [len(text)]
-        for mark, end in zip(marks, ends, strict=True):
-            name = mark["any"] or mark["known"]
-            content = text[mark.end() : end].strip()
-            into.append(Directive(name, content, line, column + mark.start(), start))
+        line, column = token.start
+        marks = _marks(token.string)
+        if marks:
+            found.cuts.append((line, column + marks[0][1]))
+        into.extend(Directive(name, content, line, column + at, *logical) for name, at, content in marks)
     comments.clear()
+
+
+def _marks(comment: str) -> list[tuple[str, int, str]]:
+    """Name, column and content of the directives in a comment.
+
+    Further ones need no `#` of their own. A `#` without `@` begins a remark. What stands in a quoted
+    string of an expression is neither.
+    """
+    first = _FIRST.search(comment)
+    if first is None:
+        return []
+    blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
+    marks = list(_MARK.finditer(comment[: first.end()] + blank, first.start()))
+    ends = [mark.start() for mark in marks[1:]] + [len(comment)]
+    found, remark = [], False
+    for mark, end in zip(marks, ends, strict=True):
+        remark = bool(mark["remark"]) or (remark and not mark["any"])
+        if not remark:
+            name = mark["any"] or mark["known"]
+            found.append((name, mark.start(), comment[mark.end() : end].strip()))
+    return found
 
 
 def _check_name(found: Lecture, directive: Directive, problems: list[Problem]) -> None:
@@ -254,7 +304,10 @@ def _watches(found: Lecture, directive: Directive, problems: list[Problem]) -> l
 
 
 def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
-    """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node). SyntaxError where one does not parse."""
+    """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node).
+
+    Raises `SyntaxError` where one does not parse.
+    """
     pieces = content.split(",")
     while pieces:
         for taken in range(1, len(pieces) + 1):
@@ -281,31 +334,42 @@ def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
 
 def _parsed(text: str) -> ast.expr | None:
     try:
-        node = _must_parse(text)
+        return _must_parse(text)
     except SyntaxError:
         return None
-    return None if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node)) else node
 
 
 def _must_parse(text: str) -> ast.expr:
+    """The expression `text`; SyntaxError also for what only the compiler refuses, and for what assigns."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore")
         try:
-            return ast.parse(text, mode="eval").body
+            tree = ast.parse(text, mode="eval")
+            compile(tree, "<expression>", "eval", dont_inherit=True)
         except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte; nested too deep
             raise SyntaxError(str(error)) from None
+    if any(isinstance(node, ast.NamedExpr) for node in own_nodes(tree)):
+        raise SyntaxError("what is shown may not assign; it would change the lecture")
+    return tree.body
 
 
 def _unreadable(pieces: list[str]) -> SyntaxError:
-    """The error of the first piece alone, which is nearest to what the author meant."""
-    text = pieces[0].strip()
+    """The error of the first piece, or of as many as its brackets and quotes go on for."""
+    texts = [",".join(pieces[:taken]).strip() for taken in range(1, len(pieces) + 1)]
+    errors = [_error(text) for text in texts]
+    return next((error for error in errors if not _OPEN.search(error.msg)), errors[0])
+
+
+_OPEN = re.compile("never closed|unterminated")
+
+
+def _error(text: str) -> SyntaxError:
     match = _UNIT.fullmatch(text)
+    problem = SyntaxError("invalid syntax")
     try:
         _must_parse(match["expression"] if match else text)
-        message = "not an expression that can be shown"
     except SyntaxError as error:
-        message = error.msg or "invalid syntax"
-    problem = SyntaxError(message)
+        problem = SyntaxError(error.msg)
     problem.text = text
     return problem
 
@@ -315,9 +379,10 @@ def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]
     anchors = _anchors(found.tree)
     for directive in directives:
         watches = _watches(found, directive, problems)
-        anchor = anchors.get(directive.start or 0)
+        anchor = _anchor(anchors, directive)
         if anchor is None:
-            problems.append(_homeless(found, directive))
+            if directive.name in DIRECTIVES:  # an unknown one has been reported
+                problems.append(_homeless(found, directive))
             continue
         if directive.name == "hide":
             found.hidden.add(anchor)
@@ -329,31 +394,26 @@ def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]
     _hide(found)
 
 
-def _anchors(tree: ast.Module) -> dict[int, Anchor]:
-    """First line of a logical line -> what a directive on it belongs to."""
-    anchors: dict[int, Anchor] = {}
-    last_line: dict[int, int] = {}
+def _anchors(tree: ast.Module) -> list[tuple[int, int, Anchor]]:
+    """Line and column where every statement, decorator, `except` and `case` begins, sorted."""
+    anchors: list[tuple[int, int, Anchor]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.match_case):
-            anchors[node.pattern.lineno] = node
+            anchors.append((node.pattern.lineno, node.pattern.col_offset, node))
         elif isinstance(node, ast.stmt | ast.ExceptHandler):
-            lines = [d.lineno for d in getattr(node, "decorator_list", [])]
-            for line in [*lines, node.lineno]:
-                # of several statements on one line the last one wins: `if x: y = 1  # @inspect y`
-                if node.col_offset >= last_line.get(line, -1):
-                    anchors[line], last_line[line] = node, node.col_offset
-    _add_continued(tree, anchors)
-    return anchors
+            beginnings = [*getattr(node, "decorator_list", []), node]
+            anchors.extend((at.lineno, at.col_offset, node) for at in beginnings)
+    return sorted(anchors, key=lambda anchor: anchor[:2])
 
 
-def _add_continued(tree: ast.Module, anchors: dict[int, Anchor]) -> None:
-    """`x = (1,` newline `2); y = 3  # @inspect y`: the logical line starts at x, the last one is y."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            for before, after in zip(block[:-1], block[1:], strict=True) if isinstance(block, list) else ():
-                if before.end_lineno == after.lineno and before.lineno != after.lineno:
-                    anchors[before.lineno] = after
+def _anchor(anchors: list[tuple[int, int, Anchor]], directive: Directive) -> Anchor | None:
+    """What begins last on the directive's logical line: of `if x: y = 1  # @inspect y` the assignment."""
+    if directive.start is None:
+        return None
+    after = bisect_right(anchors, directive.end, key=lambda anchor: anchor[0])
+    if after == 0 or anchors[after - 1][0] < directive.start:
+        return None
+    return anchors[after - 1][2]
 
 
 def _homeless(found: Lecture, directive: Directive) -> Problem:
@@ -406,9 +466,9 @@ def _number(found: Lecture, lecture: bool, problems: list[Problem]) -> None:
 
 
 def _number_functions(found: Lecture, node: ast.AST) -> None:
-    for child in ast.iter_child_nodes(node):
+    for child in _blocks(node):
         if isinstance(child, Definition):
-            first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+            first = _first_line(child)
             last = child.end_lineno or child.lineno
             text = "\n".join(found.lines[first - 1 : last])
             found.function_of[child] = len(found.functions)
@@ -469,45 +529,58 @@ def _without_parameters(node: ast.AST) -> bool:
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function's own body, in order: not those of functions or classes inside it."""
-    for child in ast.iter_child_nodes(node):
+    todo = [*ast.iter_child_nodes(node)][::-1]
+    while todo:
+        child = todo.pop()
         yield child
         if not isinstance(child, Definition | ast.Lambda):
-            yield from own_nodes(child)
+            todo.extend([*ast.iter_child_nodes(child)][::-1])
 
 
-def _section_calls(found: Lecture) -> dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]:
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right inside `node`, and its `except` and `case` parts. Expressions hold neither."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+
+
+def _section_calls(found: Lecture) -> Calls:
     """For every function, its statements `name()` that call a parameterless function of the module."""
-    candidates = {
-        node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)
-    }
-    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]] = {}
+    candidates = {node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)}
+    calls: Calls = {}
     for name, caller in candidates.items():
         if not _without_parameters(caller):
             continue
+        others = set(candidates) - {name, "main"} - _own_names(caller)
         for node in own_nodes(caller):
             match node:
-                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in candidates and called != name:
-                    callee = candidates[called]
-                    if _without_parameters(callee) and called != "main":
-                        calls.setdefault(caller, []).append((node, callee))
+                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in others:
+                    if _without_parameters(candidates[called]):
+                        calls.setdefault(caller, []).append((node, candidates[called]))
     return calls
 
 
-def _find_sections(
-    found: Lecture,
-    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]],
-    problems: list[Problem],
-) -> None:
+def _own_names(function: ast.AST) -> set[str]:
+    """The names that a function binds itself: there they are no functions of the module."""
+    names = set()
+    for node in own_nodes(function):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)) | ast.alias(name=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+    return names
+
+
+def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> None:
     """Mark `main`, and what it reaches through calls, as main, parts and sections."""
-    mains = [n for n in found.tree.body if isinstance(n, ast.FunctionDef) and n.name == "main"]
-    if not mains or not _without_parameters(mains[-1]):
-        way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
-        problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
+    main = _main(found, problems)
+    if main is None:
         return
-    for node in ast.walk(found.tree):  # calls of functions that no lecture reaches are plain calls
-        if node in calls and node is not mains[-1] and not _reaches(calls, mains[-1], node):
+    for node in list(calls):  # calls of functions that no lecture reaches are plain calls
+        if not _reaches(calls, main, node):
             del calls[node]
-    todo: list[tuple[ast.FunctionDef, int | None]] = [(mains[-1], None)]
+    todo: list[tuple[ast.FunctionDef, int | None]] = [(main, None)]
     seen: set[ast.AST] = set()
     while todo:
         node, parent = todo.pop(0)
@@ -519,14 +592,29 @@ def _find_sections(
         kind = "main" if parent is None else "part" if calls.get(node) else "section"
         heading = found.functions[index].heading or node.name.replace("_", " ").capitalize()
         found.functions[index] = replace(
-            found.functions[index], kind=kind, parent=parent, heading=heading
+            found.functions[index],
+            kind=kind,  # type: ignore[arg-type]  # a conditional of literals is a str to mypy
+            parent=parent,
+            heading=heading,
         )
         todo[:0] = [(callee, index) for callee in below]
 
 
-def _reaches(
-    calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]], start: ast.AST, goal: ast.AST
-) -> bool:
+def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
+    """The last `main` of the module; None and a problem where it cannot be called without more."""
+    way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
+    mains = [n for n in found.tree.body if isinstance(n, Definition) and n.name == "main"]
+    if not mains:
+        problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
+    elif isinstance(mains[-1], ast.FunctionDef) and _without_parameters(mains[-1]):
+        return mains[-1]
+    else:
+        place = found.place(mains[-1].lineno, mains[-1].col_offset + 1)
+        problems.append(Problem("no-main", "main is no plain function without parameters", place, way_out))
+    return None
+
+
+def _reaches(calls: Calls, start: ast.AST, goal: ast.AST) -> bool:
     todo, seen = [start], set()
     while todo:
         node = todo.pop()
@@ -538,10 +626,8 @@ def _reaches(
     return False
 
 
-def _number_statements(
-    found: Lecture, calls: dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
-) -> None:
-    targets = {
+def _number_statements(found: Lecture, calls: Calls) -> None:
+    targets: dict[ast.AST, int] = {
         call: found.function_of[callee]
         for caller, several in calls.items()
         if found.functions[found.function_of[caller]].kind in ("main", "part", "section")
@@ -554,8 +640,7 @@ def _number_statements(
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
     for owner, statement in _statements(found.tree, found.tree):
-        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-        kind, target = _kind(statement, words), targets.get(statement)  # type: ignore[call-overload]
+        kind, target = _kind(statement, words), targets.get(statement)
         if statement in docstrings:
             kind = "doc"
         elif target is not None:
@@ -566,8 +651,8 @@ def _number_statements(
         found.statements.append(
             trace.Statement(
                 function=found.function_of[owner],
-                first=first,
-                last=_last_line_of_header(statement),
+                first=_first_line(statement),
+                last=_last_line_of_header(statement, found.lines),
                 kind=kind,
                 end=statement.end_lineno or statement.lineno,
                 target=target,
@@ -577,21 +662,36 @@ def _number_statements(
 
 def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.stmt]]:
     """Every statement with the function, class or module that owns it, in reading order."""
-    for child in ast.iter_child_nodes(node):
+    for child in _blocks(node):
         if isinstance(child, ast.stmt):
             yield owner, child
         yield from _statements(child, child if isinstance(child, Definition) else owner)
 
 
-def _last_line_of_header(statement: ast.stmt) -> int:
+def _first_line(statement: ast.stmt) -> int:
+    """The line of a statement's first decorator, else its own."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
     """The last line before a compound statement's body; the last line of a simple statement."""
     last = statement.end_lineno or statement.lineno
+    between = _BETWEEN
     match statement:
         case ast.Match(cases=[first, *_]):
-            return max(statement.lineno, first.pattern.lineno - 1)
+            last, between = first.pattern.lineno - 1, _BEFORE_PATTERN
         case _ if body := getattr(statement, "body", None):
-            return max(statement.lineno, min(last, body[0].lineno - 1))
-    return last
+            last = min(last, _first_line(body[0]) - 1)
+        case _:
+            return last
+    while last > statement.lineno and between.match(lines[last - 1]):
+        last -= 1
+    return max(statement.lineno, last)
+
+
+_BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its body
+_BEFORE_PATTERN = re.compile(r"\s*(#|$|case\b)")
 
 
 def _words(tree: ast.Module) -> set[str]:
@@ -626,9 +726,9 @@ def _find_claims(found: Lecture) -> None:
 
 
 def _outside_try(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
+    for child in _blocks(node):
         yield child
-        if not isinstance(child, Definition | ast.Lambda | ast.Try | ast.TryStar):
+        if not isinstance(child, Definition | ast.Try | ast.TryStar):
             yield from _outside_try(child)
 
 
@@ -644,9 +744,7 @@ def _add_claim(
     form, operands = dissect(shown, found.text) if kind == "assert" else (("",), [])
     texts = tuple(_segment(found.text, operand) for operand in operands)
     found.claim_of[node] = len(found.claims)
-    found.claims.append(
-        Assertion(number, kind, " ".join(text.split()), caption, form, tuple(operands), texts, node)
-    )
+    found.claims.append(Assertion(number, kind, text, caption, form, tuple(operands), texts, node))
 
 
 def _caption(node: ast.Assert) -> str:
@@ -692,54 +790,90 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
+# Next to an operator these need the brackets that they may have around them in the text.
+_LOOSE = ast.BoolOp | ast.Compare | ast.IfExp | ast.Lambda | ast.NamedExpr
+
+
 def dissect(test: ast.expr, text: str) -> tuple[tuple[str, ...], list[ast.expr]]:
     """The operands of an asserted test, and the words around them.
 
     `a < b and torch.equal(x, y)` -> `("", " < ", " and torch.equal(", ", ", ")")` and `[a, b, x, y]`.
     Operands are the sides of comparisons and the positional arguments of calls, through `and`, `or`
-    and `not`; anything else is one operand, whole.
+    and `not`; anything else is one operand, whole. Put together again, they are the test.
     """
-    form: list[str] = [""]
-    operands: list[ast.expr] = []
+    found = _Dissection(text)
+    found.walk(test, inside=False)
+    return tuple(found.form), found.operands
 
-    def operand(node: ast.expr) -> None:
-        operands.append(node)
-        form.append("")
 
-    def walk(node: ast.expr, inside: bool = False) -> None:
+class _Dissection:
+    """The form and the operands of a test while it is taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.form = [""]
+        self.operands: list[ast.expr] = []
+
+    def walk(self, node: ast.expr, inside: bool) -> None:
+        """Add `node`; `inside` says whether an operator stands next to it."""
         match node:
-            case ast.Compare(left, ops, comparators):
-                operand(left)
-                for op, side in zip(ops, comparators, strict=True):
-                    form[-1] += f" {_OPERATORS[type(op)]} "
-                    operand(side)
-            case ast.BoolOp(op, values):
-                form[-1] += "(" if inside else ""
-                for i, value in enumerate(values):
-                    form[-1] += "" if i == 0 else " and " if isinstance(op, ast.And) else " or "
-                    walk(value, True)
-                form[-1] += ")" if inside else ""
+            case ast.Compare():
+                self._comparison(node)
+            case ast.BoolOp():
+                self._both(node, inside)
             case ast.UnaryOp(ast.Not(), value):
-                form[-1] += "not "
-                walk(value, True)
-            case ast.Call(called, [_, *_] as arguments, keywords):
-                form[-1] += _segment(text, called) + "("
-                for i, argument in enumerate(arguments):
-                    starred = isinstance(argument, ast.Starred)
-                    form[-1] += (", " if i else "") + ("*" if starred else "")
-                    operand(argument.value if isinstance(argument, ast.Starred) else argument)
-                words = [f"{k.arg}=" * bool(k.arg) + "**" * (not k.arg) + _segment(text, k.value) for k in keywords]
-                form[-1] += "".join(f", {word}" for word in words) + ")"
+                self.form[-1] += "not "
+                self.walk(value, inside=True)
+            case ast.Call(_, [_, *_]):
+                self._call(node)
             case _:
-                operand(node)
+                self._operand(node, inside)
 
-    walk(test)
-    return tuple(form), operands
+    def _operand(self, node: ast.expr, inside: bool) -> None:
+        bracketed = inside and _is_loose(node)
+        self.form[-1] += "(" * bracketed
+        self.operands.append(node)
+        self.form.append(")" * bracketed)
+
+    def _comparison(self, node: ast.Compare) -> None:
+        self._operand(node.left, inside=True)
+        for op, side in zip(node.ops, node.comparators, strict=True):
+            self.form[-1] += f" {_OPERATORS[type(op)]} "
+            self._operand(side, inside=True)
+
+    def _both(self, node: ast.BoolOp, inside: bool) -> None:
+        word = " and " if isinstance(node.op, ast.And) else " or "
+        self.form[-1] += "(" * inside
+        for i, value in enumerate(node.values):
+            self.form[-1] += word * (i > 0)
+            self.walk(value, inside=True)
+        self.form[-1] += ")" * inside
+
+    def _call(self, node: ast.Call) -> None:
+        called = _segment(self.text, node.func)
+        atom = isinstance(node.func, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+        self.form[-1] += (called if atom else f"({called})") + "("
+        for i, argument in enumerate(node.args):
+            self.form[-1] += ", " * (i > 0) + "*" * isinstance(argument, ast.Starred)
+            self._operand(argument.value if isinstance(argument, ast.Starred) else argument, inside=False)
+        for keyword in node.keywords:
+            name = f"{keyword.arg}=" if keyword.arg else "**"
+            self.form[-1] += f", {name}{_segment(self.text, keyword.value)}"
+        self.form[-1] += ")"
+
+
+def _is_loose(node: ast.expr) -> bool:
+    return isinstance(node, _LOOSE) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _segment(text: str, node: ast.expr) -> str:
-    """The user's own text of an expression, on one line."""
-    return " ".join((ast.get_source_segment(text, node) or ast.unparse(node)).split())
+    """The user's own text of an expression, on one line; rewritten where comments stand in between."""
+    segment = ast.get_source_segment(text, node) or ast.unparse(node)
+    if "\n" not in segment:
+        return segment
+    if "#" in segment or '"""' in segment or "'''" in segment:
+        return ast.unparse(node)
+    return re.sub(r"\s*\\?\n\s*", " ", segment)
 
 
 # ---------------------------------------------------------------------------- compiled code
@@ -751,30 +885,46 @@ def _leave_compiled_code_alone(found: Lecture) -> None:
     What is named in `torch.compile(f)` or decorated with `@triton.jit` is known by name; for a call on
     anything else (a module object, say) every class of the lecture is left alone.
     """
-    named = {n.name: n for n in ast.walk(found.tree) if isinstance(n, Definition)}
-    todo: list[ast.AST] = list(found.untouched)
+    named: dict[str, list[ast.AST]] = {}
     for node in ast.walk(found.tree):
         if isinstance(node, Definition):
-            if any(_compiles(d) for d in node.decorator_list):
-                todo.append(node)
-        elif isinstance(node, ast.Call) and _compiles(node.func) and node.args:
-            first = node.args[0]
-            if isinstance(first, ast.Name) and first.id in named:
-                todo.append(named[first.id])
-            else:
-                todo.extend(n for n in named.values() if isinstance(n, ast.ClassDef))
+            named.setdefault(node.name, []).append(node)
+    todo = [*found.untouched, *_compiled(found.tree, named)]
     while todo:
         node = todo.pop()
         found.untouched.add(node)
         for used in ast.walk(node):
-            callee = named.get(used.id) if isinstance(used, ast.Name) else None
-            if callee is not None and callee not in found.untouched:
-                todo.append(callee)
+            todo.extend(callee for callee in named.get(_called(used), []) if callee not in found.untouched)
+
+
+def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
+    """The functions and classes that are handed to a compiler, by a decorator or a call."""
+    for node in ast.walk(tree):
+        if isinstance(node, Definition):
+            if any(_compiles(decorator) for decorator in node.decorator_list):
+                yield node
+        elif isinstance(node, ast.Call) and _compiles(node.func):
+            for given in [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
+                used = [n for inner in ast.walk(given) for n in named.get(_called(inner), [])]
+                classes = [n for several in named.values() for n in several if isinstance(n, ast.ClassDef)]
+                yield from used
+                if not (isinstance(given, ast.Name) and used):
+                    yield from classes
+
+
+def _called(node: ast.AST) -> str:
+    """The name by which an expression may mean a definition of this file: `f`, or `f` of `self.f`."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+            return name
+    return ""
 
 
 def _compiles(node: ast.expr) -> bool:
-    """Whether `node` names a compiler of functions: `torch.compile`, `triton.jit(...)`, `njit`."""
+    """Whether `node` names a compiler: `torch.compile`, `triton.jit(...)`, `partial(torch.compile, ...)`."""
     if isinstance(node, ast.Call):
+        if _dotted(node.func).endswith("partial") and node.args:
+            return _compiles(node.args[0])
         node = node.func
     head, _, tail = _dotted(node).rpartition(".")
-    return tail in COMPILERS and head not in ("re", "regex", "")  or _dotted(node) in ("njit", "jit")
+    return (tail in COMPILERS and head not in ("re", "regex", "")) or _dotted(node) in ("njit", "jit")
