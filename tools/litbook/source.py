@@ -7,6 +7,7 @@ inside a string is no directive and a directive may stand on any line of a multi
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -139,6 +140,7 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     return parse(text, shown)
 
 
+@functools.lru_cache(maxsize=4)  # asked for every statement and operand of one lecture
 def _lines(text: str) -> list[str]:
     """Python ends a line at a newline only; `str.splitlines` also at form feeds and the like."""
     lines = text.split("\n")
@@ -866,9 +868,20 @@ def _is_loose(node: ast.expr) -> bool:
     return isinstance(node, _LOOSE) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
+def _exact_segment(text: str, node: ast.expr) -> str:
+    """As `ast.get_source_segment`, which reads the whole text at every call. Columns count bytes of UTF-8."""
+    last_line, last_column = node.end_lineno, node.end_col_offset
+    if last_line is None or last_column is None:
+        return ""
+    lines = [line.encode() for line in _lines(text)[node.lineno - 1 : last_line]]
+    lines[-1] = lines[-1][:last_column]
+    lines[0] = lines[0][node.col_offset :]
+    return b"\n".join(lines).decode()
+
+
 def _segment(text: str, node: ast.expr) -> str:
     """The user's own text of an expression, on one line; rewritten where comments stand in between."""
-    segment = ast.get_source_segment(text, node) or ast.unparse(node)
+    segment = _exact_segment(text, node) or ast.unparse(node)
     if "\n" not in segment:
         return segment
     if "#" in segment or '"""' in segment or "'''" in segment:
