@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import re
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook import source, trace
-from litbook.render import bibliography, figures, page
+from litbook.render import bibliography, figures, ledger, page
 from litbook.trace import (
     Claim,
     Error,
@@ -121,15 +122,14 @@ def pair(*numbers: int) -> Sequence:
     return Sequence("tuple", len(numbers), tuple(Scalar("int", str(n), n) for n in numbers))
 
 
-def record(text: str = LECTURE, **more: object) -> Record:
+def record(text: str = LECTURE) -> Record:
     """What a run of `text` might have left, without a run."""
     found = source.parse(text, "lectures/lecture_02.py")
-    plain = Record(
+    return Record(
         schema=trace.SCHEMA, lecture="lecture_02", title=text.split('"""')[1], environment=PLACE,
         sources=(found.source(),),
         functions=tuple(found.functions), statements=tuple(found.statements),
     )  # fmt: skip
-    return replace(plain, **more)
 
 
 def at(text: str, lecture: str = LECTURE) -> int:
@@ -686,3 +686,29 @@ def test_a_figure_without_alt_is_a_problem():
     figure = Piece("figure", 2, 2, at("misbelief("), "c", data=SVG)
     page.pages(replace(it, pieces=(*it.pieces, figure)), REFERENCES, (), found)
     assert [p.slug for p in found] == ["no-alt"]
+
+
+# ---------------------------------------------------------------------------- the ledger
+
+
+def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
+    shelf = [ledger.Shelf("lecture_02", lived(), (recorded(),))]
+    body = shown(ledger.page(shelf))
+    assert body.count('<li class="lb-entry') == 3
+    assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
+    assert "✗ fails · (2, 3) == (3, 2) · CPU, 20 Nov 2026" in words(body)
+    assert "✓ holds · 788,000,000,000,000.0 > 0 · NVIDIA H200, 19 Nov 2026" in words(body)
+
+
+def test_the_ledger_is_also_data():
+    rows = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    assert rows[0] == {
+        "lecture": "lecture_02",
+        "section": "transpose",
+        "line": at("assert y.str"),
+        "claim": "y.stride() == (1, 3)",
+        "caption": "strides *swap*",
+        "operands": {"y.stride()": "(1, 3)", "(1, 3)": "(1, 3)"},
+        "verdicts": {"CPU, 20 Nov 2026": "holds"},
+    }
+    assert rows[2]["verdicts"] == {"CPU, 20 Nov 2026": "needs-device", "NVIDIA H200, 19 Nov 2026": "holds"}

@@ -20,7 +20,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, page, values, verdicts  # noqa: E402
+from litbook.render import books, ledger, page, values, verdicts  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 
@@ -70,7 +70,7 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
     """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back."""
     place = docs / PLACE
     entries: list[NavEntry] = []
-    written, shelf = set[Path](), list[tuple[str, trace.Record]]()
+    written, shelf = set[Path](), list[ledger.Shelf]()
     bibliography = _bibliography(lectures)
     for path in sorted(lectures.glob("lecture_*.py")):
         try:
@@ -79,14 +79,17 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
             log.warning("%s cannot be run: %s", path.name, error)
             continue
         problems: list[Problem] = []
-        found = page.pages(record, bibliography, _recordings(path, record), problems)
+        recordings = _recordings(path, record)
+        found = page.pages(record, bibliography, recordings, problems)
         report(record, problems)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
-        shelf.append((path.stem, record))
+        shelf.append(ledger.Shelf(path.stem, record, recordings))
     if shelf:
-        written.add(_write(place / books.INDEX, page.shelf(shelf)))
-        entries.insert(0, f"{PLACE}/{books.INDEX}")
+        written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
+        written.add(_write(place / "ledger.md", ledger.page(shelf)))
+        written.add(_write(place / "ledger.json", ledger.data(shelf)))
+        entries = [f"{PLACE}/{books.INDEX}", *entries, {"Ledger": f"{PLACE}/ledger.md"}]
     _remove_stale(place, written)
     return entries
 

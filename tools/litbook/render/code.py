@@ -4,7 +4,7 @@ multi-line string is coloured as one; then the text is cut into lines that each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
 from dataclasses import dataclass
 
 from pygments.lexer import Lexer
@@ -15,7 +15,7 @@ from pygments.util import ClassNotFound
 
 from litbook.render import markup
 
-Cuts = Iterable[tuple[int, int]]
+Cuts = tuple[tuple[int, int], ...]
 
 # What a reader's eye should find: keywords, strings, numbers, comments, definitions, builtins.
 # Everything else (names, operators, brackets) stays plain, which also keeps pages small.
@@ -64,6 +64,7 @@ class Line:
         return "".join(_span(name, text) for name, text in runs if text)
 
 
+@functools.lru_cache(maxsize=4)  # the contents, the list of lectures and the front page show the same text
 def lines(source: str, cuts: Cuts = ()) -> list[Line]:
     """Every line of Python `source`, cut where its directive begins."""
     ends = dict(cuts)
@@ -106,6 +107,7 @@ def _coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bo
     return rows
 
 
+@functools.cache
 def _class(token: _TokenType) -> str:
     if token not in STANDARD_TYPES and token.parent is None:
         return ""

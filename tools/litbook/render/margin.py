@@ -164,7 +164,7 @@ def _claim(
     if verdict == "fails":
         said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""
-    test = "" if verdict in ("not-reached", "needs-device") else tested(claim, evidence.record)
+    test = tested(claim, evidence.record)
     parts = [sign, " ", said, caption]
     if test:
         parts.append((" " if caption else "") + markup.tag("small", markup.text(test)))
@@ -191,6 +191,8 @@ def _as_annotated(claim: Claim) -> str:
 
 def tested(claim: Claim, record: Record) -> str:
     """Both sides' values; empty where they would only say `True`."""
+    if claim.verdict in ("not-reached", "needs-device"):
+        return ""
     if claim.kind == "axes":
         return claim.why
     text = values.claim(claim, record.snapshots)
