@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import source
+from litbook import run, source
 from litbook.errors import LitbookError, NotFound
 from litbook.render import report
 from litbook.render.report import harmless
@@ -108,17 +108,17 @@ def _seconds(text: str) -> float:
 def find_lecture(name: str) -> Path:
     """The file of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
     path = Path(name)
-    if path.is_dir():
-        raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
-    if path.suffix == ".py" or path.parent != Path():
-        if path.is_file():
+    with contextlib.suppress(OSError):  # a name that is too long is no lecture
+        if path.is_dir():
+            raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
+        if path.is_file() and (path.suffix == ".py" or path.parent != Path()):
             return path
-        if path.parent != Path() or not (LECTURES / path.name).is_file():
-            there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
-            raise NotFound("lecture", name, there)
-    if (LECTURES / f"{path.stem}.py").is_file():
-        return LECTURES / f"{path.stem}.py"
-    raise NotFound("lecture", name, _names())
+        if path.parent == Path() and (LECTURES / f"{path.stem}.py").is_file():
+            return LECTURES / f"{path.stem}.py"
+    if path.suffix != ".py" and path.parent == Path():
+        raise NotFound("lecture", name, _names())
+    there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
+    raise NotFound("lecture", name, there or _names())
 
 
 def _names() -> list[str]:
@@ -136,9 +136,7 @@ def _list_lectures() -> int:
 
 
 def _list_sections(path: Path) -> int:
-    from litbook.run import shown_path
-
-    lecture = source.read(path, shown_path(path.resolve()))
+    lecture = run.usable(path)
     by_name = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
     _say(harmless(lecture.title))
     lines = []
@@ -154,11 +152,8 @@ def _list_sections(path: Path) -> int:
 
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
-    from litbook.run import shown_path
-
-    source.read(path, shown_path(path.resolve()))  # errors of the text come before anything heavy
+    run.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
-    from litbook import run
     from litbook.render.terminal import Screen, Terminal
 
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import faulthandler
 import importlib
 import io
 import os
@@ -56,10 +57,7 @@ def run(
     each naming the line reached, when the run ends early.
     """
     path = path.resolve()
-    lecture = source.read(path, shown or shown_path(path))
-    for name in sections:
-        if name not in lecture.section_names():
-            raise NotFound("section", name, lecture.section_names())
+    lecture = usable(path, sections, shown)
     with _settings(device):
         _import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -76,6 +74,18 @@ def run(
         ):
             _execute(recorder, path, sections, device, seed)
         return recorder.finish(place, tuple(sections))
+
+
+def usable(path: Path, sections: Sequence[str] = (), shown: str | None = None) -> Lecture:
+    """The lecture in the file `path`, read; nothing of it runs, and nothing heavy is imported.
+
+    Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have.
+    """
+    lecture = source.read(path, shown or shown_path(path.resolve()))
+    for name in sections:
+        if name not in lecture.section_names():
+            raise NotFound("section", name, lecture.section_names())
+    return lecture
 
 
 def shown_path(path: Path) -> str:
@@ -325,6 +335,8 @@ def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterat
     if timeout is not None:
         watched = (timeout, stop, recorder, threading.get_ident(), folder)
         threading.Thread(target=_watchdog, args=watched, daemon=True).start()
+        # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
+        faulthandler.dump_traceback_later(timeout + 2 * GRACE, exit=True, file=2)
     try:
         with _alarm(timeout):
             yield
@@ -334,6 +346,8 @@ def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterat
         raise Interrupted("interrupted", _reached(recorder, error)) from None
     finally:
         stop.set()
+        if timeout is not None:
+            faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager

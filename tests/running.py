@@ -1,0 +1,94 @@
+"""Ways to run a lecture in a test: in this process, or through the real command line.
+
+`LITBOOK_BLESS=1 pytest tests/test_report.py tests/test_terminal.py` rewrites the golden files beside
+`tests/samples/*.py`; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from litbook import trace
+from litbook.run import run
+
+REPO = Path(__file__).resolve().parent.parent
+SAMPLES = REPO / "tests" / "samples"
+COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
+
+HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, requires\n'
+
+
+def write(folder: Path, text: str, name: str = "lecture_sample.py") -> Path:
+    """The lecture `text` as a file in `folder`."""
+    file = folder / name
+    file.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+    return file
+
+
+def section(body: str, before: str = "") -> str:
+    """A lecture with one section, `one`, whose body is `body`; `before` stands above it."""
+    indented = "\n".join(f"    {line}" if line else "" for line in dedent(body).strip("\n").splitlines())
+    return f'{HEAD}{dedent(before)}\n\ndef main():\n    one()\n\n\ndef one():\n    """One."""\n{indented}\n'
+
+
+def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: Any) -> trace.Record:
+    """The record of the lecture `text`, run in this process."""
+    return run(write(folder, text, name), **options)
+
+
+def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """`python tools/run_lecture.py WORDS` in a process of its own; `env` adds to the environment."""
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
+    env = {name: value for name, value in env.items() if value is not None}
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run(
+        [*COMMAND, *map(str, words)], env=env, text=True, encoding="utf-8", timeout=120, check=False, **options
+    )
+
+
+def shown(made: trace.Record, text: str) -> list[Any]:
+    """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
+    found = []
+    for value in made.values:
+        if value.text == text and value.value is not None:
+            snapshot = made.snapshots[value.value]
+            if isinstance(snapshot, trace.Scalar):
+                found.append(snapshot.text if snapshot.number is None else snapshot.number)
+            else:
+                found.append(snapshot)
+    return found
+
+
+def claims(made: trace.Record) -> dict[str, str]:
+    """Verdicts by the text of their claims."""
+    return {claim.text: claim.verdict for claim in made.claims}
+
+
+def messages(made: trace.Record) -> list[str]:
+    """What went wrong, as `line: message`."""
+    return [f"{error.line}: {error.message}" for error in made.errors]
+
+
+def steps(made: trace.Record) -> list[int]:
+    """The first line of every statement that was stepped through, in order."""
+    return [made.statements[statement].first for _, statement in made.steps]
+
+
+def line_of(text: str, part: str) -> int:
+    """The number of the first line of `text` that holds `part`."""
+    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def golden(file: Path, actual: str, clean: Callable[[str], str] = str) -> None:
+    """Compare with the golden file, or write it where `LITBOOK_BLESS` is set."""
+    actual = clean(actual)
+    if os.environ.get("LITBOOK_BLESS"):
+        file.write_text(actual, encoding="utf-8")
+    assert file.exists(), f"{file} is missing: LITBOOK_BLESS=1 writes it"
+    assert actual == file.read_text(encoding="utf-8")

@@ -1,0 +1,663 @@
+"""What goes wrong for authors, through the real command line: what it says, and how it ends.
+
+Every row of the design's table "When things go wrong" has a test here, or is named with the file that
+has it: broken links, citations and anchors are the site's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.running import COMMAND, HEAD, REPO, command, line_of, section, write
+
+
+@pytest.fixture
+def lecture(tmp_path: Path):
+    """Writes a lecture with one section and returns its path."""
+    return lambda body, before="": write(tmp_path, section(body, before))
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.splitlines()[-1]
+
+
+# ------------------------------------------------------------------------ there is no such thing
+
+
+def test_a_name_with_a_typo_gets_the_nearest_path_and_all_there_are(tmp_path: Path) -> None:
+    write(tmp_path, section("pass"), "lecture_resources.py")
+    write(tmp_path, section("pass"), "lecture_tensors.py")
+    done = command(tmp_path / "lecture_resourcse.py")
+    assert done.returncode == 2
+    assert f"no lecture named '{tmp_path}/lecture_resourcse.py'" in done.stderr
+    assert f"did you mean '{tmp_path}/lecture_resources.py'?" in done.stderr
+    assert f"there are: {tmp_path}/lecture_resources.py, {tmp_path}/lecture_tensors.py" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["lecture_zzz", "lecture_zzz.py", "./nowhere/lecture.py", "x" * 300])
+def test_a_lecture_that_is_not_there_is_no_lecture(name: str) -> None:
+    done = command(name)
+    assert done.returncode == 2
+    assert done.stderr.startswith("run_lecture.py: no lecture named ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_is_no_lecture_and_its_files_are_named(tmp_path: Path) -> None:
+    write(tmp_path, section("pass"))
+    done = command(tmp_path)
+    assert done.returncode == 2
+    assert f"no lecture named '{tmp_path}'" in done.stderr
+    assert f"    there are: {tmp_path}/lecture_sample.py\n" in done.stderr
+
+
+def test_no_such_section_names_those_there_are_and_the_nearest(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        def main():
+            bytes_of_a_tensor()
+            views()
+        def bytes_of_a_tensor():
+            open("/proc/ran", "w")
+        def views():
+            pass
+        """,
+    )
+    done = command(path, "byte_of_a_tensor")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "run_lecture.py: no section named 'byte_of_a_tensor'; did you mean 'bytes_of_a_tensor'?\n"
+        "    there are: bytes_of_a_tensor, views\n"
+    )
+
+
+def test_cuda_without_a_device_is_refused(lecture) -> None:
+    done = command(lecture("pass"), "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2
+    assert "no CUDA device here\n    leave --device out to run what this machine can" in done.stderr
+
+
+# ------------------------------------------------------------------------ the text cannot be used
+
+
+def test_everything_wrong_with_the_text_is_said_at_once_and_nothing_runs(tmp_path: Path) -> None:
+    text = f"""\
+"A lecture."
+open({str(tmp_path / "ran")!r}, "w")
+def main():
+    one()
+def one():
+    a = 1  # @inspct a
+    b = 2  # @inspect b +
+    c = (3  # @inspect
+"""
+    done = command(write(tmp_path, text))
+    assert done.returncode == 2
+    assert done.stderr == (
+        "run_lecture.py: lecture_sample.py:6:12: unknown directive @inspct\n"
+        "    a = 1  # @inspct a\n"
+        "           ^\n"
+        "    did you mean @inspect?\n"
+        "lecture_sample.py:7:12: @inspect cannot read 'b +': invalid syntax\n"
+        "    b = 2  # @inspect b +\n"
+        "           ^\n"
+        "    write Python expressions, separated by commas, each with an optional `as UNIT`\n"
+        "lecture_sample.py:8:9: syntax error: '(' was never closed\n"
+        "    c = (3  # @inspect\n"
+        "        ^\n"
+    )
+    assert not (tmp_path / "ran").exists()
+
+
+def test_bad_directives_of_a_lecture_that_parses_are_said_at_once(tmp_path: Path) -> None:
+    text = section("""
+        a = 1  # @inspect
+        b = 2  # @hide this
+        # @inspect a
+        c = 3  # @hidden
+        """)
+    done = command(write(tmp_path, text))
+    assert done.returncode == 2
+    first = line_of(text, "a = 1")
+    assert f"lecture_sample.py:{first}:12: @inspect names no expression" in done.stderr
+    assert f"lecture_sample.py:{first + 1}:12: @hide takes nothing, but 'this' follows it" in done.stderr
+    assert f"lecture_sample.py:{first + 2}:5: @inspect stands on a line of its own" in done.stderr
+    assert f"lecture_sample.py:{first + 3}:12: unknown directive @hidden" in done.stderr
+    assert "    c = 3  # @hidden\n           ^\n    did you mean @hide?\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "lecture_sample.py has no function main()\n    a lecture starts at `def main() -> None:`"),
+        (b"x = 1\n", "lecture_sample.py has no function main()"),
+        (b"def main(argument): pass\n", "lecture_sample.py:1:1: main is no plain function without parameters"),
+        (bytes(range(256)), "lecture_sample.py is not Python text: "),
+        (b"x = '\xff'\n", "lecture_sample.py is not Python text: "),
+        (b"# coding: klingon\n", "lecture_sample.py is not Python text: unknown encoding"),
+        (b"x = 1\0\n", "source code string cannot contain null bytes"),
+        (b"x = " + b"(" * 500 + b")" * 500, "too many nested parentheses"),
+        (b"def main():\n  x\n\ty\n", "lecture_sample.py:3:"),
+        (b"def main():\n    return\nreturn\n", "lecture_sample.py:3:1: syntax error: 'return' outside function"),
+    ],
+    ids=["empty", "no-main", "main-with-parameter", "binary", "latin-1", "encoding", "nul", "nested", "tabs", "return"],
+)
+def test_a_file_that_is_no_lecture_says_why(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "lecture_sample.py").write_bytes(content)
+    done = command(tmp_path / "lecture_sample.py")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
+    if os.geteuid() == 0:  # root may read everything: a loop of links cannot be read by anybody
+        path = tmp_path / "lecture_sample.py"
+        path.symlink_to(path)
+    else:
+        path = write(tmp_path, section("pass"))
+        path.chmod(0)
+    done = command(path)
+    assert done.returncode == 2
+    assert "Permission denied" in done.stderr or "no lecture named" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# ------------------------------------------------------------------------ the lecture goes wrong
+
+
+def test_an_inspect_that_raises_is_reported_at_its_line_and_the_run_goes_on(lecture) -> None:
+    path = lecture("""
+        x = [1]  # @inspect x[3]
+        assert x == [1], "still here"
+        """)
+    done = command(path)
+    line = line_of(path.read_text(), "x[3]")
+    assert done.returncode == 1
+    assert f"lecture_sample.py:{line}: @inspect x[3] raised IndexError: list index out of range" in done.stdout
+    assert "    x = [1]  # @inspect x[3]" in done.stdout
+    assert "✓ still here" in done.stdout
+    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device; 1 error"
+
+
+def test_failing_claims_are_all_listed_at_the_end_and_the_rest_runs(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+def main():
+    one()
+    two()
+def one():
+    x = 3
+    assert x * 2 == 7, "twice three"
+    assert x == 3, "three"
+def two():
+    y = [1, 2]
+    assert len(y) > 2, f"more than {{len(y)}}"
+"""
+    done = command(write(tmp_path, text))
+    assert done.returncode == 1
+    ending = done.stdout[done.stdout.rindex("assert len(y) > 2, f") :]
+    first, second = line_of(text, "twice three"), line_of(text, "more than")
+    assert f"lecture_sample.py:{first}: claim fails: twice three\n    assert x * 2 == 7\n    6 == 7\n      x * 2 is 6\n" in ending
+    assert f"lecture_sample.py:{second}: claim fails: more than 2\n    assert len(y) > 2\n    2 > 2\n" in ending
+    assert "✓ three" in done.stdout
+    assert last_line(done) == "1 claim holds, 2 fail, 0 need another device"
+
+
+def test_an_exception_in_a_section_leaves_the_others_running(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+import json
+def main():
+    one()
+    two()
+def helper(text):
+    return json.loads(text)
+def one():
+    helper("[")
+    assert False, "never reached"
+def two():
+    assert True, "reached"
+"""
+    done = command(write(tmp_path, text))
+    assert done.returncode == 1
+    line, caller = line_of(text, "return json"), line_of(text, 'helper("[")')
+    assert (
+        f"lecture_sample.py:{line}: JSONDecodeError: Expecting value: line 1 column 2 (char 1)\n"
+        "    return json.loads(text)\n"
+        f"    called from lecture_sample.py:{caller} in one\n"
+    ) in done.stdout
+    assert "json/decoder.py" not in done.stdout + done.stderr
+    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device, 1 was not reached; 1 error"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import nowhere_at_all\ndef main():\n    one()\ndef one():\n    assert 1\n", ":1: ModuleNotFoundError: No module named"),
+        ("def main():\n    one()\n    1 / 0\ndef one():\n    assert 1\n", ":3: ZeroDivisionError: division by zero"),
+        ("def main():\n    one()\ndef one():\n    assert 1\ndel main\n", "has no attribute 'main'"),
+        ("def main():\n    one()\ndef one():\n    class Odd(BaseException): pass\n    raise Odd('base')\n", ":5: Odd: base"),
+        ("def main():\n    one()\ndef one():\n    raise GeneratorExit\n", ":4: GeneratorExit"),
+        ("def main():\n    one()\ndef one():\n    import asyncio\n    raise asyncio.CancelledError\n", ":5: CancelledError"),
+        ("def main():\n    one()\ndef one():\n    one_more()\ndef one_more():\n    return one_more()\n", ":6: RecursionError: maximum"),
+        ("def main():\n    one()\ndef one():\n    input('your name? ')\n", ":4: EOFError"),
+        ("def main():\n    one()\ndef one():\n    breakpoint()\n", "BdbQuit"),
+        ("def main():\n    one()\ndef one():\n    raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n", ":4: ExceptionGroup: two (2 sub-exceptions)"),
+    ],
+    ids=["import", "main", "no-main-left", "base", "generator-exit", "cancelled", "recursion", "input", "breakpoint", "group"],
+)  # fmt: skip
+def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says: str) -> None:
+    done = command(write(tmp_path, text), "--quiet")
+    assert done.returncode == 1
+    assert says in done.stdout
+    assert "1 error" in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["module", "main", "section", "helper"])
+@pytest.mark.parametrize("call", ["sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)"])
+def test_leaving_is_never_a_success(tmp_path: Path, place: str, call: str) -> None:
+    at = {name: call if name == place else "pass" for name in ("module", "main", "section", "helper")}
+    text = f"""
+import sys
+def main():
+    one()
+    {at["main"]}
+def one():
+    helper(1)
+    {at["section"]}
+def helper(x):
+    {at["helper"]}
+{at["module"]}
+"""
+    done = command(write(tmp_path, text), "--quiet")
+    assert done.returncode == 1
+    assert f"lecture_sample.py:{line_of(text.lstrip(), call)}: sys.exit(" in done.stdout
+    assert "ends no lecture: it is an error like any exception" in done.stdout
+
+
+# ------------------------------------------------------------------------ it is stopped
+
+
+def start(path: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, str(path), *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file} never came"
+        time.sleep(0.01)
+
+
+def test_ctrl_c_names_the_line_reached_and_writes_no_record(tmp_path: Path) -> None:
+    text = section(
+        f"""
+        open({str(tmp_path / "reached")!r}, "w").close()
+        wait()
+        """,
+        """
+        import time
+        def wait():
+            time.sleep(600)
+        """,
+    )
+    # `wait()` alone is a section of its own; so is its line
+    process = start(write(tmp_path, text), "--out", str(tmp_path / "record.json"))
+    wait_for(tmp_path / "reached")
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    line = line_of(text, "time.sleep")
+    assert process.returncode == 130
+    assert stderr == (
+        f"run_lecture.py: interrupted; it had reached lecture_sample.py:{line}\n    time.sleep(600)\n"
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "reached"]
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        ("time.sleep(600)", "time.sleep"),
+        ("while True:\n    pass", "pass"),
+        ("helper(600)", "time.sleep(x)"),
+        ("try:\n    time.sleep(600)\nexcept Exception:\n    pass", "time.sleep(600)"),
+    ],
+    ids=["sleep", "loop", "helper", "except"],
+)
+def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -> None:
+    text = section(body, "import time\ndef helper(x):\n    time.sleep(x)\n")
+    done = command(write(tmp_path, text), "--timeout", "0.5", "--out", tmp_path / "record.json")
+    assert done.returncode == 1
+    lines = {n for n, line in enumerate(text.splitlines(), 1) if at in line or (at == "pass" and "while" in line)}
+    assert any(f"timed out after 0.5 s; it had reached lecture_sample.py:{n}\n" in done.stderr for n in lines)
+    assert "Traceback" not in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["lecture_sample.py"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n    try:\n        time.sleep(600)  # here\n    except BaseException:\n        pass",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\ntime.sleep(600)  # here",
+        "import torch\na = torch.ones(6_000, 6_000)\nwhile True:\n    try:\n        a @ a.T  # here\n    except BaseException:\n        pass",
+    ],
+    ids=["swallows", "blocks", "torch"],
+)
+def test_a_lecture_that_will_not_stop_is_ended(tmp_path: Path, body: str) -> None:
+    text = section(body, "import signal, time\n")
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    done = command(write(tmp_path, text), "--timeout", "1", env={"TMPDIR": str(folder)})
+    assert done.returncode == 1
+    assert "timed out after 1 s and would not stop" in done.stderr
+    assert f"lecture_sample.py:{line_of(text, '# here')}" in done.stderr
+    assert "# One" in done.stdout  # what it had printed is not lost
+    assert list(folder.iterdir()) == []
+
+
+def test_native_code_that_holds_the_interpreter_is_ended_too(tmp_path: Path) -> None:
+    text = section("sum(range(10**13))")
+    path = write(tmp_path, text)
+    done = command(path, "--timeout", "0.5")
+    assert done.returncode == 1
+    assert "Timeout" in done.stderr
+    assert f'File "{path}", line {line_of(text, "sum(")} in one' in done.stderr
+
+
+# ------------------------------------------------------------------------ hostile values and texts
+
+HOSTILE = """
+class Raises:
+    def __repr__(self): raise ValueError("<b>no</b>")
+class Loops:
+    def __repr__(self):
+        while True: pass
+class Long:
+    def __repr__(self): return "x" * 10**7
+class Lies:
+    __class__ = int
+    def __repr__(self): return 7
+class Swallows:
+    def __repr__(self):
+        while True:
+            try:
+                while True: pass
+            except BaseException: pass
+class Tricky:
+    def __getattr__(self, name): raise RuntimeError(name)
+    def __len__(self): return -1
+    def __eq__(self, other): raise RuntimeError("eq")
+    def __bool__(self): raise RuntimeError("bool")
+    def __hash__(self): raise RuntimeError("hash")
+class Said(Exception):
+    def __str__(self): raise ValueError("no text")
+"""
+
+
+def test_hostile_values_are_bounded_in_time_and_size(tmp_path: Path) -> None:
+    body = """
+        r = Raises()  # @inspect r
+        loops = Loops()  # @inspect loops
+        long = Long()  # @inspect long
+        lies = Lies()  # @inspect lies
+        swallows = Swallows()  # @inspect swallows
+        tricky = Tricky()  # @inspect tricky, [tricky, {1: tricky}]
+        cyclic = []  # @inspect cyclic
+        cyclic.append(cyclic)  # @inspect cyclic
+        deep = []
+        for _ in range(10**5):
+            deep = [deep]
+        deep  # @inspect deep
+        huge = {i: list(range(1000)) for i in range(1000)}  # @inspect huge
+        big = 10**100_000  # @inspect big
+        text = "y" * 10**7  # @inspect text
+        assert big > 0 and long is not None, "kept"
+        """
+    text = section(body, HOSTILE)
+    out = tmp_path / "record.json"
+    begin = time.monotonic()
+    done = command(write(tmp_path, text), "--out", out)
+    assert time.monotonic() - begin < 60
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines())) < 400
+    assert out.stat().st_size < 200_000
+    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device"
+
+
+def test_hostile_captions_and_exceptions_are_kept_as_text(tmp_path: Path) -> None:
+    text = section(
+        """
+        x = 1  # @inspect nope(x)
+        assert x == 1, Raises()
+        assert x == 1, Long()
+        assert x == 1, f"{1 / 0}"
+        raise Said()
+        """,
+        HOSTILE + "def nope(x):\n    raise Said()\n",
+    )
+    done = command(write(tmp_path, text))
+    assert done.returncode == 1
+    assert "@inspect nope(x) raised Said: (its text raised ValueError)" in done.stdout
+    assert "3 claims hold, 0 fail, 0 need another device; 2 errors" == last_line(done)
+    assert max(map(len, done.stdout.splitlines())) < 1500
+
+
+def test_html_stays_text_in_the_record(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    text = section(f"""
+        d = {{"{evil}": "{evil}"}}  # @inspect d
+        note("{evil}")
+        print("{evil}")
+        assert d == {{}}, "{evil}"
+        """).replace('"""One."""', f'"""{evil}"""')
+    out = tmp_path / "record.json"
+    done = command(write(tmp_path, text), "--out", out)
+    assert done.returncode == 1
+    made = json.loads(out.read_text())
+    assert [p["text"].strip() for p in made["pieces"]] == [evil, evil]
+    assert made["claims"][0]["caption"] == evil
+    assert f"# {evil}" in done.stdout
+
+
+def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
+    text = section(r"""
+        x = "\x1b[31mred"  # @inspect x
+        note("prose \x1b]0;title\x07")
+        print("printed \x1b[2J \x9b31m")
+        assert x == "", "caption \x1b[31m"
+        raise ValueError("message \x1b[31m")
+        """)
+    done = command(write(tmp_path, text))
+    assert done.returncode == 1
+    assert not set(done.stdout + done.stderr) & {"\x1b", "\x07", "\x9b"}
+    assert "caption ⟨U+001B⟩[31m" in done.stdout
+    assert "message ⟨U+001B⟩[31m" in done.stdout
+
+
+# ------------------------------------------------------------------------ nothing is left behind
+
+
+def test_a_lecture_leaves_no_file_in_the_working_tree(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t", *words],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+
+    write(tmp_path, "WIDTH = 4\n", "beside.py")
+    path = write(
+        tmp_path,
+        section(
+            """
+            open("left.txt", "w").write("x")
+            os.makedirs("folder/in/folder")
+            os.chdir("/")
+            os.environ["LEFT"] = "1"
+            assert beside.WIDTH == 4, "a module beside the lecture"
+            """,
+            "import os\nimport beside\n",
+        ),
+    )
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "before")
+    done = command(path, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git("status", "--porcelain", "--ignored") == ""
+
+
+# ------------------------------------------------------------------------ --out
+
+
+def test_out_writes_a_whole_record_with_ordinary_permissions(tmp_path: Path, lecture) -> None:
+    out = tmp_path / "record.json"
+    assert command(lecture("x = 1  # @inspect x"), "--out", out).returncode == 0
+    assert json.loads(out.read_text())["schema"] == 1
+    umask = os.umask(0)
+    os.umask(umask)
+    assert out.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_out_into_a_folder_that_is_not_there_runs_nothing(tmp_path: Path, lecture) -> None:
+    path = lecture(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    done = command(path, "--out", tmp_path / "nowhere" / "record.json")
+    assert done.returncode == 2
+    assert f"there is no folder {tmp_path}/nowhere\n    create it first" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_out_onto_a_folder_runs_nothing(tmp_path: Path, lecture) -> None:
+    path = lecture(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    done = command(path, "--out", tmp_path)
+    assert done.returncode == 2
+    assert f"--out {tmp_path}: this is a folder\n    name a file in it" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_out_onto_a_full_disk_is_said_after_the_verdict(lecture) -> None:
+    done = command(lecture("assert True"), "--out", "/dev/full")
+    assert done.returncode == 2
+    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device"
+    assert "--out /dev/full: No space left on device; nothing was written" in done.stderr
+    assert Path("/dev/full").is_char_device()  # a rename would have replaced it
+
+
+def test_out_to_a_device_does_not_replace_it(lecture) -> None:
+    assert command(lecture("assert True"), "--out", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_out_with_a_lone_surrogate_is_whole(tmp_path: Path, lecture) -> None:
+    out = tmp_path / "record.json"
+    done = command(lecture(r"x = '\ud800'  # @inspect x" + "\n" + r"print('\udc80')"), "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(out.read_text())["pieces"][0]["text"] == "\udc80\n"
+
+
+# ------------------------------------------------------------------------ streams
+
+
+def test_a_reader_that_goes_away_does_not_change_the_verdict(lecture) -> None:
+    path = lecture("for i in range(300):\n    print('x' * 200)\nassert 1 == 2, 'fails'")
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {' '.join(COMMAND)} {path} | head -1; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == "A lecture\n1\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--list",)])
+def test_a_reader_that_goes_away_from_a_list_gets_no_traceback(lecture, words: tuple[str, ...]) -> None:
+    line = f"{' '.join(COMMAND)} {lecture('pass')} {' '.join(words)} | true"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> None:
+    path, out = lecture("print('x')\nassert 1 == 1"), tmp_path / "record.json"
+    line = f"{' '.join(COMMAND)} {path} --out {out} <&- >&- 2>&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0
+    assert json.loads(out.read_text())["pieces"][0]["text"] == "x\n"
+
+
+def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
+    with open("/dev/full", "w") as full:
+        done = command(lecture("print('x')\nassert 1 == 1"), stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "run_lecture.py: cannot print: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": None, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["ascii", "posix"],
+)
+def test_a_terminal_without_utf_8_shows_what_it_can(lecture, env: dict[str, str]) -> None:
+    done = command(lecture("note('Größe → μ')\nassert 1 == 1, 'ε'"), env=env)
+    assert done.returncode == 0, done.stderr
+    assert "1 claim holds" in done.stdout
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "junk"])
+def test_a_narrow_terminal_gets_everything(lecture, columns: str) -> None:
+    path = lecture("note('Some prose.')\nx = 'a' * 100  # @inspect x\nassert len(x) == 100, 'a hundred'")
+    done = command(path, env={"COLUMNS": columns})
+    assert done.returncode == 0, done.stderr
+    assert "✓ a hundred   100 == 100" in done.stdout
+    assert command(path, env={"COLUMNS": columns, "FORCE_COLOR": "1"}).returncode == 0
+
+
+# ------------------------------------------------------------------------ where it lies, how fast it answers
+
+
+def test_a_lecture_outside_the_repository_runs_by_path_with_py(tmp_path: Path) -> None:
+    for name in ("lecture_sample.py", "with space.py", "math.py", "1.2.py"):
+        path = write(tmp_path, section("import math\nassert 1 == 1"), name)
+        done = command(path.name, cwd=tmp_path)
+        assert (done.returncode, last_line(done)[:13]) == (0, "1 claim holds"), done.stdout + done.stderr
+
+
+def heavy_modules(*words: object) -> set[str]:
+    """Which of the large libraries the command line imports."""
+    code = (
+        "import sys; from litbook.cli import main\n"
+        f"try: main({[str(word) for word in words]!r})\n"
+        "except SystemExit: pass\n"
+        "print('LOADED', [m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO / "tools", capture_output=True, text=True, timeout=120, check=True
+    )
+    return set(eval(done.stdout.rpartition("LOADED")[2]))
+
+
+def test_answers_that_need_no_run_import_nothing_heavy(tmp_path: Path) -> None:
+    good = write(tmp_path, section("pass", "import torch"))
+    bad = write(tmp_path, "import torch\ndef main(: pass\n", "bad.py")
+    assert heavy_modules(good, "--list") == set()
+    assert heavy_modules("--help") == set()
+    assert heavy_modules("--list") == set()
+    assert heavy_modules("no_such_lecture") == set()
+    assert heavy_modules(good, "no_such_section") == set()
+    assert heavy_modules(bad) == set()
+    assert heavy_modules(good, "--out", tmp_path) == set()
+    assert "rich" in heavy_modules(write(tmp_path, section("pass"), "ran.py"))  # so that the test can fail
