@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -21,7 +24,7 @@ from litbook.errors import RecordError
 #   1  first published form
 SCHEMA = 1
 
-Number = Union[int, float, bool, str]
+Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
 
 
@@ -110,7 +113,7 @@ class Opaque:
     kind: Literal["opaque"] = "opaque"
 
 
-Snapshot = Union[Scalar, Sequence, Mapping, Tensor, Opaque]
+Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 
 
 # ---------------------------------------------------------------------------- where it ran
@@ -429,7 +432,7 @@ def _speaks_for_itself(scalar: Scalar) -> bool:
     return scalar == _bare(scalar.number)
 
 
-def _bare(value: Number | None) -> Scalar | None:
+def _bare(value: Number | None) -> Scalar:
     """The scalar that a bare JSON value stands for."""
     if isinstance(value, str):
         return Scalar("str", value)
@@ -467,9 +470,9 @@ def loads(text: str, where: str = "record") -> Record:
     """
     try:
         data = json.loads(text, parse_constant=_no_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{where} is not a whole record: {error}\n    record it again") from None
-    if not isinstance(data, dict) or type(data.get("schema")) is not int:
+    if not isinstance(data, dict) or type(data.get("schema")) is not int or data["schema"] < 1:
         raise RecordError(f"{where} is not a record: it has no schema number\n    record it again")
     if data["schema"] > SCHEMA:
         raise RecordError(
@@ -480,7 +483,7 @@ def loads(text: str, where: str = "record") -> Record:
         data["steps"] = _ungrouped(data.get("steps", []))
         record: Record = _decode(Record, data, "record")
         _check_references(record)
-    except (TypeError, KeyError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    record it again") from None
     return record
 
@@ -490,14 +493,16 @@ def read(path: Path) -> Record:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise RecordError(f"{path} cannot be read: {error.strerror}") from None
+        raise RecordError(f"{path} cannot be read: {error.strerror}\n    record it again") from None
     except UnicodeDecodeError:
-        raise RecordError(f"{path} is not a record: it is not UTF-8 text") from None
+        raise RecordError(f"{path} is not a record: it is not UTF-8 text\n    record it again") from None
     return loads(text, str(path))
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # half a surrogate pair is a character of Python's, but none of UTF-8's
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _no_constant(name: str) -> Any:
@@ -515,18 +520,15 @@ def _grouped(steps: tuple[tuple[int, int], ...]) -> list[list[int]]:
 
 
 def _ungrouped(runs: Any) -> list[list[int]]:
+    if not isinstance(runs, list) or not all(isinstance(run, list) for run in runs):
+        raise TypeError("record.steps: a list of lists was expected")
     return [[run[0], statement] for run in runs for statement in run[1:]]
 
 
 def _decode(kind: Any, data: Any, at: str) -> Any:
     """`data` as the annotated type `kind`; TypeError with the place `at` where it does not fit."""
     if kind == Snapshot:
-        if data is None or type(data) in (int, float, bool, str):
-            return _bare(data)
-        tag = data.get("kind") if isinstance(data, dict) else None
-        if tag not in _SNAPSHOTS:
-            raise TypeError(f"{at}: {tag!r} is no kind of snapshot")
-        return _decode(_SNAPSHOTS[tag], data, at)
+        return _decode_snapshot(data, at)
     if dataclasses.is_dataclass(kind):
         return _decode_fields(kind, _named(kind, data, at) if kind in _ROWS else data, at)
     origin, args = get_origin(kind), get_args(kind)
@@ -541,18 +543,39 @@ def _decode(kind: Any, data: Any, at: str) -> Any:
             raise TypeError(f"{at}: {data!r} is none of {', '.join(map(repr, args))}")
         return data
     if origin in (Union, types.UnionType):
-        if data is None and type(None) in args:
-            return None
-        choices = [arg for arg in args if arg is not type(None)]
-        if len(choices) == 1:
-            return _decode(choices[0], data, at)
-        if type(data) in choices:
-            return data
-        raise TypeError(f"{at}: {data!r} is no number")
+        return _decode_union(args, data, at)
+    return _decode_plain(kind, data, at)
+
+
+def _decode_snapshot(data: Any, at: str) -> Snapshot:
+    if data is None or type(data) in (int, float, bool, str):
+        bare: Snapshot = _bare(_decode_plain(type(data), data, at))
+        return bare
+    tag = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(tag, str) or tag not in _SNAPSHOTS:
+        raise TypeError(f"{at}: {tag!r} is no kind of snapshot")
+    shown: Snapshot = _decode(_SNAPSHOTS[tag], data, at)
+    return shown
+
+
+def _decode_union(args: tuple[Any, ...], data: Any, at: str) -> Any:
+    if data is None and type(None) in args:
+        return None
+    choices = [arg for arg in args if arg is not type(None)]
+    if len(choices) == 1:
+        return _decode(choices[0], data, at)
+    if type(data) in choices:
+        return _decode_plain(type(data), data, at)
+    raise TypeError(f"{at}: {data!r} is no number")
+
+
+def _decode_plain(kind: Any, data: Any, at: str) -> Any:
     if kind is float and type(data) is int:
         return float(data)
     if type(data) is not kind:
         raise TypeError(f"{at}: {data!r} is no {kind.__name__}")
+    if kind is float and not math.isfinite(data):  # 1e999; infinity itself is text
+        raise TypeError(f"{at}: {data!r} is too large for a number")
     return data
 
 
@@ -571,7 +594,14 @@ def _decode_fields(kind: Any, data: Any, at: str) -> Any:
     unknown = sorted(set(data) - set(hints))
     if unknown:
         raise TypeError(f"{at}: unknown field {unknown[0]!r}")
+    missing = [f.name for f in dataclasses.fields(kind) if f.name not in data and _must_be_there(f)]
+    if missing:
+        raise TypeError(f"{at}: the field {missing[0]!r} is missing")
     return kind(**{name: _decode(hints[name], value, f"{at}.{name}") for name, value in data.items()})
+
+
+def _must_be_there(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _decode_tuple(args: tuple[Any, ...], data: Any, at: str) -> tuple[Any, ...]:
@@ -593,41 +623,69 @@ def _hints(kind: Any) -> dict[str, Any]:
     return _HINTS[kind]
 
 
+Reference = tuple[str, int | None, int]
+"""What an index counts, the index, and the length of the list that it points into."""
+
+
 def _check_references(record: Record) -> None:
     """Every index points into its list, so that renderers need not check again."""
-    functions, frames = len(record.functions), len(record.frames)
-    loops, snapshots, statements = len(record.loops), len(record.snapshots), len(record.statements)
+    for references in (_text_references, _run_references, _found_references):
+        for what, index, size in references(record):
+            if index is not None and not 0 <= index < size:
+                raise ValueError(f"{what} {index} does not exist")
+    for index in range(len(record.functions)):
+        _check_parents(record, index)
 
-    def within(index: int | None, size: int, what: str) -> None:
-        if index is not None and not 0 <= index < size:
-            raise ValueError(f"{what} {index} does not exist")
 
+def _text_references(record: Record) -> Iterator[Reference]:
+    functions = len(record.functions)
     for statement in record.statements:
-        within(statement.function, functions, "function")
-        within(statement.target, functions, "function")
+        yield "function", statement.function, functions
+        yield "function", statement.target, functions
     for function in record.functions:
-        within(function.parent, functions, "function")
-    for i, frame in enumerate(record.frames):
-        within(frame.function, functions, "function")
-        within(frame.parent, i, "frame")
-    for statement_index in record.unreached:
-        within(statement_index, statements, "statement")
-    for step_frame, step_statement in record.steps:
-        within(step_frame, frames, "frame")
-        within(step_statement, statements, "statement")
-    for piece in record.pieces:
-        within(piece.frame, frames, "frame")
-    for value in record.values:
-        within(value.frame, frames, "frame")
-        within(value.value, snapshots, "snapshot")
-        within(value.loop, loops, "loop")
+        yield "function", function.parent, functions
     for claim in record.claims:
-        within(claim.function, functions, "function")
+        yield "function", claim.function, functions
         for operand in claim.operands:
-            within(operand.value, snapshots, "snapshot")
-    for series in record.series:
-        within(series.loop, loops, "loop")
+            yield "snapshot", operand.value, len(record.snapshots)
+
+
+def _run_references(record: Record) -> Iterator[Reference]:
+    frames, statements = len(record.frames), len(record.statements)
+    for i, frame in enumerate(record.frames):
+        yield "function", frame.function, len(record.functions)
+        yield "frame", frame.parent, i
+    for index in record.unreached:
+        yield "statement", index, statements
+    for step_frame, step_statement in record.steps:
+        yield "frame", step_frame, frames
+        yield "statement", step_statement, statements
     for loop in record.loops:
-        within(loop.frame, frames, "frame")
+        yield "frame", loop.frame, frames
     for error in record.errors:
-        within(error.function, functions, "function")
+        yield "function", error.function, len(record.functions)
+
+
+def _found_references(record: Record) -> Iterator[Reference]:
+    frames, loops = len(record.frames), len(record.loops)
+    steps = max(1, len(record.steps))  # what came before the first step carries the number 0
+    for piece in record.pieces:
+        yield "frame", piece.frame, frames
+        yield "step", piece.step, steps
+    for value in record.values:
+        yield "frame", value.frame, frames
+        yield "step", value.step, steps
+        yield "snapshot", value.value, len(record.snapshots)
+        yield "loop", value.loop, loops
+    for series in record.series:
+        yield "loop", series.loop, loops
+
+
+def _check_parents(record: Record, index: int) -> None:
+    """Following `parent` ends."""
+    start, parent = index, record.functions[index].parent
+    for _ in record.functions:
+        if parent is None:
+            return
+        parent = record.functions[parent].parent
+    raise ValueError(f"function {start} is a part of itself")
