@@ -1,0 +1,67 @@
+"""Peak rates: a device's name as CUDA reports it finds its own card, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lectures import hardware
+
+NAMES = {
+    "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB",
+    "NVIDIA A100-SXM4-80GB": "A100 SXM 80GB",
+    "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
+    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+    "NVIDIA H100 80GB HBM3": "H100 SXM",
+    "NVIDIA H100 PCIe": "H100 PCIe",
+    "NVIDIA H100 NVL": "H100 NVL",
+    "NVIDIA H200": "H200",
+    "NVIDIA B200": "B200",
+    "NVIDIA L4": "L4",
+    "NVIDIA L40S": "L40S",
+    "Tesla T4": "T4",
+    "Tesla V100-SXM2-16GB": "V100 SXM",
+    "NVIDIA GeForce RTX 4090": "RTX 4090",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reported_name_finds_its_card(name: str) -> None:
+    found = hardware.find(name)
+    assert found is not None
+    known = next(key for key, card in hardware.CARDS.items() if card is found)
+    assert known.startswith(NAMES[name].split()[0])
+    if NAMES[name] in hardware.CARDS:
+        assert known == NAMES[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "NVIDIA L40", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D", "NVIDIA H100", "nvidia h200x",
+     "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "AMD Instinct MI300X", "Quadro T4000"],
+)  # fmt: skip
+def test_an_unknown_device_has_no_card_and_so_no_peak(name: str) -> None:
+    assert hardware.find(name) is None
+    assert hardware.peak(hardware.find(name), "bfloat16") is None
+
+
+def test_no_two_cards_claim_one_name() -> None:
+    for name in NAMES:
+        assert len([c for c in hardware.CARDS.values() if hardware.find(name) is c]) == 1
+
+
+def test_an_h200_is_no_a100_and_an_h100_pcie_no_sxm() -> None:
+    assert hardware.peak(hardware.find("NVIDIA H200"), "bfloat16") == 989.5e12
+    assert hardware.peak(hardware.find("NVIDIA H100 PCIe"), "bfloat16") == 756.5e12
+    assert hardware.peak(hardware.find("NVIDIA A100-SXM4-80GB"), "bfloat16") == 312e12
+
+
+def test_every_card_cites_a_source_that_is_in_the_bibliography(repo: Path) -> None:
+    library = (repo / "lectures" / "references.bib").read_text(encoding="utf-8")
+    entries = set(re.findall(r"^@\w+\{([^,]+),", library, re.MULTILINE))
+    for name, card in hardware.CARDS.items():
+        assert card.source in entries, name
+        assert card.memory > 10**10, name
+        assert card.bandwidth > 10**11, name
