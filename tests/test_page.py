@@ -438,6 +438,27 @@ def test_a_claim_that_holds_shows_both_sides():
     assert said == "✓ holds: strides swap (1, 3) == (1, 3)"
 
 
+def test_two_equal_sides_that_would_need_a_second_line_are_named_once():
+    it = lived()
+    long = replace(it, claims=(replace(it.claims[0], caption="what it had been before that"),))
+    assert "what it had been before that both (1, 3)" in beside(made(long)["memory.md"], at("assert y.str"))
+
+
+def test_a_promise_of_dtype_and_axes_that_is_kept_says_so():
+    it = lived()
+    axes = Claim(
+        function("transpose", it),
+        at("x = six()"),
+        at("x = six()"),
+        'x: Float[Tensor, "row col"]',
+        "",
+        "holds",
+        "axes",
+        1,
+    )
+    assert "✓ dtype and axes" in beside(made(replace(it, claims=(axes,)))["memory.md"], at("x = six()"))
+
+
 def test_a_claim_that_fails_cannot_be_overlooked():
     body = made()["memory.md"]
     line = at("assert (")
@@ -450,7 +471,7 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    assert "runs on cuda; not recorded yet" in body
+    assert "cuda: not recorded yet" in body
     assert "This section needs cuda, which this build did not have; no recording of it exists yet." in body
 
 

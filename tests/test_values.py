@@ -123,6 +123,11 @@ def test_a_claim_never_shows_two_different_numbers_as_the_same():
     assert compare(scalar(0.1 + 0.2), scalar(0.3), " != ") == "0.30000000000000004 != 0.3"
 
 
+def test_a_tensor_without_axes_is_compared_as_its_number():
+    x = Tensor("torch.Tensor", "float32", (), bytes=4, corner=(), values=(6.0,))
+    assert compare(x, scalar(6.0)) == "6.0 == 6.0"
+
+
 def test_an_operand_that_was_never_evaluated_stays_source():
     it = Claim(0, 1, 1, "a and b", form=("", " and ", ""), operands=(Operand("a", 0), Operand("b", None)))
     assert values.claim(it, [scalar(False)]) == "False and b"

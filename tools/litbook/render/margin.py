@@ -10,7 +10,8 @@ from litbook.render import drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 
-LONGEST = 120  # characters of a value in the margin
+LONGEST = 90  # characters of a value in the margin: two lines of it
+ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
@@ -167,7 +168,7 @@ def _claim(
     test = tested(claim, evidence.record)
     parts = [sign, " ", said, caption]
     if test:
-        parts.append((" " if caption else "") + markup.tag("small", markup.text(test)))
+        parts.append((" " if caption else "") + markup.tag("small", markup.text(_brief(claim, test))))
     elif not caption:
         parts.append(markup.tag("small", markup.text(claim.text)))
     if claim.count > 1:
@@ -177,16 +178,18 @@ def _claim(
     return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
+def _brief(claim: Claim, test: str) -> str:
+    """Two equal sides are named once where naming them twice would need a second line."""
+    left, _, right = test.partition(" == ")
+    equal = claim.verdict == "holds" and claim.form == ("", " == ", "") and left == right
+    return f"both {left}" if equal and len(claim.caption) + len(test) > ROOM else test
+
+
 def _as_annotated(claim: Claim) -> str:
     """A kept promise of dtype and axes stands beside the value, in few words."""
-    words = claim.caption or "dtype and axes"
     sign = markup.tag("span", "✓", class_="lb-sign", title=claim.text)
-    return markup.tag(
-        "span",
-        sign,
-        markup.tag("span", f" holds: {markup.text(words)}", class_="lb-said"),
-        class_="lb-claim lb-axes",
-    )
+    words = markup.tag("span", " dtype and axes", class_="lb-words")
+    return markup.tag("span", sign, words, class_="lb-claim lb-axes")
 
 
 def tested(claim: Claim, record: Record) -> str:
@@ -218,7 +221,7 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
                 values_ = tested(there, other.record)
                 return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
     device = here.functions[claim.function].requires or claim.why or "another device"
-    return f"runs on {device}; not recorded yet"
+    return f"{device}: not recorded yet"
 
 
 # ---------------------------------------------------------------------------- what went wrong

@@ -45,13 +45,20 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     if len(claim.form) != len(claim.operands) + 1:
         return _bounded(_visible(claim.text))
     sides = [None if o.value is None else snapshots[o.value] for o in claim.operands]
-    shown = [_visible(o.text) if s is None else line(s) for o, s in zip(claim.operands, sides, strict=True)]
+    shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, sides, strict=True)]
     if _look_equal_but_differ(shown, sides):
         shown = [text if s is None else _exact(s) for text, s in zip(shown, sides, strict=True)]
     parts = [claim.form[0]]
     for text, after in zip(shown, claim.form[1:], strict=True):
         parts += [text, after]
     return _bounded(_visible("".join(parts).strip()))
+
+
+def _side(snapshot: Snapshot) -> str:
+    """One side of a comparison: as its line, but a tensor without axes is only its number."""
+    if isinstance(snapshot, Tensor) and not snapshot.shape and len(snapshot.values) == 1:
+        return number(snapshot.values[0])
+    return line(snapshot)
 
 
 def number(value: Number, unit: str | None = None) -> str:
