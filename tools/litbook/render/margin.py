@@ -42,7 +42,10 @@ def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, h
     for group in groups(evidence.values):
         margin.add(group[0].line, _value(group, evidence, badges, _elsewhere(group[0], evidence, others)))
     for claim in evidence.claims:
-        margin.add(claim.line, _claim(claim, evidence, others, setting, here))
+        text = _claim(claim, evidence, others, setting, here)
+        # The promise of an annotation belongs to the variable, which is the first value of its line.
+        place = 1 if claim.kind == "axes" else len(margin.notes[claim.line])
+        margin.notes[claim.line].insert(place, text)
     return margin
 
 
