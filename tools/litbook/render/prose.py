@@ -100,8 +100,13 @@ def render(text: str, setting: Setting) -> str:
     return "".join(f"{block}\n\n" for block in blocks(text, setting))
 
 
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[,;]? [A-Za-z0-9]+)*")
+
+
 def inline(text: str, setting: Setting) -> str:
     """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
+    if _PLAIN.fullmatch(text):
+        return text  # most captions: nothing that Markdown or HTML would read
     body = _html(" ".join(text.split()), setting)
     match = re.fullmatch(r"<p>(.*)</p>", body)
     return match[1] if match and "<p>" not in match[1] else markup.text(text)

@@ -64,7 +64,8 @@ def _alarm_item(book: Book, page: str, function: int, line: int, what: str) -> s
 
 def tick(record: Record, index: int) -> str:
     """The claims of a section and of those below it as one mark."""
-    verdicts = [c.verdict for c in record.claims if c.function in books.tree(record, index)]
+    below = set(books.tree(record, index))
+    verdicts = [c.verdict for c in record.claims if c.function in below]
     if not verdicts:
         return ""
     order: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")
