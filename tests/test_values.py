@@ -6,7 +6,7 @@ import math
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from litbook import trace
@@ -62,6 +62,7 @@ def test_wrong_axis_names_are_left_out():
         (0.0, "s", "0 s"),
         (14.3, "days", "14.3 days"),
         (0.45, "%", "45 %"),
+        (1.797e306, "%", "1.797 × 10³⁰⁶ × 100 %"),
         (math.inf, "s", "inf s"),
         (2415919104, None, "2,415,919,104"),
         (2**70, None, "1,180,591,620,717,411,303,424"),
@@ -137,8 +138,9 @@ def test_a_claim_without_a_form_shows_its_test():
     assert values.claim(Claim(0, 1, 1, "same(x, y)"), []) == "same(x, y)"
 
 
+@settings(max_examples=500)
 @given(
-    st.one_of(st.integers(), st.floats(), st.booleans()),
+    st.one_of(st.integers(), st.integers(-(10**500), 10**500), st.floats(), st.booleans()),
     st.sampled_from([None, "B", "FLOP", "FLOP/s", "B/s", "s", "%", "x"]),
 )
 def test_every_number_has_one_line(value, unit):

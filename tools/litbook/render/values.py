@@ -264,7 +264,7 @@ def _seconds(value: int | float) -> str:
 
 
 def _percent(value: int | float) -> str:
-    return f"{_digits(value * 100)} %"
+    return f"{_scientific(value)} × 100 %" if abs(value) >= 10**13 else f"{_digits(value * 100)} %"
 
 
 _UNITS = {
