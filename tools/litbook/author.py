@@ -67,10 +67,11 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
 
     Raises `AuthorError` for an empty `alt`, and for something that is no figure.
     """
-    if not _text("figure", alt):
+    if not _text("figure", alt).strip():
         raise AuthorError("figure() needs an alt text: say what the figure shows, in a sentence")
-    if not callable(getattr(fig, "savefig", None)):
-        raise AuthorError(f"figure() takes a Matplotlib figure, not {type(fig).__name__}: pass `fig`, not `plt`")
+    if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
+        name = type(fig).__name__
+        raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
     _hand("figure", _text("figure", caption), data=_svg(fig), alt=cleandoc(alt))
 
 
@@ -79,7 +80,7 @@ def image(path: str | Path, *, alt: str, caption: str = "") -> None:
 
     Raises `AuthorError` for a URL, a missing or too large file, an unknown kind, and an empty `alt`.
     """
-    if not _text("image", alt):
+    if not _text("image", alt).strip():
         raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
     if re.match(r"[a-z]+://", str(path)):
         raise AuthorError(f"image() shows local files; {path!r} is elsewhere: save it beside the lecture")
@@ -102,8 +103,10 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
 
     Raises `AuthorError` for any other target.
     """
-    if callable(target):
-        name = str(getattr(target, "__name__", ""))
+    if not isinstance(text, str):
+        raise AuthorError(f"link() takes text, not {type(text).__name__}")
+    name = str(getattr(target, "__name__", "")) if callable(target) else ""
+    if name.isidentifier():
         _hand("link", text or name, data=f"function:{name}")
     elif isinstance(target, str) and re.fullmatch(r"@[\w:.-]+", target):
         _hand("link", text, data=f"cite:{target[1:]}")
@@ -161,8 +164,15 @@ def _plain(kind: PieceKind, text: str, data: str, alt: str) -> str:
 
 def _text(word: str, text: object) -> str:
     if not isinstance(text, str):
-        raise AuthorError(f"{word}() takes text, not {type(text).__name__}: {str(text)[:60]}")
+        raise AuthorError(f"{word}() takes text, not {type(text).__name__}{_shown(text)}")
     return cleandoc(text)
+
+
+def _shown(thing: object) -> str:
+    try:
+        return f": {str(thing)[:60]}"
+    except Exception:  # the message is about its type
+        return ""
 
 
 def _svg(fig: Any) -> str:

@@ -180,8 +180,8 @@ def _numpy() -> list[Entry]:
 
 
 def _without_none(options: dict[str, Any]) -> dict[str, Any]:
-    """`legacy` and `override_repr` read as values that their setter refuses."""
-    return {k: v for k, v in options.items() if v is not None and not (k == "legacy" and v is False)}
+    """To the setter, None says "as it is"."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _torch() -> list[Entry]:
