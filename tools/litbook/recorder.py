@@ -30,7 +30,7 @@ from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
 from litbook.snapshot import Storages, is_immediate, snapshot
-from litbook.source import Lecture
+from litbook.source import Lecture, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept whole, from its start and its end (`turn` knows the 2)
 STEPS = 5_000  # steps kept per section, then only counted
@@ -490,7 +490,7 @@ class Recorder:
             environment=environment,
             sources=(lecture.source(),),
             functions=tuple(lecture.functions),
-            statements=tuple(lecture.statements),
+            statements=tuple(self._statements()),
             frames=tuple(made.frames),
             steps=tuple(made.steps),
             dropped=self.dropped,
@@ -505,6 +505,15 @@ class Recorder:
             seconds={name: round(seconds, 4) for name, seconds in self.seconds.items()},
             ran=ran,
         )
+
+    def _statements(self) -> list[trace.Statement]:
+        """The lecture's statements; a note that never ran carries its text, so that pages need not show code."""
+        return [
+            spec if self.reached[number] or spec.kind != "piece" else replace(spec, prose=unspoken(node))
+            for (node, number), spec in zip(
+                self.lecture.statement_of.items(), self.lecture.statements, strict=True
+            )
+        ]
 
     def _unreached(self) -> tuple[int, ...]:
         """Statements that could have run, in functions that did, and never were."""

@@ -20,7 +20,8 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, ledger, page, values, verdicts  # noqa: E402
+from litbook.render import books, ledger, page, verdicts
+from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 
@@ -182,13 +183,5 @@ def _copy_assets(target: Path) -> None:
 
 def report(record: trace.Record, problems: list[Problem]) -> None:
     """One warning for every failed claim, every error and every problem in the prose."""
-    path = record.sources[0].path
-    for claim in record.claims:
-        if claim.verdict == "fails":
-            test = claim.why or values.claim(claim, record.snapshots)
-            caption = f"    {claim.caption}" if claim.caption else ""
-            log.warning("%s:%d: claim fails: %s    %s%s", path, claim.line, claim.text, test, caption)
-    for error in record.errors:
-        log.warning("%s:%d: %s    %s", path, error.line, error.message, error.text.strip())
-    for problem in problems:
-        log.warning("%s", problem)
+    for found in [*failures.problems(record), *problems]:  # the command line prints the same
+        log.warning("%s", found)

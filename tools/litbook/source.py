@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import io
 import re
 import tokenize
@@ -887,6 +888,23 @@ def _segment(text: str, node: ast.expr) -> str:
     if "#" in segment or '"""' in segment or "'''" in segment:
         return ast.unparse(node)
     return re.sub(r"\s*\\?\n\s*", " ", segment)
+
+
+# ---------------------------------------------------------------------------- prose that did not run
+
+
+def unspoken(statement: ast.stmt) -> str:
+    """What a `note("...")` says without being run; an ellipsis where an f-string would put a value.
+
+    "" for other statements, and for a text that only running can make.
+    """
+    match statement:
+        case ast.Expr(ast.Call(func, [ast.Constant(value=str(text))])) if _dotted(func).endswith("note"):
+            return inspect.cleandoc(text)
+        case ast.Expr(ast.Call(func, [ast.JoinedStr(values)])) if _dotted(func).endswith("note"):
+            parts = (str(v.value) if isinstance(v, ast.Constant) else "…" for v in values)
+            return inspect.cleandoc("".join(parts))
+    return ""
 
 
 # ---------------------------------------------------------------------------- compiled code

@@ -198,6 +198,7 @@ class Statement:
     kind: StatementKind = "code"
     end: int = 0  # last line with the whole body
     target: int | None = None  # for "section": the function called; for "def": the function defined
+    prose: str = ""  # of a note that never ran: its text, with an ellipsis where a value would stand
 
 
 # ---------------------------------------------------------------------------- what happened

@@ -39,7 +39,7 @@ def outline(
     record: Record, index: int, lines: Sequence[Line], tells: Callable[[int, int], bool]
 ) -> list[Item]:
     """The items of function `index`. `tells(first, last)` says whether prose or a picture came from there;
-    a `note` that never ran has nothing to tell, and stays code.
+    what has nothing to tell stays code.
     """
     function = record.functions[index]
     own = sorted((s for s in record.statements if s.function == index), key=lambda s: (s.first, -_end(s)))

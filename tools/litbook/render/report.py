@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from litbook.render import values
-from litbook.trace import Claim, Error, Record
+from litbook.trace import Claim, Error, Record, Scalar, Snapshot
 
 
 def problems(record: Record) -> list[str]:
@@ -57,9 +57,16 @@ def _claim(path: str, record: Record, claim: Claim) -> str:
     lines.append(f"    assert {claim.text}")
     if claim.operands:
         lines.append(f"    {values.claim(claim, record.snapshots)}")
-    seen = [(o.text, o.value) for o in claim.operands if not _is_literal(o.text)]
-    lines += [f"      {text} is {values.line(record.snapshots[at])}" for text, at in seen if at is not None]
+    seen = dict.fromkeys((o.text, o.value) for o in claim.operands if not _is_literal(o.text))
+    lines += [f"      {text} is {_exact(record.snapshots[at])}" for text, at in seen if at is not None]
     return "\n".join(lines)
+
+
+def _exact(snapshot: Snapshot) -> str:
+    """With every digit, where that is short: `0.1 + 0.2 is 0.3` would be a lie."""
+    if isinstance(snapshot, Scalar) and isinstance(snapshot.number, float):
+        return snapshot.text
+    return values.line(snapshot)
 
 
 def _is_literal(text: str) -> bool:
@@ -68,8 +75,9 @@ def _is_literal(text: str) -> bool:
 
 
 def _error(path: str, error: Error) -> str:
-    lines = [f"{path}:{error.line}: {error.message}"]
-    inner = error.trace[-1][3] if error.trace else error.text
+    message = error.message.replace("\n", "\n        ")
+    lines = [f"{path}:{error.line}: {message}"]
+    inner = (error.trace[-1][3] if error.trace else error.text).strip()
     if inner:
         lines.append(f"    {inner}")
     outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[:-1])]

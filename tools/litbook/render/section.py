@@ -10,7 +10,7 @@ from litbook.errors import Place
 from litbook.render import cards, drawings, figures, margin, markup, outline, prose, values
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, surfaced
-from litbook.trace import Claim, Error, Mapping, Piece, Record, Tensor, Value
+from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
 TOLD = ("note", "misbelief", "figure", "image", "link")
 
@@ -73,7 +73,8 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
         if error.kind == "inspect":
             continue  # its value says so already
         notes.add(surfaced(error, function), margin.error(error))
-    items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, a, b))
+    unspoken = [] if evidence.stamp else [s for s in record.statements if s.function == index and s.prose]
+    items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, unspoken, a, b))
     code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
     home, shelf = _home(code_lines), _Shelf()
     beside = _beside(notes, home)
@@ -89,7 +90,7 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
             parts += sheet.follow(sheet, item.target, level)
             sheet.setting.ids, sheet.setting.level = anchor(function.name), level
         elif isinstance(item, outline.Told):
-            parts += _told(sheet, evidence, start, end)
+            parts += _told(sheet, evidence, unspoken, start, end)
         else:
             parts += [
                 _code(sheet, item.lines, beside, evidence),
@@ -105,8 +106,9 @@ def _span(item: outline.Item) -> tuple[int, int]:
     return (item.first, item.last) if isinstance(item, outline.Told) else (item.line, item.line)
 
 
-def _tells(evidence: Evidence, first: int, last: int) -> bool:
-    return any(p.kind in TOLD and first <= p.line <= last for p in evidence.pieces)
+def _tells(evidence: Evidence, unspoken: Sequence[Statement], first: int, last: int) -> bool:
+    said = any(p.kind in TOLD and first <= p.line <= last for p in evidence.pieces)
+    return said or any(first <= s.first <= last for s in unspoken)
 
 
 def _anchors(lines: Iterable[int]) -> str:
@@ -134,8 +136,15 @@ def _not_here(device: str, evidence: Evidence) -> str:
 # ---------------------------------------------------------------------------- prose and pictures
 
 
-def _told(sheet: Sheet, evidence: Evidence, first: int, last: int) -> list[str]:
+def _told(
+    sheet: Sheet, evidence: Evidence, unspoken: Sequence[Statement], first: int, last: int
+) -> list[str]:
+    """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
     parts: list[str] = []
+    for note in unspoken:
+        if first <= note.first <= last:
+            sheet.at(note.first)
+            parts += prose.blocks(note.prose, sheet.setting)
     for piece in evidence.pieces:
         if piece.kind in TOLD and first <= piece.line <= last:
             sheet.at(piece.line)
