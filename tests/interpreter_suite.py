@@ -38,7 +38,7 @@ def instrumented_code(text: str, filename: str) -> types.CodeType:
     """`text` with probes that only count. The package's `__init__` is bypassed: it holds no logic."""
     sys.path.insert(0, str(TOOLS))
     package = types.ModuleType("litbook")
-    package.__path__ = [str(TOOLS / "litbook")]  # type: ignore[attr-defined]
+    package.__path__ = [str(TOOLS / "litbook")]
     sys.modules["litbook"] = package
     from litbook import instrument, source
 
@@ -108,7 +108,7 @@ def main() -> None:
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     result = Outcomes()
     suite.run(result)
-    json.dump({"steps": Counting.steps, "outcomes": result.found}, sys.__stdout__)
+    print(json.dumps({"steps": Counting.steps, "outcomes": result.found}), file=sys.__stdout__)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ import types
 import warnings
 from typing import Any, Protocol
 
-from litbook.source import Definition, Lecture
+from litbook.errors import Problem, UnusableLecture
+from litbook.source import Definition, Lecture, own_nodes
 
 
 class Probes(Protocol):
@@ -63,19 +64,31 @@ def instrument(lecture: Lecture, probes: Probes, filename: str | None = None) ->
     """The lecture's module code with `probes` compiled in, for `exec` in a fresh module namespace.
 
     `filename` is what tracebacks name. Warnings that the compiler has about the author's text are given
-    once; the probes add none.
+    once; the probes add none. Raises `UnusableLecture` where an expression to be shown may not stand where
+    it is (`global x` further down, say), and where the probes nest deeper than the compiler goes.
     """
     filename = filename or lecture.path
     compile(lecture.tree, filename, "exec", dont_inherit=True, optimize=0)
     nonce = secrets.token_hex(8)
     keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, "Exception")}
-    tree = _Writer(lecture, keys).module()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # "'bytes' object is not callable": it will be
-        code = compile(tree, filename, "exec", dont_inherit=True, optimize=0)
+    code = _compiled(lecture, keys, filename)
     found: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
     found[keys["Exception"]] = Exception
     return _with_probes(code, found)
+
+
+def _compiled(lecture: Lecture, keys: dict[str, bytes], filename: str) -> types.CodeType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
+            tree = _Writer(lecture, keys).module()
+            return compile(tree, filename, "exec", dont_inherit=True, optimize=0)
+    except SyntaxError as error:  # the text alone compiles, so it is what is shown
+        what = f"what is to be shown here cannot stand here: {error.msg}"
+        problem = Problem("bad-expression", what, lecture.place(error.lineno or 1))
+    except RecursionError:
+        problem = Problem("too-deep", f"{lecture.path} nests its statements too deep to be followed")
+    raise UnusableLecture([problem])
 
 
 def _with_probes(code: types.CodeType, found: dict[object, object]) -> types.CodeType:
@@ -92,7 +105,7 @@ def _with_probes(code: types.CodeType, found: dict[object, object]) -> types.Cod
 
 
 class _Writer:
-    """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays as it is."""
+    """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
 
     def __init__(self, lecture: Lecture, keys: dict[str, bytes]) -> None:
         self.lecture = lecture
@@ -103,7 +116,7 @@ class _Writer:
     def module(self) -> ast.Module:
         tree = copy.copy(self.lecture.tree)
         tree.body = self._function_body(self.lecture.tree, tree.body)
-        return ast.fix_missing_locations(tree)
+        return tree
 
     # -- probes
 
@@ -111,9 +124,8 @@ class _Writer:
         return ast.copy_location(ast.Constant(self.keys[name]), at)
 
     def _call(self, name: str, at: ast.AST, *arguments: int | ast.expr) -> ast.expr:
-        nodes = [a if isinstance(a, ast.expr) else ast.Constant(a) for a in arguments]
-        call = ast.copy_location(ast.Call(self._constant(name, at), nodes, []), at)
-        return ast.fix_missing_locations(call)
+        nodes = [a if isinstance(a, ast.expr) else ast.copy_location(ast.Constant(a), at) for a in arguments]
+        return ast.copy_location(ast.Call(self._constant(name, at), nodes, []), at)
 
     def _probe(self, name: str, at: ast.AST, *arguments: int | ast.expr) -> ast.stmt:
         return ast.copy_location(ast.Expr(self._call(name, at, *arguments)), at)
@@ -126,17 +138,25 @@ class _Writer:
 
     # -- blocks
 
-    def _function_body(self, node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _function_body(self, node: ast.Module | Definition, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a module, class or function: docstring and future imports stay first."""
-        first = 0
-        if ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
-            first = 1
+        if not body:
+            return []
+        first = 0 if ast.get_docstring(node, clean=False) is None else 1
         while first < len(body) and _is_future_import(body[first]):
             first += 1
-        at = body[min(first, len(body) - 1)] if body else None
-        head, rest = body[:first], body[first:]
-        enter = [self._probe("enter", at, self.lecture.function_of[node])] if at is not None else []
-        return [*head, *enter, *self._watches(node, at), *self._block(rest)]
+        at = body[min(first, len(body) - 1)]
+        enter = self._probe("enter", at, self.lecture.function_of[node])
+        shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
+        behind = [probe for statement in body[:first] for probe in self._behind(statement)]
+        return [*body[:first], enter, *behind, *shown, *self._block(body[first:])]
+
+    def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The probes of a statement that must come first in its body, so that none can stand before it."""
+        if _is_future_import(statement):
+            step = self._probe("step", statement, self.lecture.statement_of[statement])
+            return [step, *self._watches(statement, statement)]
+        return self._watches(statement, statement)
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         return [new for statement in body for new in self._statement(statement)]
@@ -154,8 +174,10 @@ class _Writer:
         written = self._written(statement, number)
         self.quiet = before
         around = ast.Try(written, [], [], [self._probe("resume", statement)])
-        pause = self._probe("pause", statement)
-        return self._with_watches(statement, [pause, ast.copy_location(around, statement)])
+        paused = [self._probe("pause", statement), ast.copy_location(around, statement)]
+        if _has_block(statement):  # inside it nothing is shown
+            return [*paused, *self._watches(statement, statement)]
+        return self._with_watches(statement, paused)
 
     def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
@@ -173,11 +195,10 @@ class _Writer:
     def _watch(self, number: int, at: ast.AST) -> ast.stmt:
         watch = self.lecture.watches[number]
         if watch.kind == "clear":
-            return self._probe("watch", at, number, ast.Constant(None))
-        expression = copy.deepcopy(watch.node)
-        for node in ast.walk(expression):
+            return self._probe("watch", at, number, ast.copy_location(ast.Constant(None), at))
+        for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
             ast.copy_location(node, at)
-        probe = self._probe("watch", at, number, expression)
+        probe = self._probe("watch", at, number, watch.node)
         return self._guarded(at, probe, self._probe("missed", at, number))
 
     # -- statements
@@ -225,13 +246,15 @@ class _Writer:
             new.body = [*self._watches(node, node), *new.body]
         for name in ("handlers", "cases"):
             if parts := getattr(node, name, None):
-                setattr(new, name, [self._part(part) for part in parts])
+                shown = node if name == "cases" else None  # `match` has no block of its own
+                setattr(new, name, [self._part(part, shown) for part in parts])
         return new  # type: ignore[no-any-return]
 
-    def _part(self, part: Any) -> Any:
-        """An `except` or a `case`."""
+    def _part(self, part: Any, whole: ast.stmt | None) -> Any:
+        """An `except` or a `case`; `whole` is the statement whose watches are shown in each of its parts."""
         new = copy.copy(part)
-        new.body = [*self._watches(part, part.body[0]), *self._block(part.body)]
+        above = self._watches(whole, whole) if whole is not None else []
+        new.body = [*above, *self._watches(part, part.body[0]), *self._block(part.body)]
         return new
 
     # -- claims
@@ -271,7 +294,7 @@ class _Writer:
     def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
         assert isinstance(node.target, ast.Name)
         value = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-        probe = self._probe("axes", node, number, copy.deepcopy(node.annotation), value)
+        probe = self._probe("axes", node, number, node.annotation, value)
         return self._guarded(node, probe, self._probe("unread", node, number))
 
 
@@ -285,8 +308,6 @@ def _is_future_import(node: ast.stmt) -> bool:
 
 def _is_plain(node: Definition) -> bool:
     """Whether a function runs from start to end without being suspended."""
-    from litbook.source import own_nodes
-
     suspends = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
     return not isinstance(node, ast.AsyncFunctionDef) and not any(
         isinstance(inner, suspends) for inner in own_nodes(node)
