@@ -48,13 +48,19 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in env.items() if value is not None}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.run(
-        [*COMMAND, *map(str, words)], env=env, text=True, encoding="utf-8", timeout=120, check=False, **options
+        [*COMMAND, *map(str, words)],
+        env=env,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+        **options,
     )
 
 
 def shown(made: trace.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
-    found = []
+    found: list[Any] = []
     for value in made.values:
         if value.text == text and value.value is not None:
             snapshot = made.snapshots[value.value]

@@ -13,11 +13,11 @@ import pytest
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from tests.running import HEAD, REPO, record, section, write
 
 import litbook
-from litbook import author, figure, image, link, misbelief, note, requires
+from litbook import author, figure, link, misbelief, note, requires
 from litbook.errors import AuthorError
-from tests.running import HEAD, REPO, record, section, write
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -71,7 +71,10 @@ def test_a_note_is_handed_over_without_its_indentation(taker: Taker) -> None:
     assert taker.pieces == [("note", "- one\n  - two\n\nlast", "", "", ())]
 
 
-@pytest.mark.parametrize(("value", "said"), [(3, "int: 3"), (None, "NoneType: None"), (["a"], "list: ['a']"), (b"x", "bytes: b'x'")])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(3, "int: 3"), (None, "NoneType: None"), (["a"], "list: ['a']"), (b"x", "bytes: b'x'")],
+)
 def test_a_note_takes_text_only(value: Any, said: str) -> None:
     with pytest.raises(AuthorError, match="^" + __import__("re").escape(f"note() takes text, not {said}")):
         note(value)
@@ -134,7 +137,9 @@ def test_the_same_figure_gives_the_same_bytes_in_another_process() -> None:
     assert len(runs) == 1
 
 
-def test_the_ids_of_two_figures_do_not_clash_and_every_reference_has_its_target(taker: Taker, fig: Any) -> None:
+def test_the_ids_of_two_figures_do_not_clash_and_every_reference_has_its_target(
+    taker: Taker, fig: Any
+) -> None:
     figure(fig, caption="", alt="x")
     fig.axes[0].plot([3, 2, 1], [1, 1, 2])
     figure(fig, caption="", alt="x")
@@ -161,7 +166,9 @@ def test_a_figure_needs_an_alt_text(fig: Any, alt: str) -> None:
 
 
 def test_a_figure_is_no_module_and_no_axes(fig: Any) -> None:
-    with pytest.raises(AuthorError, match=r"figure\(\) takes a Matplotlib figure, not list: pass `fig`, not `plt`"):
+    with pytest.raises(
+        AuthorError, match=r"figure\(\) takes a Matplotlib figure, not list: pass `fig`, not `plt`"
+    ):
         figure([], caption="", alt="x")
     with pytest.raises(AuthorError, match=r"not Axes"):
         figure(fig.axes[0], caption="", alt="x")
@@ -206,7 +213,10 @@ def test_an_image_that_cannot_be_shown_says_why(shows, call: str, says: str) -> 
 def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
     (tmp_path / "big.png").write_bytes(PIXEL + bytes(author.LARGEST_IMAGE))
     made = record(tmp_path, section('image("big.png", alt="x")'))
-    assert f"image() takes up to {author.LARGEST_IMAGE} bytes; 'big.png' has {author.LARGEST_IMAGE + len(PIXEL)}" in made.errors[0].message
+    assert (
+        f"image() takes up to {author.LARGEST_IMAGE} bytes; 'big.png' has {author.LARGEST_IMAGE + len(PIXEL)}"
+        in made.errors[0].message
+    )
 
 
 # ------------------------------------------------------------------------ link
@@ -231,7 +241,10 @@ def test_a_link_goes_to_a_url_a_citation_or_a_function(taker: Taker) -> None:
     ]
 
 
-@pytest.mark.parametrize("target", ["javascript:alert(1)", "ftp://x", "", "@", "@a b", "https://a b", "notes.md", 3, None, lambda: None])
+@pytest.mark.parametrize(
+    "target",
+    ["javascript:alert(1)", "ftp://x", "", "@", "@a b", "https://a b", "notes.md", 3, None, lambda: None],
+)
 def test_a_link_to_anything_else_is_refused(target: Any) -> None:
     with pytest.raises(AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key' or a function, not "):
         link(target)
@@ -263,7 +276,9 @@ def test_a_required_section_keeps_its_name_and_docstring() -> None:
 
 def test_a_lecture_runs_as_plain_python_and_prints_its_prose(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PIXEL)
-    path = write(tmp_path, f"""{HEAD}
+    path = write(
+        tmp_path,
+        f"""{HEAD}
 import matplotlib; matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 def main():
@@ -282,7 +297,8 @@ def two():
     note("on a GPU")
 if __name__ == "__main__":
     main()
-""")
+""",
+    )
     done = subprocess.run(
         [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
         env={"PYTHONPATH": str(REPO / "tools"), "CUDA_VISIBLE_DEVICES": "", "HOME": str(tmp_path), "PYTHONIOENCODING": "utf-8"},

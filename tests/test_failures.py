@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.running import COMMAND, HEAD, REPO, command, line_of, section, write
 
 
@@ -140,16 +139,33 @@ def test_bad_directives_of_a_lecture_that_parses_are_said_at_once(tmp_path: Path
     [
         (b"", "lecture_sample.py has no function main()\n    a lecture starts at `def main() -> None:`"),
         (b"x = 1\n", "lecture_sample.py has no function main()"),
-        (b"def main(argument): pass\n", "lecture_sample.py:1:1: main is no plain function without parameters"),
+        (
+            b"def main(argument): pass\n",
+            "lecture_sample.py:1:1: main is no plain function without parameters",
+        ),
         (bytes(range(256)), "lecture_sample.py is not Python text: "),
         (b"x = '\xff'\n", "lecture_sample.py is not Python text: "),
         (b"# coding: klingon\n", "lecture_sample.py is not Python text: unknown encoding"),
         (b"x = 1\0\n", "source code string cannot contain null bytes"),
         (b"x = " + b"(" * 500 + b")" * 500, "too many nested parentheses"),
         (b"def main():\n  x\n\ty\n", "lecture_sample.py:3:"),
-        (b"def main():\n    return\nreturn\n", "lecture_sample.py:3:1: syntax error: 'return' outside function"),
+        (
+            b"def main():\n    return\nreturn\n",
+            "lecture_sample.py:3:1: syntax error: 'return' outside function",
+        ),
     ],
-    ids=["empty", "no-main", "main-with-parameter", "binary", "latin-1", "encoding", "nul", "nested", "tabs", "return"],
+    ids=[
+        "empty",
+        "no-main",
+        "main-with-parameter",
+        "binary",
+        "latin-1",
+        "encoding",
+        "nul",
+        "nested",
+        "tabs",
+        "return",
+    ],
 )
 def test_a_file_that_is_no_lecture_says_why(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / "lecture_sample.py").write_bytes(content)
@@ -183,7 +199,9 @@ def test_an_inspect_that_raises_is_reported_at_its_line_and_the_run_goes_on(lect
     done = command(path)
     line = line_of(path.read_text(), "x[3]")
     assert done.returncode == 1
-    assert f"lecture_sample.py:{line}: @inspect x[3] raised IndexError: list index out of range" in done.stdout
+    assert (
+        f"lecture_sample.py:{line}: @inspect x[3] raised IndexError: list index out of range" in done.stdout
+    )
     assert "    x = [1]  # @inspect x[3]" in done.stdout
     assert "✓ still here" in done.stdout
     assert last_line(done) == "1 claim holds, 0 fail, 0 need another device; 1 error"
@@ -206,8 +224,13 @@ def two():
     assert done.returncode == 1
     ending = done.stdout[done.stdout.rindex("assert len(y) > 2, f") :]
     first, second = line_of(text, "twice three"), line_of(text, "more than")
-    assert f"lecture_sample.py:{first}: claim fails: twice three\n    assert x * 2 == 7\n    6 == 7\n      x * 2 is 6\n" in ending
-    assert f"lecture_sample.py:{second}: claim fails: more than 2\n    assert len(y) > 2\n    2 > 2\n" in ending
+    assert (
+        f"lecture_sample.py:{first}: claim fails: twice three\n    assert x * 2 == 7\n    6 == 7\n      x * 2 is 6\n"
+        in ending
+    )
+    assert (
+        f"lecture_sample.py:{second}: claim fails: more than 2\n    assert len(y) > 2\n    2 > 2\n" in ending
+    )
     assert "✓ three" in done.stdout
     assert last_line(done) == "1 claim holds, 2 fail, 0 need another device"
 
@@ -342,7 +365,9 @@ def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -
     text = section(body, "import time\ndef helper(x):\n    time.sleep(x)\n")
     done = command(write(tmp_path, text), "--timeout", "0.5", "--out", tmp_path / "record.json")
     assert done.returncode == 1
-    lines = {n for n, line in enumerate(text.splitlines(), 1) if at in line or (at == "pass" and "while" in line)}
+    lines = {
+        n for n, line in enumerate(text.splitlines(), 1) if at in line or (at == "pass" and "while" in line)
+    }
     assert any(f"timed out after 0.5 s; it had reached lecture_sample.py:{n}\n" in done.stderr for n in lines)
     assert "Traceback" not in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["lecture_sample.py"]
@@ -353,7 +378,7 @@ def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -
     [
         "while True:\n    try:\n        time.sleep(600)  # here\n    except BaseException:\n        pass",
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\ntime.sleep(600)  # here",
-        "import torch\na = torch.ones(6_000, 6_000)\nwhile True:\n    try:\n        a @ a.T  # here\n    except BaseException:\n        pass",
+        "import torch\ntorch.linalg.svd(torch.rand(5_000, 5_000))  # here",
     ],
     ids=["swallows", "blocks", "torch"],
 )
@@ -452,7 +477,7 @@ def test_hostile_captions_and_exceptions_are_kept_as_text(tmp_path: Path) -> Non
     done = command(write(tmp_path, text))
     assert done.returncode == 1
     assert "@inspect nope(x) raised Said: (its text raised ValueError)" in done.stdout
-    assert "3 claims hold, 0 fail, 0 need another device; 2 errors" == last_line(done)
+    assert last_line(done) == "3 claims hold, 0 fail, 0 need another device; 2 errors"
     assert max(map(len, done.stdout.splitlines())) < 1500
 
 
@@ -597,7 +622,7 @@ def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> No
 
 
 def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = command(lecture("print('x')\nassert 1 == 1"), stdout=full)
     assert done.returncode == 2
     assert done.stderr == "run_lecture.py: cannot print: No space left on device\n"
@@ -645,7 +670,12 @@ def heavy_modules(*words: object) -> set[str]:
         "print('LOADED', [m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPO / "tools", capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code],
+        cwd=REPO / "tools",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     return set(eval(done.stdout.rpartition("LOADED")[2]))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.running import HEAD, claims, line_of, messages, record, section, shown, steps, write
 
 from litbook import trace
 from litbook.instrument import instrument
 from litbook.recorder import FIRST, LAST, OUTPUT, SPARK, STEPS, Recorder
 from litbook.source import parse
-from tests.running import HEAD, claims, line_of, messages, record, section, shown, steps, write
 
 
 def functions(made: trace.Record) -> list[str]:
@@ -37,10 +37,20 @@ def test_steps_follow_the_execution(tmp_path: Path) -> None:
 
 
 def test_frames_know_their_caller_and_the_line_it_called_from(tmp_path: Path) -> None:
-    text = section("x = outer(2)", "def outer(x):\n    return inner(x) + 1\ndef inner(x):\n    return [g(i) for i in range(x)][-1]\ndef g(i):\n    return i\n")
+    text = section(
+        "x = outer(2)",
+        "def outer(x):\n    return inner(x) + 1\ndef inner(x):\n    return [g(i) for i in range(x)][-1]\ndef g(i):\n    return i\n",
+    )
     made = record(tmp_path, text)
     assert functions(made) == ["<module>", "main", "one", "outer", "inner", "g", "g"]
-    lines = [0, 0, line_of(text, "    one()"), line_of(text, "outer(2)"), line_of(text, "inner(x) + 1"), *[line_of(text, "g(i) for")] * 2]
+    lines = [
+        0,
+        0,
+        line_of(text, "    one()"),
+        line_of(text, "outer(2)"),
+        line_of(text, "inner(x) + 1"),
+        *[line_of(text, "g(i) for")] * 2,
+    ]
     assert [frame.line for frame in made.frames][2:] == lines[2:]
     assert [frame.parent for frame in made.frames][2:] == [1, 2, 3, 4, 4]
 
@@ -81,7 +91,10 @@ def test_hidden_lines_run_and_are_marked(tmp_path: Path) -> None:
 def test_an_inspected_expression_that_raises_is_told_once(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(100):\n    i  # @inspect i, 1 / (i - i)"))
     (error,) = made.errors
-    assert (error.kind, error.message) == ("inspect", "@inspect 1 / (i - i) raised ZeroDivisionError: division by zero")
+    assert (error.kind, error.message) == (
+        "inspect",
+        "@inspect 1 / (i - i) raised ZeroDivisionError: division by zero",
+    )
     assert shown(made, "i")[:3] == [0, 1, 2]
 
 
@@ -103,7 +116,9 @@ def test_of_a_loop_the_first_and_last_iterations_are_kept(tmp_path: Path, count:
     assert shown(made, "j") == [2 * i for i in kept]
     body = made.values[0].line if count else 0
     assert steps(made).count(body) == (len(kept) if count else 0)
-    assert made.dropped == (0 if count <= FIRST + LAST else pytest.approx((count - FIRST - LAST) * 3, rel=0.4))
+    assert made.dropped == (
+        0 if count <= FIRST + LAST else pytest.approx((count - FIRST - LAST) * 3, rel=0.4)
+    )
 
 
 def test_a_watched_number_leaves_a_thinned_series_that_spans_the_loop(tmp_path: Path) -> None:
@@ -123,7 +138,10 @@ def test_a_series_of_losses_comes_from_tensors_of_one_element(tmp_path: Path) ->
 
 
 def test_nested_loops_are_folded_at_every_level(tmp_path: Path) -> None:
-    made = record(tmp_path, section("for i in range(50):\n    for j in range(40):\n        k = (i, j)  # @inspect i * 100 + j"))
+    made = record(
+        tmp_path,
+        section("for i in range(50):\n    for j in range(40):\n        k = (i, j)  # @inspect i * 100 + j"),
+    )
     kept_i, kept_j = [0, 1, 2, 48, 49], [0, 1, 2, 38, 39]
     assert shown(made, "i * 100 + j") == [i * 100 + j for i in kept_i for j in kept_j]
     assert sorted(loop.count for loop in made.loops) == [40] * 5 + [50]
@@ -155,13 +173,21 @@ def test_break_continue_and_else_of_a_loop_are_counted_as_they_ran(tmp_path: Pat
 
 
 def test_a_loop_in_a_helper_is_folded_in_each_call(tmp_path: Path) -> None:
-    made = record(tmp_path, section("a = f(10)\nb = f(2)", "def f(n):\n    for i in range(n):\n        s = i  # @inspect s\n    return s\n"))
+    made = record(
+        tmp_path,
+        section(
+            "a = f(10)\nb = f(2)",
+            "def f(n):\n    for i in range(n):\n        s = i  # @inspect s\n    return s\n",
+        ),
+    )
     assert shown(made, "s") == [0, 1, 2, 8, 9, 0, 1]
     assert [loop.count for loop in made.loops] == [10, 2]
 
 
 def test_a_loop_around_helpers_keeps_the_frames_of_kept_iterations_only(tmp_path: Path) -> None:
-    made = record(tmp_path, section("for i in range(1000):\n    x = f(i)  # @inspect x", "def f(i):\n    return i\n"))
+    made = record(
+        tmp_path, section("for i in range(1000):\n    x = f(i)  # @inspect x", "def f(i):\n    return i\n")
+    )
     assert functions(made).count("f") == FIRST + LAST
     assert shown(made, "x") == [0, 1, 2, 998, 999]
 
@@ -248,7 +274,10 @@ def test_the_record_of_a_long_loop_is_small(tmp_path: Path) -> None:
 
 
 def test_steps_over_the_budget_are_counted_and_values_still_kept(tmp_path: Path) -> None:
-    text = section("n = walk(3000)\nx = 5  # @inspect x", "def walk(n):\n    stack = [n]\n    return sum(1 for _ in gen(n))\ndef gen(n):\n    while n:\n        n -= 1\n        m = n  # @inspect m\n        yield n\n")
+    text = section(
+        "n = walk(3000)\nx = 5  # @inspect x",
+        "def walk(n):\n    stack = [n]\n    return sum(1 for _ in gen(n))\ndef gen(n):\n    while n:\n        n -= 1\n        m = n  # @inspect m\n        yield n\n",
+    )
     made = record(tmp_path, text)
     assert len(made.steps) <= STEPS + 100
     assert made.dropped > 0
@@ -263,7 +292,9 @@ def test_the_budget_is_one_for_each_section(tmp_path: Path) -> None:
 
 
 def test_deep_recursion_is_recorded_and_too_deep_is_the_lectures_error(tmp_path: Path) -> None:
-    made = record(tmp_path, section("x = down(200)  # @inspect x", "def down(n):\n    return n and down(n - 1)\n"))
+    made = record(
+        tmp_path, section("x = down(200)  # @inspect x", "def down(n):\n    return n and down(n - 1)\n")
+    )
     assert functions(made).count("down") == 201
     assert made.frames[-1].parent == len(made.frames) - 2
     text = section("x = down(10**6)", "def down(n):\n    return n and down(n - 1)\n")
@@ -321,7 +352,7 @@ def test_steps_of_other_threads_are_left_out(tmp_path: Path) -> None:
     assert shown(made, "x") == [120]
     assert shown(made, "y") == []
     assert functions(made) == ["<module>", "main", "one"]
-    assert [loop.count for loop in made.loops][0] == 20
+    assert made.loops[0].count == 20
     assert {loop.count for loop in made.loops[1:]} == {4}
 
 
@@ -354,7 +385,9 @@ def test_a_section_called_on_a_stepped_over_line_leaves_recording_on(tmp_path: P
     assert shown(made, "x") == [1]
 
 
-def test_an_exception_that_ends_a_section_inside_a_stepped_over_line_is_recovered_from(tmp_path: Path) -> None:
+def test_an_exception_that_ends_a_section_inside_a_stepped_over_line_is_recovered_from(
+    tmp_path: Path,
+) -> None:
     text = f"{HEAD}\ndef main():\n    one()\n    two()\ndef boom(x):\n    1 / x\ndef one():\n    boom(0)  # @stepover\ndef two():\n    x = 1  # @inspect x\n    boom(1)\n"
     made = record(tmp_path, text)
     assert shown(made, "x") == [1]
@@ -367,12 +400,17 @@ def test_an_exception_that_ends_a_section_inside_a_stepped_over_line_is_recovere
 def test_pieces_belong_to_the_sections_line_also_from_helpers(tmp_path: Path) -> None:
     text = section(
         'note("own")\nsay("from a helper")\nfor i in range(2):\n    say("in a loop")',
-        'def say(text):\n    deeper(text)\ndef deeper(text):\n    note(text)\n    print(text)\n',
+        "def say(text):\n    deeper(text)\ndef deeper(text):\n    note(text)\n    print(text)\n",
     )
     made = record(tmp_path, text)
     lines = [(piece.kind, piece.line) for piece in made.pieces]
     helper, loop = line_of(text, 'say("from'), line_of(text, 'say("in')
-    assert lines == [("note", line_of(text, 'note("own")')), ("note", helper), ("output", helper), *[("note", loop), ("output", loop)] * 2]
+    assert lines == [
+        ("note", line_of(text, 'note("own")')),
+        ("note", helper),
+        ("output", helper),
+        *[("note", loop), ("output", loop)] * 2,
+    ]
     assert all(made.functions[made.frames[p.frame].function].name == "one" for p in made.pieces)
 
 
@@ -383,12 +421,18 @@ def test_a_piece_of_a_statement_over_several_lines_has_its_first_line(tmp_path: 
 
 
 def test_pieces_of_main_and_of_the_module_are_kept(tmp_path: Path) -> None:
-    made = record(tmp_path, f'{HEAD}note("module")\ndef main():\n    note("main")\n    one()\ndef one():\n    note("one")\n')
+    made = record(
+        tmp_path,
+        f'{HEAD}note("module")\ndef main():\n    note("main")\n    one()\ndef one():\n    note("one")\n',
+    )
     assert [p.text for p in made.pieces] == ["module", "main", "one"]
 
 
 def test_printed_output_is_captured_in_one_piece_a_line(tmp_path: Path) -> None:
-    text = section('print("a", "b")\nprint("c", end="")\nsys.stdout.write("d\\n")\nfor i in range(3):\n    print(i)', "import sys")
+    text = section(
+        'print("a", "b")\nprint("c", end="")\nsys.stdout.write("d\\n")\nfor i in range(3):\n    print(i)',
+        "import sys",
+    )
     made = record(tmp_path, text)
     assert [(p.kind, p.text) for p in made.pieces] == [
         ("output", "a b\n"), ("output", "c"), ("output", "d\n"), ("output", "0\n"), ("output", "1\n"), ("output", "2\n"),
@@ -421,7 +465,12 @@ def operands(made: trace.Record, claim: trace.Claim) -> list[Any]:
 def test_a_claim_keeps_both_sides_and_its_caption(tmp_path: Path) -> None:
     made = record(tmp_path, section('x = 3\nassert x * 2 == 6, f"twice {x}"'))
     claim = the_claim(made)
-    assert (claim.verdict, claim.caption, claim.form, claim.count) == ("holds", "twice 3", ("", " == ", ""), 1)
+    assert (claim.verdict, claim.caption, claim.form, claim.count) == (
+        "holds",
+        "twice 3",
+        ("", " == ", ""),
+        1,
+    )
     assert [o.text for o in claim.operands] == ["x * 2", "6"]
     assert operands(made, claim) == [6, 6]
 
@@ -434,11 +483,22 @@ def test_a_claim_in_a_loop_counts_and_keeps_its_first_failure(tmp_path: Path) ->
 
 def test_a_claim_that_always_holds_keeps_its_first_run(tmp_path: Path) -> None:
     claim = the_claim(made := record(tmp_path, section('for i in range(10):\n    assert i < 40, f"at {i}"')))
-    assert (claim.verdict, claim.count, claim.caption, operands(made, claim)) == ("holds", 10, "at 0", [0, 40])
+    assert (claim.verdict, claim.count, claim.caption, operands(made, claim)) == (
+        "holds",
+        10,
+        "at 0",
+        [0, 40],
+    )
 
 
 def test_the_operands_of_a_claim_are_evaluated_once(tmp_path: Path) -> None:
-    made = record(tmp_path, section("seen = []\nassert f(seen) == 1 and f(seen) == 2, f(seen)\nn = len(seen)  # @inspect n", "def f(seen):\n    seen.append(1)\n    return len(seen)\n"))
+    made = record(
+        tmp_path,
+        section(
+            "seen = []\nassert f(seen) == 1 and f(seen) == 2, f(seen)\nn = len(seen)  # @inspect n",
+            "def f(seen):\n    seen.append(1)\n    return len(seen)\n",
+        ),
+    )
     assert claims(made) == {"f(seen) == 1 and f(seen) == 2": "holds"}
     assert shown(made, "n") == [3]  # two operands and the caption
 
@@ -450,7 +510,13 @@ def test_an_operand_behind_a_false_one_is_not_evaluated(tmp_path: Path) -> None:
 
 
 def test_a_caption_that_raises_leaves_the_claim_alone(tmp_path: Path) -> None:
-    made = record(tmp_path, section('assert 1 == 1, f"{1 / 0}"\nassert 1 == 2, nope\nassert 2 == 2, Bad()', "class Bad:\n    def __str__(self):\n        raise ValueError\n    __repr__ = __str__\n"))
+    made = record(
+        tmp_path,
+        section(
+            'assert 1 == 1, f"{1 / 0}"\nassert 1 == 2, nope\nassert 2 == 2, Bad()',
+            "class Bad:\n    def __str__(self):\n        raise ValueError\n    __repr__ = __str__\n",
+        ),
+    )
     assert [c.verdict for c in made.claims] == ["holds", "fails", "holds"]
     assert messages(made) == []
 
@@ -466,7 +532,10 @@ def test_a_claim_whose_test_raises_is_not_reached_and_the_next_are_judged_right(
 
 
 def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Path) -> None:
-    text = section("try:\n    assert 1 == 2\nexcept AssertionError:\n    x = 1  # @inspect x\nhelper(3)", "def helper(x):\n    assert x == 4, 'not four'\n")
+    text = section(
+        "try:\n    assert 1 == 2\nexcept AssertionError:\n    x = 1  # @inspect x\nhelper(3)",
+        "def helper(x):\n    assert x == 4, 'not four'\n",
+    )
     made = record(tmp_path, text)
     assert made.claims == ()
     assert shown(made, "x") == [1]
@@ -474,7 +543,13 @@ def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Pa
 
 
 def test_what_a_claim_compares_is_whatever_python_says_it_is(tmp_path: Path) -> None:
-    made = record(tmp_path, section("a = np.array([1, 2])\nassert (a == a).all()\nassert np.float64(1) == 1\nassert a.tolist() == [1, 2]\nassert not a.sum() == 4", "import numpy as np"))
+    made = record(
+        tmp_path,
+        section(
+            "a = np.array([1, 2])\nassert (a == a).all()\nassert np.float64(1) == 1\nassert a.tolist() == [1, 2]\nassert not a.sum() == 4",
+            "import numpy as np",
+        ),
+    )
     assert set(claims(made).values()) == {"holds"}
     made = record(tmp_path, section("a = np.array([1, 2])\nassert a == a", "import numpy as np"))
     assert "truth value of an array" in messages(made)[0]
@@ -482,7 +557,9 @@ def test_what_a_claim_compares_is_whatever_python_says_it_is(tmp_path: Path) -> 
 
 # ------------------------------------------------------------------------ axes
 
-AXES = "import torch\nimport numpy as np\nfrom torch import Tensor\nfrom jaxtyping import Float, Int, Shaped\n"
+AXES = (
+    "import torch\nimport numpy as np\nfrom torch import Tensor\nfrom jaxtyping import Float, Int, Shaped\n"
+)
 
 
 def judged(tmp_path: Path, body: str) -> list[tuple[str, str]]:
@@ -517,9 +594,14 @@ def test_an_axes_annotation_is_a_claim(tmp_path: Path, annotation: str, value: s
 
 
 def test_a_named_size_holds_within_the_section_and_both_lines_are_named(tmp_path: Path) -> None:
-    body = 'x: Float[Tensor, "batch seq"] = torch.zeros(2, 3)\ny: Float[Tensor, "seq batch"] = torch.zeros(2, 3)'
+    body = (
+        'x: Float[Tensor, "batch seq"] = torch.zeros(2, 3)\ny: Float[Tensor, "seq batch"] = torch.zeros(2, 3)'
+    )
     line = line_of(section(body, AXES), "x: Float")
-    assert judged(tmp_path, body) == [("holds", ""), ("fails", f"axis 'seq' has 2 elements here and had 3 on line {line}")]
+    assert judged(tmp_path, body) == [
+        ("holds", ""),
+        ("fails", f"axis 'seq' has 2 elements here and had 3 on line {line}"),
+    ]
 
 
 def test_a_broadcast_axis_may_be_one_and_then_says_nothing(tmp_path: Path) -> None:
@@ -583,9 +665,11 @@ def test_frames_that_reuse_an_address_are_not_mistaken(tmp_path: Path) -> None:
 
 
 def test_a_lecture_sees_no_probe(tmp_path: Path) -> None:
-    text = section("names = sorted(locals())  # @inspect names\nnames = sorted(n for n in globals() if 'probe' in n)  # @inspect len(names)")
+    text = section(
+        "names = sorted(locals())  # @inspect names\nnames = sorted(n for n in globals() if 'probe' in n)  # @inspect len(names)"
+    )
     made = record(tmp_path, text)
-    assert [s.length for s in shown(made, "names")] [0] == 0
+    assert shown(made, "names")[0].length == 0
     assert shown(made, "len(names)") == [0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
 import random
 import signal
@@ -13,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.running import HEAD, claims, line_of, messages, record, section, shown, write
 
 from litbook import author, trace
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.render import report
 from litbook.run import NoDevice, run, shown_path
-from tests.running import HEAD, claims, line_of, messages, record, section, shown, write
 
 RANDOM = f"""{HEAD}
 import random
@@ -54,7 +53,12 @@ def same(record: trace.Record) -> trace.Record:
 
 def test_a_section_alone_gives_the_values_of_the_whole_run(tmp_path: Path) -> None:
     whole = record(tmp_path, RANDOM)
-    for names, texts in ((["first"], "abc"), (["second"], "defg"), (["third"], "g"), (["third", "first"], "gabc")):
+    for names, texts in (
+        (["first"], "abc"),
+        (["second"], "defg"),
+        (["third"], "g"),
+        (["third", "first"], "gabc"),
+    ):
         alone = record(tmp_path, RANDOM, sections=names)
         assert alone.ran == tuple(names)
         assert {t: shown(alone, t) for t in texts} == {t: shown(whole, t) for t in texts}
@@ -89,7 +93,9 @@ def test_a_run_leaves_the_random_state_of_the_process_alone(tmp_path: Path) -> N
 
 
 def test_a_section_asked_for_twice_runs_once(tmp_path: Path) -> None:
-    assert shown(record(tmp_path, RANDOM, sections=["third", "third"]), "g") == [pytest.approx(0.8444218515250481)]
+    assert shown(record(tmp_path, RANDOM, sections=["third", "third"]), "g") == [
+        pytest.approx(0.8444218515250481)
+    ]
 
 
 # ------------------------------------------------------------------------ devices
@@ -195,7 +201,10 @@ def test_the_traceback_holds_the_lectures_own_lines(tmp_path: Path) -> None:
 
 def test_an_error_of_an_authors_word_is_named_as_such(tmp_path: Path) -> None:
     made = record(tmp_path, section("note(3)"))
-    assert (made.errors[0].kind, made.errors[0].message) == ("author", "AuthorError: note() takes text, not int: 3")
+    assert (made.errors[0].kind, made.errors[0].message) == (
+        "author",
+        "AuthorError: note() takes text, not int: 3",
+    )
 
 
 # ------------------------------------------------------------------------ what a lecture may count on
@@ -260,7 +269,9 @@ def test_modules_of_installed_libraries_stay_also_when_they_lie_below_the_lectur
     installed = tmp_path / ".venv" / "site-packages"
     installed.mkdir(parents=True)
     write(installed, "X = 1\n", "installed_for_test.py")
-    made = record(tmp_path, section(f"sys.path.insert(0, {str(installed)!r})\nimport installed_for_test", "import sys"))
+    made = record(
+        tmp_path, section(f"sys.path.insert(0, {str(installed)!r})\nimport installed_for_test", "import sys")
+    )
     assert messages(made) == []
     assert sys.modules.pop("installed_for_test").X == 1
 
@@ -275,7 +286,9 @@ def test_the_state_of_a_library_that_only_a_module_beside_imports_is_restored(tm
 
 def test_a_lecture_runs_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> None:
     before = Path.cwd()
-    made = record(tmp_path, section("folder = os.getcwd()  # @inspect folder\nopen('x', 'w').close()", "import os"))
+    made = record(
+        tmp_path, section("folder = os.getcwd()  # @inspect folder\nopen('x', 'w').close()", "import os")
+    )
     (folder,) = shown(made, "folder")
     assert not Path(folder.strip("'")).exists()
     assert Path.cwd() == before
@@ -284,7 +297,9 @@ def test_a_lecture_runs_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> N
 
 def test_main_may_be_decorated(tmp_path: Path) -> None:
     text = section("assert 1 == 1").replace("def main", "@functools.wraps(len)\n@keep\ndef main")
-    text = text.replace(HEAD, f"{HEAD}import functools\nkeep = lambda f: f\n", 1).replace("@functools.wraps(len)\n", "")
+    text = text.replace(HEAD, f"{HEAD}import functools\nkeep = lambda f: f\n", 1).replace(
+        "@functools.wraps(len)\n", ""
+    )
     assert claims(record(tmp_path, text)) == {"1 == 1": "holds"}
 
 

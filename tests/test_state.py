@@ -13,9 +13,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from tests.running import messages, record, section
 
 from litbook import state
-from tests.running import messages, record, section
 
 CHANGES = {
     "environment variables": "os.environ['LITBOOK_LEFT'] = '1'; os.environ.pop('PATH')",
@@ -94,7 +94,10 @@ def test_what_a_lecture_changes_is_put_back(tmp_path: Path, name: str, ending: s
         pytest.skip("needs CUDA: torch sees no such device")
     it = entry(name)
     before = seen(it.read())
-    text = section(f"{CHANGES[name]}\nreport(ENTRY.read())\n{ending}", f"{IMPORTS}here = sys.modules[{__name__!r}]\nreport, ENTRY = here.changed, here.entry({name!r})\n")
+    text = section(
+        f"{CHANGES[name]}\nreport(ENTRY.read())\n{ending}",
+        f"{IMPORTS}here = sys.modules[{__name__!r}]\nreport, ENTRY = here.changed, here.entry({name!r})\n",
+    )
     during.clear()
     made = record(tmp_path, text)
     after = seen(it.read())
@@ -113,7 +116,10 @@ def changed(value: Any) -> None:
 
 def test_the_same_objects_are_back_in_their_places(tmp_path: Path) -> None:
     before = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, print, hex
-    record(tmp_path, section("sys.stdin = sys.stderr = sys.stdout = None; builtins.print = builtins.hex = None", IMPORTS))
+    record(
+        tmp_path,
+        section("sys.stdin = sys.stderr = sys.stdout = None; builtins.print = builtins.hex = None", IMPORTS),
+    )
     after = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, print, hex
     assert all(a is b for a, b in zip(before, after, strict=True))
 

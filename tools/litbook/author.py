@@ -41,7 +41,7 @@ _recorder: Recorder | None = None
 
 def hand_to(recorder: Recorder | None) -> Recorder | None:
     """Give all further pieces to `recorder` (None: print them). Returns the one before."""
-    global _recorder  # noqa: PLW0603  the one switch between recording and plain Python
+    global _recorder  # the one switch between recording and plain Python
     before, _recorder = _recorder, recorder
     return before
 
@@ -145,9 +145,7 @@ def has_device(device: str) -> bool:
     return device == "cuda" and torch.cuda.is_available()
 
 
-def _hand(
-    kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
-) -> None:
+def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
     if _recorder is not None:
         _recorder.piece(kind, text, data, alt, rows)
     else:
@@ -181,14 +179,19 @@ def _svg(fig: Any) -> str:
 
     file = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "litbook", "svg.id": None}):
-        fig.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None, "Creator": None})
+        unsigned = {"Date": None, "Creator": None}
+        fig.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata=unsigned)
     text = file.getvalue()
     text = text[text.index("<svg") :]  # no XML declaration and document type inside a page
     used = set(re.findall(r"#([\w.-]+)", text))
     salt = format(abs(hash_of(text)), "x")[:6]
-    text = _ATTRIBUTE.sub(lambda m: _LONG.sub(lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), m[0]), text)
+    text = _ATTRIBUTE.sub(lambda m: _LONG.sub(_hundredths, m[0]), text)
     text = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", text)
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{salt}-", text)
+
+
+def _hundredths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def hash_of(text: str) -> int:

@@ -80,7 +80,7 @@ def _without_computed(annotation: Any, dims: str) -> Any:
 
 
 def _words(dims: str, ndim: int | None) -> tuple[str, ...] | None:
-    """One word of `dims` per axis, None where they do not fit: `#*heads` over two axes is `#heads0 #heads1`."""
+    """One word of `dims` per axis (`#*h` over two is `#h0`, `#h1`); None where they do not fit."""
     words = dims.split()
     many = [i for i, word in enumerate(words) if "..." in word or "*" in word.lstrip("#?")[:1]]
     if ndim is None or len(many) > 1:

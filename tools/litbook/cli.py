@@ -34,7 +34,7 @@ command line cannot be used; 130 interrupted"""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with `arguments` (default: the process's own). Returns the exit status."""
     _prepare_streams()
-    asked = _parser().parse_args(arguments)
+    asked = _parser().parse_intermixed_args(arguments)  # sections may stand behind options, too
     try:
         if asked.lecture is None:
             return _list_lectures()
@@ -111,11 +111,11 @@ def find_lecture(name: str) -> Path:
     with contextlib.suppress(OSError):  # a name that is too long is no lecture
         if path.is_dir():
             raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
-        if path.is_file() and (path.suffix == ".py" or path.parent != Path()):
+        if path.is_file() and (path.suffix == ".py" or os.sep in name):
             return path
-        if path.parent == Path() and (LECTURES / f"{path.stem}.py").is_file():
+        if os.sep not in name and (LECTURES / f"{path.stem}.py").is_file():
             return LECTURES / f"{path.stem}.py"
-    if path.suffix != ".py" and path.parent == Path():
+    if path.suffix != ".py" and os.sep not in name:
         raise NotFound("lecture", name, _names())
     there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
     raise NotFound("lecture", name, there or _names())
@@ -128,11 +128,16 @@ def _names() -> list[str]:
 def _list_lectures() -> int:
     names = _names()
     width = max(map(len, names), default=0)
+    status = 0
     for name in names:
-        _say(f"{name:{width}}  {harmless(source.read(LECTURES / f'{name}.py').title)}")
+        try:
+            _say(f"{name:{width}}  {harmless(source.read(LECTURES / f'{name}.py').title)}")
+        except LitbookError as error:  # the others are listed all the same
+            _complain(str(error))
+            status = error.exit_status
     if not names:
         _say("there are no lectures yet")
-    return 0
+    return status
 
 
 def _list_sections(path: Path) -> int:
@@ -171,12 +176,9 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
 
 def _close(record: trace.Record, asked: argparse.Namespace) -> int:
     """The failures in full, then the line that counts."""
-    problems = report.problems(record)
-    for text in problems:
-        _say(f"\n{text}")
-    if not asked.quiet or problems:
+    if not asked.quiet:
         _say()
-    _say(report.summary(record))
+    _say("\n\n".join([*report.problems(record), report.summary(record)]))
     return 0 if report.holds(record) else 1
 
 

@@ -32,7 +32,7 @@ from litbook.errors import AuthorError
 from litbook.snapshot import Storages, is_immediate, snapshot
 from litbook.source import Lecture, unspoken
 
-FIRST, LAST = 3, 2  # iterations of a loop that are kept whole, from its start and its end (`turn` knows the 2)
+FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
@@ -137,9 +137,10 @@ class Recorder:
 
     # -- probes that run on every line
 
-    def _bind(self) -> None:
+    def _bind(self) -> None:  # noqa: C901, PLR0915  long, so that the closures share their state without a lookup
         events, active, reached = self.events, self.active, self.reached
-        functions, loops = self.function_of_frame, dict[tuple[int, int], _LoopState]()  # by id of the frame object
+        functions = self.function_of_frame
+        loops = dict[tuple[int, int], _LoopState]()  # by id of the frame object, and statement
         listener, sections = self.listener, self._sections
         statements, watches = self.lecture.statements, self.lecture.watches
         enclosing, path = self._enclosing_loop, self.filename
@@ -169,7 +170,8 @@ class Recorder:
             while caller is not None:
                 parent = active.get(id(caller))
                 name = caller.f_code.co_name
-                if parent is not None and caller.f_code.co_filename == path and (name[0] != "<" or name == "<module>"):
+                of_lecture = parent is not None and caller.f_code.co_filename == path
+                if of_lecture and (name[0] != "<" or name == "<module>"):
                     break
                 parent, caller = None, caller.f_back
             number = len(functions)
@@ -353,7 +355,8 @@ class Recorder:
     def _tell_claim(self, number: int) -> None:
         if self.listener is not None:
             snapshots: list[trace.Snapshot] = []
-            self.listener.claim(self.claim_of(number, snapshots.append, lambda: len(snapshots) - 1), snapshots)
+            claim = self.claim_of(number, snapshots.append, lambda: len(snapshots) - 1)
+            self.listener.claim(claim, snapshots)
 
     # -- the author's words
 
@@ -400,7 +403,8 @@ class Recorder:
                 function = self.function_of_frame[number]
                 statement = self._statement_at.get(caller.f_lineno)
                 line = self.lecture.statements[statement].first if statement is not None else caller.f_lineno
-                if caller.f_code.co_name == self.lecture.functions[function].name and self._sections[function]:
+                named = caller.f_code.co_name == self.lecture.functions[function].name
+                if named and self._sections[function]:
                     return number, line
                 first = first or (number, line)
             caller = caller.f_back
@@ -421,7 +425,8 @@ class Recorder:
         kind = "author" if isinstance(error, AuthorError) else "exception"
         message = _said(error)
         if isinstance(error, SystemExit):
-            kind, message = "exit", f"sys.exit({error.code!r}) ends no lecture: it is an error like any exception"
+            kind = "exit"
+            message = f"sys.exit({error.code!r}) ends no lecture: it is an error like any exception"
         found = Error(self.lecture, kind, function, line, message)
         self.fail(trace.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
 
@@ -473,7 +478,6 @@ class Recorder:
                 return self.needs[function]
             function = self.lecture.functions[function].parent
         return ""
-
 
     # -- the record
 

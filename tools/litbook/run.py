@@ -254,7 +254,7 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
 
 
 class _Output(io.TextIOBase):
-    """What a lecture prints goes into the record, beside the line that printed it. Closing it does nothing."""
+    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed."""
 
     encoding = "utf-8"
     errors = "strict"
@@ -297,7 +297,7 @@ def _own_modules(folder: Path) -> Iterator[None]:
 
 
 def _modules_in(folder: Path) -> list[str]:
-    """Names of the imported modules whose file lies in `folder`, installed ones (a `.venv` there) left out."""
+    """Names of the imported modules whose file lies in `folder`, but not in a `.venv` there."""
     prefix = f"{folder}{os.sep}"
     return [
         name

@@ -21,6 +21,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def _interpreter() -> list[Entry]:
         Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
         Entry("standard streams", _streams, _set_streams),
         Entry("import hooks", lambda: (list(sys.meta_path), list(sys.path_hooks)), _set_import_hooks),
-        Entry("bytecode files", lambda: sys.dont_write_bytecode, lambda v: setattr(sys, "dont_write_bytecode", v)),
+        Entry("bytecode files", lambda: sys.dont_write_bytecode, _set_bytecode),
         Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
         Entry("switch interval", sys.getswitchinterval, sys.setswitchinterval),
         Entry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
@@ -82,7 +83,7 @@ def _interpreter() -> list[Entry]:
         Entry("warning filters", lambda: list(warnings.filters), _set_filters),
         Entry("showwarning", lambda: warnings.showwarning, lambda v: setattr(warnings, "showwarning", v)),
         Entry("logging", _logging, _set_logging),
-        Entry("locale", lambda: locale.setlocale(locale.LC_ALL), lambda v: locale.setlocale(locale.LC_ALL, v)),
+        Entry("locale", lambda: locale.setlocale(locale.LC_ALL), partial(locale.setlocale, locale.LC_ALL)),
         Entry("random", random.getstate, random.setstate),
         Entry("decimal context", lambda: decimal.getcontext().copy(), decimal.setcontext),
         Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
@@ -104,6 +105,10 @@ def _streams() -> tuple[Any, Any, Any]:
 
 def _set_streams(value: tuple[Any, Any, Any]) -> None:
     sys.stdin, sys.stdout, sys.stderr = value
+
+
+def _set_bytecode(value: bool) -> None:
+    sys.dont_write_bytecode = value
 
 
 def _set_import_hooks(value: tuple[list[Any], list[Any]]) -> None:

@@ -122,7 +122,8 @@ class Terminal:
             self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
             self._gap()
         elif piece.kind == "link":
-            self._say(f"[{text}] {piece.data}")
+            target = piece.data.removeprefix("function:").replace("cite:", "@", 1)
+            self._say(f"[{text}] {target}")
         else:
             self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
 
@@ -146,7 +147,8 @@ class Terminal:
         sign, style = SIGNS[claim.verdict]
         tested = harmless(claim.why) or values.claim(claim, snapshots)
         caption = harmless(claim.caption or claim.text)
-        self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), "   ", (tested, "dim")))
+        remark = f"   {tested}" if tested else ""
+        self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
 
     def error(self, error: trace.Error) -> None:
         """Something went wrong; the end of the run lists it in full."""
