@@ -718,7 +718,7 @@ def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
     assert body.count('<li class="lb-entry') == 3
     assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
     assert "✗ fails · (2, 3) == (3, 2) · CPU, 20 Nov 2026" in words(body)
-    assert "✓ holds · 788,000,000,000,000.0 > 0 · NVIDIA H200, 19 Nov 2026" in words(body)
+    assert "✓ holds · 7.88e14 > 0 · NVIDIA H200, 19 Nov 2026" in words(body)
 
 
 def test_the_ledger_is_also_data():

@@ -8,6 +8,7 @@ comparison, and where shortening would make two different values look equal, nei
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence as SequenceOf
 
@@ -23,7 +24,7 @@ DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 SI = ("", "k", "M", "G", "T", "P", "E")
 SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+HUGE = 10**13  # from here on a number is written with an exponent, as code writes it
 
 
 def line(snapshot: Snapshot, unit: str | None = None) -> str:
@@ -108,7 +109,10 @@ def _line(snapshot: Snapshot, unit: str | None) -> str:
 def _scalar(scalar: Scalar, unit: str | None) -> str:
     if scalar.number is not None:
         return number(scalar.number, unit)
-    return _with(_visible(scalar.text) + ("…" if scalar.cut else ""), unit)
+    text = scalar.text
+    if scalar.type == "torch.device":  # its repr is device(type='cpu'); its name says the same
+        text = ":".join(re.findall(r"(?<=type=')[^']*|(?<=index=)\d+", text)) or text
+    return _with(_visible(text) + ("…" if scalar.cut else ""), unit)
 
 
 def _tensor(tensor: Tensor, unit: str | None) -> str:
@@ -185,13 +189,25 @@ def _parsed(value: Number) -> int | float | bool:
 
 
 def _plain(value: int | float) -> str:
-    """Integers with thousands separators; floats by their repr if short, else six digits."""
+    """Integers with thousands separators, floats by their repr if short, else with six digits.
+
+    Huge floats, and huge integers of which no digit gets lost, are written as `6.3e24`.
+    """
     if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**40 else _scientific(value)
-    if value.is_integer() and abs(value) < 2**53:
+        round_ = abs(value) >= HUGE and value % 10 ** (len(str(abs(value))) - DIGITS) == 0
+        return _scientific(value) if round_ or abs(value) >= 10**40 else f"{value:,}"
+    if abs(value) >= HUGE:
+        return _scientific(value)
+    if value.is_integer():
         return f"{value:,.1f}"
     text = repr(value)
-    return text if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}"
+    return _short_exponent(text if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}")
+
+
+def _short_exponent(text: str) -> str:
+    """`1e-08` as one writes it: `1e-8`."""
+    lead, mark, exponent = text.partition("e")
+    return f"{lead}e{int(exponent)}" if mark else text
 
 
 def _digits(value: float, digits: int = 4) -> str:
@@ -204,14 +220,14 @@ def _digits(value: float, digits: int = 4) -> str:
 
 
 def _scientific(value: int | float) -> str:
-    """`3.142 × 10²³`; exact integers of any size are accepted."""
+    """`3.142e23`, as code writes it; exact integers of any size are accepted."""
     exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
     lead = (
         value // 10 ** (exponent - 6) / 10**6
         if isinstance(value, int) and exponent > 6
         else value / 10**exponent
     )
-    return f"{_digits(lead)} × 10{str(exponent).translate(_SUPERSCRIPT)}"
+    return f"{_digits(lead, DIGITS)}e{exponent}"
 
 
 def _power(value: int | float, base: int, count: int) -> int:
