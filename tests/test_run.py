@@ -296,11 +296,10 @@ def test_a_lecture_runs_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> N
 
 
 def test_main_may_be_decorated(tmp_path: Path) -> None:
-    text = section("assert 1 == 1").replace("def main", "@functools.wraps(len)\n@keep\ndef main")
-    text = text.replace(HEAD, f"{HEAD}import functools\nkeep = lambda f: f\n", 1).replace(
-        "@functools.wraps(len)\n", ""
-    )
-    assert claims(record(tmp_path, text)) == {"1 == 1": "holds"}
+    before = "import functools\ndef quietly(f):\n    @functools.wraps(f)\n    def run():\n        return f()\n    return run\n"
+    text = section("assert 1 == 1", before).replace("def main", "@quietly\ndef main")
+    made = record(tmp_path, text)
+    assert (claims(made), messages(made)) == ({"1 == 1": "holds"}, [])
 
 
 def test_warnings_of_a_lecture_do_not_stop_it(tmp_path: Path) -> None:
@@ -388,6 +387,15 @@ def test_ctrl_c_is_raised_with_the_line_reached(tmp_path: Path) -> None:
     text = section("os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)  # here", "import os, signal, time")
     with pytest.raises(Interrupted, match=r"interrupted; it had reached lecture_sample.py:1[0-9]"):
         record(tmp_path, text)
+
+
+def test_a_lecture_that_interrupts_itself_is_interrupted(tmp_path: Path) -> None:
+    text = section("raise KeyboardInterrupt")
+    with pytest.raises(Interrupted) as caught:
+        record(tmp_path, text)
+    assert str(caught.value) == (
+        f"interrupted; it had reached lecture_sample.py:{line_of(text, 'raise')}\n    raise KeyboardInterrupt"
+    )
 
 
 def test_a_lecture_that_ends_in_time_leaves_no_watch_behind(tmp_path: Path) -> None:

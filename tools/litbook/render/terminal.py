@@ -5,6 +5,7 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
 MARGIN = " " * (GUTTER + 2)
+_BRANCH = re.compile(r"\s*(else|finally|except|case)\b.*:")
 
 
 class Screen(Console):
@@ -192,13 +194,11 @@ class Terminal:
         if not text.strip():
             return
         text = text[min(indent, len(text) - len(text.lstrip())) :]
-        head = Text(f"{number:>{GUTTER}}  ", style="dim")
+        code = Text(text)
         if self.console.is_terminal:
             code = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(text)
             code.rstrip()
-            self._say(head + code)
-        else:
-            self._say(head + Text(text))
+        self._say(Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code))
 
     def _indent(self, function: int) -> int:
         """How far the body of a function is indented: it is printed without that."""
@@ -206,11 +206,10 @@ class Terminal:
         return len(first) - len(first.lstrip())
 
     def _missing(self, first: int) -> list[int]:
-        """The line right above a statement, where it is `else:`, `finally:` or `try:`, which are none."""
+        """The line right above a statement, where it opens a block and is no statement itself."""
         above = first - 1
-        if above <= self.printed or self.lines[above - 1].strip() not in ("else:", "finally:", "try:"):
-            return []
-        return [above]
+        opens = above > self.printed and _BRANCH.match(self.lines[above - 1])
+        return [above] if opens else []
 
     def _depth(self, function: int) -> int:
         depth, parent = 1, self.functions[function].parent
