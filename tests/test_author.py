@@ -124,13 +124,13 @@ def test_the_same_figure_gives_the_same_bytes(taker: Taker, fig: Any) -> None:
     assert taker.pieces[0][2] == taker.pieces[1][2]
 
 
-def test_the_same_figure_gives_the_same_bytes_in_another_process() -> None:
+def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook import author\n"
         "f, a = plt.subplots(); a.plot([1, 2], [3, 4]); a.hist([1, 2, 2], hatch='x')\nprint(author._svg(f))"
     )
     runs = {
-        subprocess.run([sys.executable, "-c", code], cwd=REPO / "tools", env={"PYTHONHASHSEED": seed, "HOME": str(REPO)},
+        subprocess.run([sys.executable, "-c", code], cwd=REPO / "tools", env={"PYTHONHASHSEED": seed, "HOME": str(tmp_path)},
                        capture_output=True, text=True, check=True, timeout=120).stdout
         for seed in "12"
     }  # fmt: skip
