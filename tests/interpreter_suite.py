@@ -1,10 +1,12 @@
-"""Run one module of the interpreter's own test suite, plain or instrumented, and print the outcomes.
+"""Run one module of the interpreter's own test suite, plain or probed, and print the outcomes.
 
-    python tests/interpreter_suite.py test_grammar plain
-    python tests/interpreter_suite.py test_grammar instrumented
+    python tests/interpreter_suite.py plain test_grammar
+    python tests/interpreter_suite.py counting test_grammar       probes that only count
+    python tests/interpreter_suite.py recorder test_grammar       the probes of `litbook.recorder`
 
 Needs nothing but a CPython that carries its `test` package, so it runs on every one that is present.
-The outcome of each test goes to standard output as JSON: {"test id": "ok" | "FAIL ..." | ...}.
+The last line on standard output is JSON: how many steps the probes heard, and the outcome of every
+test, {"test id": "ok" | "FAIL ..." | ...}.
 """
 
 from __future__ import annotations
@@ -15,35 +17,44 @@ import sys
 import types
 import unittest
 from pathlib import Path
+from typing import Any
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 
 
-def load(name: str, instrumented: bool) -> types.ModuleType:
-    """The module `test.<name>`, its code compiled with counting probes if asked."""
+def load(name: str, mode: str) -> tuple[types.ModuleType, Any]:
+    """The module `test.<name>`, compiled with the probes that `mode` names; and those probes."""
     spec = importlib.util.find_spec(f"test.{name}")
     assert spec is not None and spec.origin is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[f"test.{name}"] = module
     text = importlib.util.decode_source(Path(spec.origin).read_bytes())
-    if instrumented:
-        code = instrumented_code(text, spec.origin)
+    if mode == "plain":
+        code, probes = compile(text, spec.origin, "exec", dont_inherit=True), None
     else:
-        code = compile(text, spec.origin, "exec", dont_inherit=True)
+        code, probes = probed_code(text, spec.origin, mode)
     exec(code, module.__dict__)
-    return module
+    return module, probes
 
 
-def instrumented_code(text: str, filename: str) -> types.CodeType:
-    """`text` with probes that only count. The package's `__init__` is bypassed: it holds no logic."""
+def probed_code(text: str, filename: str, mode: str) -> tuple[types.CodeType, Any]:
+    """`text` with probes. The package's `__init__` is bypassed: it holds no logic."""
     sys.path.insert(0, str(TOOLS))
     package = types.ModuleType("litbook")
     package.__path__ = [str(TOOLS / "litbook")]
     sys.modules["litbook"] = package
     from litbook import instrument, source
+    from litbook.recorder import Recorder
 
     sys.path.remove(str(TOOLS))
-    return instrument.instrument(source.parse(text, filename, lecture=False), Counting(), filename)
+    found = source.parse(text, filename, lecture=False)
+    probes: Any = Recorder(found, filename) if mode == "recorder" else Counting()
+    return instrument.instrument(found, probes, filename), probes
+
+
+def steps(probes: Any) -> int:
+    """How many steps were heard; of a recorder, how many statements ran at all."""
+    return 0 if probes is None else Counting.steps or sum(getattr(probes, "reached", ()))
 
 
 class Counting:
@@ -103,12 +114,11 @@ class Outcomes(unittest.TestResult):
 
 
 def main() -> None:
-    name, mode = sys.argv[1:3]
-    module = load(name, mode == "instrumented")
-    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    mode, name = sys.argv[1:]
+    module, probes = load(name, mode)
     result = Outcomes()
-    suite.run(result)
-    print(json.dumps({"steps": Counting.steps, "outcomes": result.found}), file=sys.__stdout__)
+    unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
+    print(json.dumps({"steps": steps(probes), "outcomes": result.found}), file=sys.__stdout__)
 
 
 if __name__ == "__main__":

@@ -839,6 +839,9 @@ def untouched(text: str) -> set[str]:
         ("class A:\n    @torch.compile\n    def f(self): self.g()\n    def g(self): pass\n    def h(self): pass", {"f", "g"}),
         ("def f(): g()  # @stepover\ndef g(): pass", set()),  # the statement, not the definition
         ("def f():  # @stepover\n    g()\ndef g(): pass", {"f", "g"}),
+        ("class A: pass\ndef g(): pass\nmodel.compile()", {"A"}),
+        ("class A: pass\nregex.compile('x')\nother.compile('x')", set()),
+        ("class A: pass\nasync def g(): pass\n@partial(other)\ndef f(): pass", set()),
         ("import re\ndef f(): pass\nre.compile('x')\ncompile('f', '', 'eval')", set()),
         ("def f(): pass", set()),
     ],

@@ -930,16 +930,20 @@ def _leave_compiled_code_alone(found: Lecture) -> None:
 
 def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
     """The functions and classes that are handed to a compiler, by a decorator or a call."""
+    classes = [node for several in named.values() for node in several if isinstance(node, ast.ClassDef)]
     for node in ast.walk(tree):
         if isinstance(node, Definition):
             if any(_compiles(decorator) for decorator in node.decorator_list):
                 yield node
         elif isinstance(node, ast.Call) and _compiles(node.func):
-            for given in [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
-                used = [n for inner in ast.walk(given) for n in named.get(_called(inner), [])]
-                classes = [n for several in named.values() for n in several if isinstance(n, ast.ClassDef)]
-                yield from used
-                if not (isinstance(given, ast.Name) and used):
+            match [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
+                case [ast.Name(id=name)] if name in named:
+                    yield from named[name]
+                case [ast.Constant() | ast.JoinedStr()]:
+                    pass  # text: a pattern or a program, no function
+                case given:  # a module object, or nothing at all in `model.compile()`
+                    inner = [n for expression in given for n in ast.walk(expression)]
+                    yield from (n for used in inner for n in named.get(_called(used), []))
                     yield from classes
 
 
