@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lectures import hardware
+import hardware
 
 NAMES = {
     "NVIDIA A100-SXM4-40GB": "A100 SXM 40GB",

@@ -55,7 +55,9 @@ def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
 
 def test_every_misbelief_row_is_marked_in_the_source(lecture: source.Lecture, record: trace.Record) -> None:
     marked = [row for piece in record.pieces if piece.kind == "misbelief" for row in piece.rows]
-    assert {"N08", "N11", "N15", "T06", "D19", "D21", "D27", "S11", "S17", "S20", "S22", "E05", "M18"} <= set(marked)
+    assert {"N08", "N11", "N15", "T06", "D19", "D21", "D27", "S11", "S17", "S20", "S22", "E05", "M18"} <= set(
+        marked
+    )
     assert [row for row, times in Counter(marked).items() if times > 1] == []
 
 
@@ -93,7 +95,9 @@ def outcome(record: trace.Record, section: str) -> list[object]:
         without_storage(record.snapshots[o.value])
         for claim in record.claims
         for o in claim.operands
-        if claim.function == function and o.value is not None and not set(re.findall(r"\w+", o.text)) & measured
+        if claim.function == function
+        and o.value is not None
+        and not set(re.findall(r"\w+", o.text)) & measured
     ]
     values = [
         (v.line, v.text, without_storage(record.snapshots[v.value]))
@@ -109,15 +113,20 @@ def without_storage(shown: trace.Snapshot) -> str:
 
 
 def test_code_fits_beside_its_margin(lecture: source.Lecture) -> None:
-    cuts = {line: column for line, column in reversed(lecture.cuts)}
+    cuts = dict(reversed(lecture.cuts))
     hidden = {n for f in lecture.functions if f.hidden for n in range(f.first, f.last + 1)}
     prose = {
-        n for s in lecture.statements if s.kind in ("piece", "doc", "hidden") for n in range(s.first, s.end + 1)
+        n
+        for s in lecture.statements
+        if s.kind in ("piece", "doc", "hidden")
+        for n in range(s.first, s.end + 1)
     }
     wide = [
         (number, len(line[: cuts.get(number)].rstrip()))
         for number, line in enumerate(lecture.lines, 1)
-        if number not in hidden | prose and not line.lstrip().startswith('"') and len(line[: cuts.get(number)].rstrip()) > COLUMNS + 4
+        if number not in hidden | prose
+        and not line.lstrip().startswith('"')
+        and len(line[: cuts.get(number)].rstrip()) > COLUMNS + 4
     ]
     inside_functions = {n for f in lecture.functions[1:] for n in range(f.first, f.last + 1)}
     assert [w for w in wide if w[0] in inside_functions] == []

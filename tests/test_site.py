@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.test_page import lived, recorded
 
 from litbook import site, trace
 from litbook.errors import Place, Problem, UnusableLecture
-from test_page import lived, recorded
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -106,10 +106,11 @@ def test_a_lecture_runs_again_only_when_a_file_beside_it_changed(project):
 
 def test_a_failed_claim_is_one_warning_with_place_source_values_and_caption(project, caplog):
     build(project)
-    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
-        "lectures/lecture_02.py:30: claim fails: the same shape\n    assert x.shape == y.shape\n    (2, 3) == (3, 2)\n"
-        "      x.shape is (2, 3)\n      y.shape is (3, 2)"
-    ]
+    said = (
+        "lectures/lecture_02.py:30: claim fails: the same shape\n    assert x.shape == y.shape\n"
+        "    (2, 3) == (3, 2)\n      x.shape is (2, 3)\n      y.shape is (3, 2)"
+    )
+    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [said]
     assert {r.name for r in caplog.records} == {"mkdocs.plugins.litbook"}
 
 

@@ -511,7 +511,7 @@ class Recorder:
         )
 
     def _statements(self) -> list[trace.Statement]:
-        """The lecture's statements; a note that never ran carries its text, so that pages need not show code."""
+        """The lecture's statements; a note that never ran carries its text, which pages then show."""
         return [
             spec if self.reached[number] or spec.kind != "piece" else replace(spec, prose=unspoken(node))
             for (node, number), spec in zip(

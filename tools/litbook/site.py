@@ -20,7 +20,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, ledger, page, verdicts
+from litbook.render import books, ledger, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
