@@ -7,9 +7,13 @@ look healthy. Two reasons are exempt, since no machine meets all of them: a reas
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import shutil
+import subprocess
 import sys
+import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,3 +146,34 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section(f"skipped: {len(skipped)}")
     for name, reason in skipped:
         terminalreporter.write_line(f"{name}: {reason}")
+
+
+# ------------------------------------------------------------------------------------------- the site
+
+
+@pytest.fixture(scope="session")
+def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of this tree, built strictly into a folder of its own, once for the session."""
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run(
+        command, cwd=repo, env=env, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
+    return target
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """The site, served on this machine: `http://127.0.0.1:PORT/`."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
+            """Nothing: a request is no news."""
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()

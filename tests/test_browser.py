@@ -1,0 +1,186 @@
+"""The pages in a real browser: both themes, phone and laptop, with and without scripts, on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+PAGES = (
+    "",
+    "how-to-read/",
+    "write-a-lecture/",
+    "how-it-works/",
+    "record/",
+    "lectures/",
+    "lectures/lecture_02/",
+    "lectures/lecture_02/number-formats/",
+    "lectures/lecture_02/storage-and-views/",
+    "lectures/lecture_02/tensors-on-a-gpu/",
+    "lectures/ledger/",
+)
+STORAGE = "lectures/lecture_02/storage-and-views/"
+
+
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=str)
+def context(browser: Browser, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def laptop(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    yield page
+    page.close()
+
+
+def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(context: BrowserContext, address: str) -> None:
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda m: complaints.append(f"{page.url}: {m.text}") if m.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+    page.on(
+        "request",
+        lambda r: None if r.url.startswith((address, "data:", "blob:")) else complaints.append(r.url),
+    )
+    for name in PAGES:
+        page.goto(address + name)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{name} is {wide} px too wide"
+    assert complaints == []
+
+
+def test_values_stand_beside_their_line_on_a_laptop_and_under_it_on_a_phone(
+    browser: Browser, address: str
+) -> None:
+    for width, beside in ((1280, True), (390, False)):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(address + STORAGE)
+        code = page.locator(".lb-code .lb-c").first.bounding_box()
+        value = page.locator(".lb-code .lb-v").first.bounding_box()
+        assert code is not None
+        assert value is not None
+        if beside:
+            assert abs(code["y"] - value["y"]) < 8
+            assert value["x"] > code["x"] + code["width"] - 1
+        else:
+            assert value["y"] >= code["y"] + code["height"] - 1
+        page.close()
+
+
+def test_the_page_is_complete_without_scripts(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(address + STORAGE)
+    article = page.locator("article").inner_text()
+    assert "Transposing a matrix moves none of its numbers" in article
+    assert "strides swap" in article or "swapped" in article
+    assert page.locator(".lb-holds").count() > 50
+    assert page.locator("article svg[role=img]").first.is_visible()
+    context.close()
+
+
+def test_a_line_number_is_a_link_that_leads_to_its_line(laptop: Page, address: str) -> None:
+    laptop.goto(address + STORAGE)
+    last = laptop.locator("a.lb-n").last
+    name = last.get_attribute("href")
+    assert name is not None
+    laptop.goto(address + STORAGE + name)
+    box = laptop.locator(name).bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900
+
+
+def test_the_search_finds_a_section_and_opens_it(laptop: Page, address: str) -> None:
+    laptop.goto(address)
+    laptop.keyboard.press("/")
+    laptop.keyboard.type("bfloat16")
+    found = laptop.locator(".md-search-result__link").first
+    found.wait_for(state="visible", timeout=15_000)
+    found.click()
+    laptop.wait_for_url("**/lecture_02/**", timeout=15_000)
+    assert "bfloat16" in laptop.locator("article").inner_text()
+
+
+def test_the_theme_can_be_switched_and_is_remembered(laptop: Page, address: str) -> None:
+    laptop.goto(address)
+    schemes = set()
+    for _ in range(3):
+        schemes.add(laptop.locator("body").get_attribute("data-md-color-scheme"))
+        laptop.locator("label.md-header__button[for^=__palette]:visible").click()
+    assert schemes == {"default", "slate"}
+    laptop.locator("label.md-header__button[for^=__palette]:visible").click()
+    chosen = laptop.locator("body").get_attribute("data-md-color-scheme")
+    laptop.goto(address + STORAGE)
+    assert laptop.locator("body").get_attribute("data-md-color-scheme") == chosen
+
+
+def test_text_has_enough_contrast_in_both_themes(context: BrowserContext, address: str) -> None:
+    page = context.new_page()
+    page.goto(address + "lectures/lecture_02/number-formats/")
+    low = page.evaluate(CONTRAST)
+    assert low == []
+
+
+# Every piece of text of the article against what lies behind it, by the formula of WCAG 2.2 (1.4.3): at
+# least 4.5, or 3 for large text. Text inside drawings is left out: it is repeated in words.
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = (css) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
+  };
+  const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
+  const behind = (node) => {
+    const layers = [];
+    for (let at = node; at; at = at.parentElement) layers.push(rgba(getComputedStyle(at).backgroundColor));
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const low = new Set();
+  const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || node.closest('svg, math, .lb-dim') || !node.offsetParent) continue;
+    const style = getComputedStyle(node), back = behind(node);
+    const front = over(rgba(style.color), back);
+    const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05), size = parseFloat(style.fontSize);
+    const enough = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700) ? 3 : 4.5;
+    if (ratio < enough - 0.01) low.add(`${node.tagName}.${node.className} ${style.color} ${ratio.toFixed(2)}`);
+  }
+  return [...low];
+}"""
+
+
+def test_paper_has_the_text_and_not_the_frame(laptop: Page, address: str) -> None:
+    laptop.goto(address + STORAGE)
+    laptop.emulate_media(media="print")
+    assert laptop.locator(".md-header").is_hidden()
+    assert laptop.locator(".md-sidebar--primary").is_hidden()
+    assert laptop.locator("article h1").is_visible()
+    assert laptop.locator(".lb-v").first.is_visible()
+
+
+def test_every_picture_and_control_has_a_name(laptop: Page, address: str) -> None:
+    for name in PAGES:
+        laptop.goto(address + name)
+        nameless = laptop.evaluate(
+            """() => [...document.querySelectorAll('article svg[role=img], article img, article button, article input')]
+              .filter((n) => !(n.getAttribute('aria-label') || n.getAttribute('aria-labelledby') || n.getAttribute('alt')
+                || n.title || n.textContent.trim() || n.closest('label') || (n.id && document.querySelector(`label[for="${n.id}"]`))))
+              .map((n) => n.outerHTML.slice(0, 80))"""
+        )
+        assert nameless == [], name
+        twice = laptop.evaluate(
+            """() => { const seen = {}; document.querySelectorAll('[id]').forEach((n) => { seen[n.id] = (seen[n.id] || 0) + 1; });
+              return Object.keys(seen).filter((id) => seen[id] > 1); }"""
+        )
+        assert twice == [], name

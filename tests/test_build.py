@@ -1,0 +1,163 @@
+"""What a newcomer gets from this tree: pages with the captured values, and a build that a wrong number stops."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+PARTS = ("napkin-math", "tensors", "number-formats", "tensors-on-a-gpu", "storage-and-views", "elementwise")
+
+
+def text_of(page: Path) -> str:
+    """What a reader sees of a page, without markup."""
+    content = page.read_text(encoding="utf-8")
+    body = content[content.index("<article") : content.index("</article>")]
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
+
+
+def test_the_pages_of_lecture_02_hold_the_captured_values_as_text(site: Path) -> None:
+    lecture = site / "lectures" / "lecture_02"
+    assert {page.parent.name for page in lecture.glob("*/index.html")} >= set(PARTS)
+    memory = text_of(lecture / "tensors" / "index.html")
+    assert "2,415,919,104 B · 2.25 GiB · 2.416 GB" in memory
+    assert "holds: bytes per float32 4 == 4" in memory
+    storage = text_of(lecture / "storage-and-views" / "index.html")
+    assert "float32 [row 2, col 3] · 24 B" in storage
+    assert "same storage as x" in storage
+
+
+def test_every_claim_of_the_lecture_stands_in_the_ledger(site: Path) -> None:
+    ledger = text_of(site / "lectures" / "ledger" / "index.html")
+    counts = re.search(r"(\d+) claims: ✓ (\d+) hold · ○ (\d+) on another device", ledger)
+    assert counts is not None
+    assert int(counts[1]) == int(counts[2]) + int(counts[3])
+
+
+def test_no_link_and_no_anchor_of_the_site_leads_nowhere(site: Path) -> None:
+    ids = {
+        page: set(re.findall(r'\sid="([^"]+)"', page.read_text(encoding="utf-8")))
+        for page in site.rglob("*.html")
+    }
+    broken = [
+        f"{page.relative_to(site)} -> {target}"
+        for page in ids
+        if page.name != "404.html"
+        for target in re.findall(r'<a\s[^>]*href="([^"]+)"', page.read_text(encoding="utf-8"))
+        if not _reaches(page, html.unescape(target), ids)
+    ]
+    assert broken == []
+
+
+def _reaches(page: Path, target: str, ids: dict[Path, set[str]]) -> bool:
+    parts = urlsplit(target)
+    if parts.scheme in ("http", "https", "mailto"):
+        return True
+    file = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    file = file / "index.html" if file.is_dir() else file
+    if file not in ids:
+        return file.is_file()
+    return not parts.fragment or parts.fragment == "__top" or unquote(parts.fragment) in ids[file]
+
+
+def test_no_page_asks_another_site_for_anything(site: Path) -> None:
+    asked = []
+    for page in site.rglob("*.html"):
+        content = page.read_text(encoding="utf-8")
+        asked += re.findall(r'<(?:script|img|iframe|source)\s[^>]*src="(?:https?:)?//[^"]+', content)
+        asked += [
+            tag
+            for tag in re.findall(r'<link\s[^>]*href="(?:https?:)?//[^>]+', content)
+            if "canonical" not in tag
+        ]
+    for style in site.rglob("*.css"):
+        asked += re.findall(r"url\(['\"]?(?:https?:)?//[^)]+", style.read_text(encoding="utf-8"))
+    assert asked == []
+
+
+def test_pages_are_light(site: Path) -> None:
+    heavy = {
+        str(page.relative_to(site)): page.stat().st_size
+        for page in (site / "lectures").rglob("index.html")
+        if page.stat().st_size > 400_000 and "ledger" not in page.parts
+    }
+    assert heavy == {}
+
+
+# ---------------------------------------------------------------------------- a wrong number
+
+
+@pytest.fixture(scope="module")
+def copy(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the working tree as a git checkout of its own."""
+    target = tmp_path_factory.mktemp("copy") / "tree"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=repo, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (repo / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(repo / name, target / name)
+    git(target, "init", "-q")
+    git(target, "add", "-A")
+    git(target, "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "all")
+    return target
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(folder / "tools")}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+
+
+def test_running_a_lecture_changes_no_file_of_the_working_tree(copy: Path) -> None:
+    done = python(copy, "tools/run_lecture.py", "lecture_02", "--quiet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git(copy, "status", "--porcelain") == ""
+    assert re.search(r"^\d+ claims hold, 0 fail, \d+ need another device$", done.stdout.strip())
+
+
+def test_a_wrong_number_in_the_lecture_stops_the_command_and_the_build_with_the_same_lines(
+    copy: Path,
+) -> None:
+    lecture = copy / "lectures" / "lecture_02.py"
+    right = lecture.read_text(encoding="utf-8")
+    line = right[: right.index("assert size == 2304 * 1024 * 1024")].count("\n") + 1
+    lecture.write_text(
+        right.replace("assert size == 2304 * 1024", "assert size == 2305 * 1024"), encoding="utf-8"
+    )
+    said = (
+        f"lectures/lecture_02.py:{line}: claim fails: 2304 MiB\n"
+        "    assert size == 2305 * 1024 * 1024\n"
+        "    2,415,919,104 == 2,416,967,680\n"
+        "      size is 2,415,919,104\n"
+    )
+    try:
+        done = python(copy, "tools/run_lecture.py", "lecture_02", "--quiet")
+        assert done.returncode == 1
+        assert said in done.stdout
+        assert ", 1 fails, " in done.stdout.splitlines()[-1]
+        built = python(copy, "-m", "mkdocs", "build", "--strict")
+        assert built.returncode != 0
+        assert said in built.stderr
+    finally:
+        lecture.write_text(right, encoding="utf-8")
