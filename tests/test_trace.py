@@ -117,6 +117,12 @@ def test_numbers_are_kept_without_loss(value, stored):
     assert repr(type(value)(trace.number(value))) == repr(value)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_that_python_may_refuse_to_write_is_infinite(sign):
+    assert trace.number(sign * 10**600) == f"{sign}" + "0" * 600
+    assert float(trace.number(sign * 10**5000)) == sign * float("inf")
+
+
 @pytest.mark.parametrize(
     "shown, stored",
     [

@@ -27,6 +27,8 @@ SCHEMA = 1
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
 
+BITS = 2000  # an integer up to 640 digits is written in decimal under every `sys.set_int_max_str_digits`
+
 
 # ---------------------------------------------------------------------------- snapshots
 
@@ -395,10 +397,12 @@ _ROWS = (Statement, Frame)
 
 
 def number(value: float | int | bool) -> Number:
-    """`value` as strict JSON holds it without loss; see `Number`."""
+    """`value` as strict JSON holds it without loss; see `Number`. Beyond `BITS`, integers are infinite."""
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) <= 2**53):
         return value
-    if isinstance(value, int) or value != value or value in (float("inf"), float("-inf")):
+    if isinstance(value, int) and value.bit_length() > BITS:
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, int) or not math.isfinite(value):
         return str(value)
     return float(value)
 
