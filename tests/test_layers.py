@@ -22,7 +22,28 @@ ENGINE = Path(__file__).resolve().parent.parent / "tools" / "litbook"
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "trace": {"errors"},
-    "snapshot": {"trace", "errors"},
+    # snapshot and its side rooms: it asks them, they do not ask it
+    "kinds": set(),
+    "libraries": {"kinds"},
+    "foreign": {"kinds", "errors"},
+    "storages": {"libraries", "kinds"},
+    "moments": {"trace"},
+    "plain": {"moments", "libraries", "kinds", "trace"},
+    "containers": {"plain", "kinds"},
+    "objects": {"containers", "foreign", "libraries", "kinds", "trace"},
+    "tensors": {"moments", "storages", "libraries", "kinds", "trace", "errors"},
+    "snapshot": {
+        "plain",
+        "containers",
+        "objects",
+        "tensors",
+        "storages",
+        "foreign",
+        "libraries",
+        "kinds",
+        "trace",
+        "errors",
+    },
     "source": {"trace", "errors"},
     "instrument": {"source", "trace", "errors"},
     "author": {"trace", "errors"},
@@ -57,12 +78,28 @@ VALUES = "it knows no values"
 FORMAT = "left of the record nobody formats"
 EXECUTE = "right of the record nobody executes lecture code"
 WAIST = "the record needs no torch, ast or HTML"
+LOOKED_UP = "it is looked up in sys.modules, never imported"
+SNAPSHOTS = [
+    "kinds",
+    "libraries",
+    "foreign",
+    "storages",
+    "moments",
+    "plain",
+    "containers",
+    "objects",
+    "tensors",
+    "snapshot",
+]
 BANNED: dict[str, dict[str, str]] = {
     "errors": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "trace": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "source": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "instrument": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
-    "snapshot": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
+    **{
+        room: {"torch": LOOKED_UP, "numpy": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
+        for room in SNAPSHOTS
+    },
     "recorder": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "run": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "compare": {"torch": EXECUTE, "ast": EXECUTE, "html": "it compares; rendering is next door"},
@@ -73,7 +110,7 @@ BANNED_IN_RENDER = {"torch": EXECUTE, "ast": EXECUTE}
 EXPECTED = [
     "source",
     "instrument",
-    "snapshot",
+    *SNAPSHOTS,
     "trace",
     "run",
     "author",
@@ -85,7 +122,7 @@ EXPECTED = [
 ]
 
 # Loading these loads no torch, whatever they import in turn.
-LIGHT = ["errors", "trace", "source", "instrument", "author", "compare"]
+LIGHT = ["errors", "trace", "source", "instrument", "author", "compare", *SNAPSHOTS]
 
 
 @dataclass(frozen=True)
@@ -299,6 +336,9 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
         ("author", "from litbook.run import current", "author.py:1: author imports litbook.run.current: "),
         ("run", "from litbook.render import page", "run.py:1: run imports litbook.render.page: run imports"),
         ("run", "import html", "run.py:1: run imports html: left of the record nobody formats"),
+        ("tensors", "import torch", "tensors.py:1: tensors imports torch: it is looked up in sys.modules"),
+        ("storages", "import numpy", "storages.py:1: storages imports numpy: it is looked up in sys.modules"),
+        ("kinds", "from litbook import trace", "kinds.py:1: kinds imports litbook.trace: kinds imports only"),
         ("compare", "from litbook import run", "compare.py:1: compare imports litbook.run: compare imports"),
         ("render/page", "import ast", "page.py:1: render/page imports ast: right of the record nobody"),
         ("render/page", "from litbook.render import terminal", "no other view"),

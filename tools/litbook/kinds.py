@@ -1,0 +1,69 @@
+"""Types, instances and texts, read without asking them.
+
+What `type()` says decides, and everything is fetched with the base types' own methods, so no property, no
+`__getattr__`, no metaclass and no overridden method of the object runs. This room knows no values and no
+snapshots; of libraries it knows only the names in `sys.modules`.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+ONE_TEXT = 1000  # characters of a single text
+TYPE_NAME = 120  # characters
+
+MRO = type.__dict__["__mro__"].__get__
+NAMESPACE = type.__dict__["__dict__"].__get__
+QUALNAME = type.__dict__["__qualname__"].__get__
+_MODULE = type.__dict__["__module__"].__get__
+
+
+def static(kind: type, attribute: str) -> Any:
+    """The class attribute, found without any descriptor or metaclass running; None where there is none."""
+    for base in MRO(kind):
+        found = NAMESPACE(base)
+        if attribute in found:
+            return found[attribute]
+    return None
+
+
+def own(value: object) -> dict[str, Any]:
+    """The instance's own `__dict__`, to read from; empty where there is none but a pretended one."""
+    for base in MRO(type(value)):
+        getter = NAMESPACE(base).get("__dict__")
+        if type(getter) in (types.GetSetDescriptorType, types.MemberDescriptorType):  # the latter: of modules
+            found = getter.__get__(value)
+            if type(found) is dict:
+                return found
+            return dict.copy(found) if isinstance(found, dict) else {}
+    return {}
+
+
+def is_one_of(kind: type, known: dict[str, str]) -> bool:
+    """Whether `kind` is one of the classes that `known` names by module, found without importing it."""
+    for module, names in known.items():
+        there = sys.modules.get(module)
+        if there is not None and any(own(there).get(name) is kind for name in names.split()):
+            return True
+    return False
+
+
+def name_of(kind: type) -> str:
+    """The qualified name, without `builtins` and the lecture's own `__main__`."""
+    return qualified(_MODULE(kind), QUALNAME(kind))
+
+
+def qualified(module: object, name: object) -> str:
+    name = name if type(name) is str else "?"
+    if type(module) is str and module not in ("builtins", "__main__"):
+        name = f"{module[:TYPE_NAME]}.{name}"
+    return cleaned(name, TYPE_NAME)[0]
+
+
+def cleaned(text: str, limit: int = ONE_TEXT) -> tuple[str, bool]:
+    """At most `limit` characters that UTF-8 can hold, and whether some were left out."""
+    cut = str.__len__(text) > limit
+    text = str.__getitem__(text, slice(0, limit))
+    return text.encode("utf-8", "backslashreplace").decode("utf-8"), cut
