@@ -356,6 +356,16 @@ def test_steps_of_other_threads_are_left_out(tmp_path: Path) -> None:
     assert {loop.count for loop in made.loops[1:]} == {4}
 
 
+def test_a_loop_in_a_thread_is_not_taken_for_an_earlier_one_at_the_same_address(tmp_path: Path) -> None:
+    text = section(
+        "for _ in range(50):\n    spin(7)\n    thread = threading.Thread(target=spin, args=(5,))\n    thread.start()\n    thread.join()",
+        "import threading\ndef spin(n):\n    for i in range(n):\n        x = i  # @inspect x\n",
+    )
+    made = record(tmp_path, text)
+    assert [loop.count for loop in made.loops] == [50, 7, 7, 7, 7, 7]
+    assert shown(made, "x") == [0, 1, 2, 5, 6] * 5
+
+
 def test_nothing_is_recorded_inside_a_stepped_over_line(tmp_path: Path) -> None:
     text = section(
         "a = f(10)  # @stepover\nb = f(2)  # @inspect b",
