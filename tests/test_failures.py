@@ -540,7 +540,7 @@ def test_a_lecture_leaves_no_file_in_the_working_tree(tmp_path: Path) -> None:
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "before")
-    done = command(path, cwd=tmp_path)
+    done = command(path, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": None})
     assert done.returncode == 0, done.stdout + done.stderr
     assert git("status", "--porcelain", "--ignored") == ""
 

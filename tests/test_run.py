@@ -245,7 +245,10 @@ def test_what_a_lecture_defines_can_be_pickled_inspected_and_resolved(tmp_path: 
     assert set(claims(made).values()) == {"holds"}
 
 
-def test_a_module_beside_the_lecture_is_read_afresh_by_every_run(tmp_path: Path) -> None:
+def test_a_module_beside_the_lecture_is_read_afresh_by_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # some environments set it
     text = section("x = beside.X  # @inspect x\ny = pack.deep.Y  # @inspect y", "import beside, pack.deep")
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").write_text("")
