@@ -1,18 +1,25 @@
 """Lecture 02: PyTorch and resource accounting."""
+import inspect
 import io
 import itertools
 import math
-import statistics
+import os
+import random
 import struct
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cmp_to_key, partial
 from importlib import metadata
 from inspect import signature
-from statistics import median
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean, median
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange, reduce, repeat
@@ -22,11 +29,15 @@ from jaxtyping import BFloat16, Bool, Float, Int, UInt8, jaxtyped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+from timing import Timing, time_call
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import figure, misbelief, note, requires
+from litbook import figure, link, misbelief, note, requires
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 GB = 10**9
@@ -52,6 +63,17 @@ def main() -> None:
     storage_and_views()
     elementwise()
     matmul_and_named_axes()
+    counting_flops()
+    peaks_and_mfu()
+    gradients()
+    parameters()
+    data_and_randomness()
+    optimizers()
+    the_bill_of_a_step()
+    training()
+    checkpoints()
+    mixed_precision()
+    summary()
 
 
 # --- helpers
@@ -69,17 +91,6 @@ def message_of(call: Callable[[], object]) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
-
-
-def median_seconds(call: Callable[[], object], repeats: int = 7) -> float:  # @stepover
-    """The middle one of several wall-clock times, in seconds, after one call to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
@@ -1325,22 +1336,6 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     )
 
 
-def gpu_seconds(work: Callable[[], object], repeats: int = 20) -> float:    # @stepover
-    """Median seconds that one call of `work` keeps the GPU busy, after a warm-up."""
-    for _ in range(3):
-        work()
-    times = []
-    for _ in range(repeats):
-        start = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        start.record()
-        work()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / 1000)
-    return float(median(times))
-
-
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
@@ -1352,8 +1347,8 @@ def a_narrow_product_is_timed_here() -> None:
     n = 8192
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
-    wide = gpu_seconds(lambda: a @ a)                           # @measure wide as s
-    narrow = gpu_seconds(lambda: b @ b)                         # @measure narrow as s
+    wide = time_call(lambda: a @ a, "cuda").seconds                           # @measure wide as s
+    narrow = time_call(lambda: b @ b, "cuda").seconds                         # @measure narrow as s
     speedup = wide / narrow                                     # @measure speedup
     card = find(torch.cuda.get_device_name())
     promised = peak(card, "float32"), peak(card, "bfloat16")    # @measure promised
@@ -1682,9 +1677,9 @@ def a_view_costs_the_same_at_any_size() -> None:
     note("A transpose writes a few integers, whatever the matrix. Making the transposed matrix "
          "contiguous reads and writes every number.")
     small, x = torch.randn(2, 2), torch.randn(2048, 2048)
-    small_view = median_seconds(lambda: small.t())  # @measure small_view as s
-    view = median_seconds(lambda: x.t())  # @measure view as s
-    copy = median_seconds(lambda: x.t().contiguous())  # @measure copy as s
+    small_view = time_call(lambda: small.t(), repeats=7).seconds  # @measure small_view as s
+    view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
+    copy = time_call(lambda: x.t().contiguous(), repeats=7).seconds  # @measure copy as s
     assert max(small_view, view) < copy, "any view is cheaper"
     assert x.t().contiguous().nbytes == 16 * MiB, "memory the copy takes"
     assert same_storage(x, x.t()), "the view takes none"
@@ -1692,7 +1687,7 @@ def a_view_costs_the_same_at_any_size() -> None:
     note("The bill for a view may come later, to whoever reads it. `clone()` and the copy above "
          "move equally many bytes, but `clone()` reads memory in order and the copy of the "
          "transpose cannot. Whether a view or a copy is faster in the end is worth measuring.")
-    clone = median_seconds(lambda: x.clone())  # @measure clone as s
+    clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
 
 
@@ -2439,7 +2434,3505 @@ def einops_errors_repeat_the_pattern() -> None:
     assert "expected 2 dims. Received 3" in missing, "an axis nobody named"
 
 
-# --- figures for number formats and napkin math
+# --- counting FLOPs
+
+
+def counting_flops() -> None:
+    """Counting FLOPs."""
+    note(
+        "Transpose the largest matrix you have, convert it to another format, compare it with "
+        "zero. Every float in it has been touched, and not one FLOP has been spent. What "
+        "counts is a convention, and it pays to know it exactly. So everything here is "
+        "counted twice: by a formula, and by a machine that was not shown the formula."
+    )
+    only_arithmetic_counts()
+    a_product_costs_two_m_k_n()
+    the_missing_additions_do_not_matter()
+    a_forward_pass_costs_two_per_parameter()
+    not_everything_else_is_linear()
+    cheap_in_flops_is_not_cheap_in_time()
+    budgets_that_made_history()
+    a_rate_times_a_time_is_work()
+
+
+class Counted:
+    """A number that writes every addition and multiplication done with it into a tally."""
+
+    def __init__(self, value: float, tally: list[str]) -> None:
+        self.value, self.tally = value, tally
+
+    def __add__(self, other: "Counted") -> "Counted":
+        self.tally.append("+")
+        return Counted(self.value + other.value, self.tally)
+
+    def __mul__(self, other: "Counted") -> "Counted":
+        self.tally.append("*")
+        return Counted(self.value * other.value, self.tally)
+
+    def __lt__(self, other: "Counted") -> bool:
+        return self.value < other.value
+
+
+def counted(
+    tally: list[str], rows: int, cols: int
+) -> npt.NDArray[np.object_]:
+    """A matrix of random numbers that share one tally."""
+    numbers = [Counted(x, tally) for x in torch.randn(rows * cols).tolist()]
+    return np.array(numbers, dtype=object).reshape(rows, cols)
+
+
+def only_arithmetic_counts() -> None:
+    """A FLOP is an addition or a multiplication; handling floats costs none."""
+    note(
+        "To see what is counted, take numbers that keep a tally of what is done with them. NumPy "
+        "can hold such objects in a matrix and calls their own `+` and `*`. Adding two matrices "
+        "takes one addition for each entry."
+    )
+    tally: list[str] = []
+    a = counted(tally, 3, 5)
+    total = a + a
+    assert total.shape == (3, 5), "a sum for each entry"
+    assert tally == ["+"] * 3 * 5, "one addition for each"
+    note("Turn the matrix over, copy it, compare it with itself, and the tally stays empty.")
+    tally.clear()
+    turned, smaller = a.T.copy(), a < a[::-1]
+    assert turned.shape == smaller.T.shape == (5, 3), "moved, compared"
+    assert tally == [], "no arithmetic was done"
+    misbelief(
+        "A FLOP is any operation that involves floating-point numbers.",
+        "Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic "
+        "is; PyTorch's counter takes the same view.",
+        rows="F02",
+    )
+    x = torch.randn(3, 5)
+    handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
+    assert handled == 0, "copied, cast, compared"
+
+
+def a_product_costs_two_m_k_n() -> None:
+    """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
+    note(
+        "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
+        "first has nothing to be added to, $k-1$ additions. The tally agrees to the last one."
+    )
+    m, k, n = 3, 5, 7
+    tally: list[str] = []
+    product = counted(tally, m, k) @ counted(tally, k, n)
+    times, plus = tally.count("*"), tally.count("+")            # @inspect times, plus
+    assert product.shape == (m, n) == (3, 7), "the inner length is gone"
+    assert times == m * k * n == 105, "multiplications"
+    assert plus == m * (k - 1) * n == 84, "additions"
+    note(
+        "The usual formula charges for the additions that do not happen as well, which makes it "
+        "easy to remember: twice the product of the lengths. It also suits the hardware, whose "
+        "*fused multiply-add* does both in one step and counts as `2` FLOPs."
+    )
+    x, w = torch.randn(m, k), torch.randn(k, n)
+    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
+    assert work == 2 * m * k * n == 210, "as PyTorch counts"
+    assert work - (times + plus) == m * n == 21, "one too many per entry"
+
+
+def the_missing_additions_do_not_matter() -> None:
+    """At any size that matters, one addition per entry is nothing."""
+    b, d, k = 1024, 256, 64
+    small = flops(lambda: torch.ones(b, d) @ torch.ones(d, k))  # @inspect small as FLOP
+    assert small == 2 * 1024 * 256 * 64 == 33_554_432, "fits any laptop"
+    exact = b * k * (2 * d - 1)                                 # @inspect exact as FLOP
+    assert exact / small == 511 / 512, "the formula is a trifle high"
+    note(
+        "Now a product worth a GPU. Nothing is allocated for it here: on the device `meta` a "
+        "tensor has a shape and no data, and the counter needs no more."
+    )
+    rows, inner, cols = 16384, 32768, 8192
+    with torch.device("meta"):
+        x: Float[Tensor, "row inner"] = torch.empty(rows, inner)
+        w: Float[Tensor, "inner col"] = torch.empty(inner, cols)
+    y: Float[Tensor, "row col"] = x @ w                         # @inspect y.shape
+    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
+    assert work == 2 * rows * inner * cols, "formula and counter"
+    assert work == 8_796_093_022_208, "the same, in digits"
+    sizes = [t.nbytes / GiB for t in (x, w, y)]                 # @inspect sizes as GiB
+    assert sizes == [2.0, 1.0, 0.5], "what it would take to run it"
+    missing = work - rows * cols * (2 * inner - 1)              # @inspect missing as FLOP
+    assert missing == 16384 * 8192, "one per entry, again"
+    assert missing / work == 1 / 65536, "lost in any rounding"
+
+
+def a_forward_pass_costs_two_per_parameter() -> None:
+    """A forward pass costs two FLOPs per parameter and row of data."""
+    note(
+        "In a stack of linear maps each weight meets each row of data once, to be multiplied by "
+        "it and added. What a row is depends on the model: a data point for plain regression, a "
+        "token for a language model, where batch and sequence are rows alike."
+    )
+    with torch.device("meta"):
+        shapes = (64, 64), (64, 64), (64, 1)
+        weights = [torch.empty(shape) for shape in shapes]
+        points: Float[Tensor, "point width"] = torch.empty(1024, 64)
+        tokens: Float[Tensor, "batch seq width"] = torch.empty(8, 128, 64)
+
+    def forward(x: Tensor) -> Tensor:
+        for w in weights:
+            x = x @ w
+        return x
+
+    params = sum(w.numel() for w in weights)                    # @inspect params
+    assert params == 2 * 64**2 + 64, "parameters"
+    work = flops(lambda: forward(points))                       # @inspect work as FLOP
+    assert work == 2 * 1024 * params, "data points times parameters"
+    same = flops(lambda: forward(tokens))                       # @inspect same as FLOP
+    assert same == work, "as many tokens, as many FLOPs"
+
+
+def not_everything_else_is_linear() -> None:
+    """Apart from products, cost is not always linear in size."""
+    misbelief(
+        "Every operation other than a matrix product costs as much as its tensors are large.",
+        "Elementwise ones do: one operation per entry. The scores of attention grow with the "
+        "square of the sequence, a convolution multiplies by the size of its kernel, and sorting "
+        "and factorizing grow faster than what they are given.",
+        rows="F21",
+    )
+
+    def scores(seq: int) -> int:
+        q = torch.empty(seq, 64, device="meta")
+        return flops(lambda: q @ q.t())
+
+    assert scores(2048) == 4 * scores(1024), "twice the tokens"
+    image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
+    filtered = F.conv2d(image, kernel)                          # @inspect filtered.shape
+    work = flops(lambda: F.conv2d(image, kernel))               # @inspect work as FLOP
+    assert work / filtered.numel() == 2 * 3 * 3 * 3, "a kernel per output"
+
+    def comparisons(n: int) -> int:
+        tally: list[str] = []
+
+        def order(p: int, q: int) -> int:
+            tally.append("<")
+            return p - q
+
+        sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
+        return len(tally)
+
+    growth = comparisons(4096) / comparisons(2048)              # @inspect growth as times
+    assert 2.1 < growth < 2.3, "sorting twice as many"
+    note(
+        "The counter knows formulas for products, convolutions and attention; what is not on its "
+        "list it reports as nothing. Even attention falls through when a device runs it with a "
+        "kernel that the list lacks. Read a zero as *not known*."
+    )
+    svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
+    assert svd == 0, "reported, not spent"
+    q = torch.randn(1, 1, 16, 8)
+    fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
+
+
+def cheap_in_flops_is_not_cheap_in_time() -> None:
+    """An operation with hardly any FLOPs can still take its share of the time."""
+    n = 1024
+    x = torch.randn(n, n)
+    work = flops(lambda: x @ x)                                 # @inspect work as FLOP
+    share = n * n / work                                        # @inspect share
+    assert share == 1 / 2048, "one exponential per entry"
+    note(
+        "Count each exponential as one operation, which flatters it. Beside a product of the "
+        "same matrix that is next to nothing. Then look at the clock:"
+    )
+    product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
+    powers = time_call(x.exp, repeats=5, patience=5)            # @stepover
+    time_share = powers.seconds / product.seconds               # @measure time_share
+    assert share < time_share, "far more time than FLOPs"
+    note(
+        "An elementwise operation moves its input in and its output out to do one operation on "
+        "each number. A product uses each number again and again."
+    )
+    moved = 2 * x.nbytes / n**2                                 # @inspect moved as B
+    assert moved == 8.0, "bytes for one exponential"
+    reuse = work / (3 * x.nbytes)                               # @inspect reuse as FLOP/B
+    assert 170 < reuse < 171, "FLOPs for each byte of a product"
+    misbelief(
+        "For large matrices nothing is as expensive as the product.",
+        "In FLOPs that is true. In time, operations that only pass over memory cost much more "
+        "than their share of FLOPs, the more so the faster the multipliers are.",
+        rows="F22",
+    )
+
+
+def budgets_that_made_history() -> None:
+    """One training budget is published, one is guessed, one was written into an order."""
+    note(
+        "The GPT-3 paper tabulates `174,600` million parameters, `300` billion tokens and "
+        "`3.14e23` FLOPs in all [@gpt3]. `6` FLOPs per parameter and token rebuild the last from "
+        "the others."
+    )
+    gpt3 = 6 * 174.6e9 * 300e9                                  # @inspect gpt3 as FLOP
+    assert 3.142e23 < gpt3 < 3.144e23, "the published total"
+    rumour = 2e25                                               # @inspect rumour as FLOP
+    ratio = rumour / gpt3                                       # @inspect ratio as times
+    assert 63.6 < ratio < 63.7, "if it is true"
+    misbelief(
+        "Training GPT-4 took `2e25` FLOPs.",
+        "The report on it withholds the training compute [@gpt4]. Outsiders estimate more "
+        f"than `1e25` [@epoch]; `2e25`, {ratio:.0f} times GPT-3, is speculation and should be "
+        "called that.",
+        rows="F06",
+    )
+    threshold, biological = 1e26, 1e23
+    runs = threshold / gpt3                                     # @inspect runs as times
+    assert 318 < runs < 319, "GPT-3 trainings up to the line"
+    over = gpt3 / biological                                    # @inspect over as times
+    assert 3.1 < over < 3.2, "GPT-3 is over the other one"
+    misbelief(
+        "In the United States, models trained with at least `1e26` FLOPs had to be reported.",
+        "The order of `2023` said *greater than*, it counted integer or floating-point "
+        "operations, and it set a second line at `1e23` for models trained primarily on "
+        "biological sequence data [@eo14110]. It was revoked in `2025` [@eo14148].",
+        rows="F07",
+    )
+
+
+def a_rate_times_a_time_is_work() -> None:
+    """A rate times a time is an amount of work, if the days are the days you mean."""
+    note(
+        "FLOPs are an amount, FLOP/s a rate; in speech and in capitals they sound the same. "
+        "Advice: never write FLOPS. With the stroke written out, units multiply like numbers, as "
+        "here for `8` cards at their dense peak, day and night for `14` days."
+    )
+    rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
+    assert rate / TERA == 989.5, "a tera is ten to the twelfth"
+    fortnight = 8 * 14 * DAY * rate                             # @inspect fortnight as FLOP
+    assert 9.574e21 < fortnight < 9.576e21, "nothing lost on the way"
+    week = 8 * 7 * DAY * rate                                   # @inspect week as FLOP
+    assert 4.787e21 < week < 4.789e21, "a number in circulation"
+    misbelief(
+        "`8` H100s deliver `4.788e21` FLOPs in `2` weeks.",
+        "A course prints this number beside those words; its code multiplies by `7` days "
+        "[@cs336]. One week at full peak happens to be two at half of it, so a mistake and an "
+        "MFU of `0.5` look the same.",
+        rows="F17",
+    )
+    assert week == 0.5 * fortnight, "right by accident"
+
+
+# --- peaks, MFU and the roofline
+
+
+def peaks_and_mfu() -> None:
+    """Peaks, MFU and the roofline."""
+    note(
+        "One measurement makes a good utilization or a miserable one, depending on what it is "
+        "divided by. A card has a peak for every number format, its datasheet prints some of "
+        "them doubled, and a clock that is read too early, or started too early, spoils the "
+        "rest."
+    )
+    every_peak_belongs_to_a_format()
+    compare_dense_with_dense()
+    sparsity_means_two_of_every_four()
+    narrow_formats_are_fast_because_of_their_units()
+    tf32_saves_no_bytes()
+    the_first_calls_are_not_the_ones_to_time()
+    mfu_counts_what_the_model_needs()
+    the_denominator_decides()
+    a_sparse_peak_halves_the_answer()
+    one_slow_first_call_explains_a_low_mfu()
+    without_a_peak_there_is_no_mfu()
+    the_roofline_tells_waiting_from_working()
+    a_launch_returns_before_the_work_is_done()
+    four_formats_are_measured_here()
+    larger_products_come_closer_to_the_peak()
+
+
+def dense_peak(card: str, dtype: str) -> float:
+    """The dense peak of a listed card, in FLOP/s."""
+    rate = peak(CARDS[card], dtype)
+    if rate is None:
+        raise LookupError(f"{card} promises no rate for {dtype}")
+    return rate
+
+
+def every_peak_belongs_to_a_format() -> None:
+    """A peak without its number format says nothing."""
+    formats = "float32", "tf32", "bfloat16"
+    a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
+    h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
+    assert a100 == [19.5, 156.0, 312.0], "an A100, by format"
+    assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
+    rows = zip(formats, a100, h100, strict=True)
+    note(
+        "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]. `float32` "
+        "means the ordinary units, the other lines the *tensor cores*, which multiply small "
+        "blocks of matrices:\n\n| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
+        + "\n".join(f"| `{name}` | {a} | {h} |" for name, a, h in rows)
+    )
+    note(
+        "Such numbers can be checked against the chip: multiprocessors, times FLOPs that each "
+        "completes in a tick, times ticks per second. The A100 has `108` at `1.41` GHz "
+        "[@nvidia-ampere], the H100 SXM `132` at `1.83` GHz, or `1.98` when the tensor cores "
+        "rest [@nvidia-hopper]."
+    )
+    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
+    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
+    rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
+    assert rebuilt == [19.5, 311.9, 66.9, 989.4], "two rates of each"
+    misbelief(
+        "The peak of an A100 is `312` TFLOP/s.",
+        "In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` "
+        f"gets {a100[0]}, TF32 {a100[1]:.0f}.",
+        rows="F08",
+    )
+
+
+def compare_dense_with_dense() -> None:
+    """Two cards compare only on the same line of the datasheet."""
+    printed = 1979e12                                           # @inspect printed as FLOP/s
+    dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
+    assert printed / dense == 2.0, "printed with sparsity"
+    misbelief(
+        "The peak of an H100 is `1979` TFLOP/s.",
+        "For weights of which half are zero in a prescribed pattern [@nvidia-h100]. Training "
+        f"multiplies dense matrices and sees at most {dense / TERA}.",
+        rows="F10",
+    )
+    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
+    assert 6.3 < mixed < 6.4, "sparse against dense"
+    assert 3.1 < fair < 3.2, "dense against dense"
+    formats = dense / dense_peak("H100 SXM", "float32")         # @inspect formats as times
+    assert 14.7 < formats < 14.8, "bfloat16 against float32"
+    misbelief(
+        "An H100 is more than `6` times an A100.",
+        "Only if one is quoted sparse and the other dense. Like for like it promises "
+        f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
+        "units. Give the number; `>>` says less.",
+        rows="F11",
+    )
+
+
+def sparsity_means_two_of_every_four() -> None:
+    """On a datasheet, sparsity means two zeros in every four neighbours."""
+    misbelief(
+        "Sparse means that most entries are zero, and that the hardware skips zeros.",
+        "The doubled rate needs *structured* sparsity: of every four neighbouring weights two "
+        "are zero, so that the others can be stored close together with their places "
+        "[@mishra2021]. Zeros elsewhere are multiplied like any number.",
+        rows="F14",
+    )
+    w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
+    smallest = w.abs().topk(2, largest=False).indices
+    pruned = w.scatter(1, smallest, 0.0)
+    zeros = (pruned == 0).sum(dim=1)                            # @inspect zeros
+    assert zeros.min() == zeros.max() == 2, "two in every group"
+    note("Now make half of the weights zero at random. The pattern holds only for some groups:")
+    scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
+    fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
+    share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
+    assert share == 11 / 16, "at least two of four coins"
+    assert 0.97 < fits / share < 1.03, "of the groups, by chance"
+    x = torch.randn(8, 4)
+    with_zeros = flops(lambda: scattered @ x.t())               # @inspect with_zeros as FLOP
+    assert with_zeros == flops(lambda: w @ x.t()), "zeros cost the same"
+
+
+def narrow_formats_are_fast_because_of_their_units() -> None:
+    """Narrow formats are fast because of the units that multiply them."""
+    misbelief(
+        "Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+        "Memory says how much fits, not how fast it is multiplied. The rate comes from the "
+        "arithmetic units, and for operations that wait for memory from its bandwidth.",
+        rows="F13",
+    )
+    note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
+    small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
+    assert large.memory / small.memory == 2.0, "twice as much fits"
+    rates = small.bfloat16, large.bfloat16                      # @inspect rates as FLOP/s
+    assert rates == (312e12, 312e12), "and nothing is faster"
+    note("Nor do the bytes of a format predict its rate. On an H100, against `float32`:")
+    ordinary = dense_peak("H100 SXM", "float32")
+    narrow = dense_peak("H100 SXM", "bfloat16") / ordinary      # @inspect narrow as times
+    widths = torch.float32.itemsize, torch.bfloat16.itemsize
+    assert widths == (4, 2), "half the bytes"
+    assert 14.7 < narrow < 14.8, "not twice the rate"
+    same_bytes = dense_peak("H100 SXM", "tf32") / ordinary      # @inspect same_bytes as times
+    assert 7.3 < same_bytes < 7.4, "TF32: all four bytes, and faster"
+    note("And on the processor that built this page, which has its own opinion of narrow formats:")
+    x = torch.randn(512, 512)
+    wide = product_seconds(x)                                   # @measure wide as s
+    half = product_seconds(x.bfloat16())                        # @measure half as s
+    gain = wide / half                                          # @measure gain as times
+
+
+def product_seconds(x: Tensor) -> float:                        # @stepover
+    """Seconds that the product of a matrix with itself takes on the CPU."""
+    return time_call(lambda: x @ x, repeats=5, patience=9).seconds
+
+
+def to_tf32(x: Tensor) -> Tensor:
+    """`x` rounded to the ten fraction bits of TF32, still in `float32`."""
+    return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def tf32_saves_no_bytes() -> None:
+    """TF32 rounds what goes into the multiplier and saves no bytes."""
+    note(
+        "TF32 keeps the exponent of `float32` and `10` of its fraction bits [@nvidia-ampere]. "
+        "Tensors stay `float32`; the multiplier reads no more of them than that. On any machine "
+        "the effect can be had by rounding the inputs."
+    )
+    x, y = torch.randn(256, 256), torch.randn(256, 256)
+    size = to_tf32(x).nbytes                                    # @inspect size as B
+    assert size == x.nbytes == 256 * 256 * 4, "as large as before"
+    near = torch.tensor([1 + 2**-10, 1 + 2**-12])
+    assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
+    exact = x.double() @ y.double()
+
+    def error(a: Tensor, b: Tensor) -> float:
+        off = a.double() @ b.double() - exact
+        return float(off.norm() / exact.norm())
+
+    tf32 = error(to_tf32(x), to_tf32(y))                        # @inspect tf32
+    assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
+    bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16
+    assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer"
+    note(
+        "Because it changes results, PyTorch leaves it off. `highest` means true `float32`; "
+        "`torch.set_float32_matmul_precision(\"high\")` allows TF32 [@pytorch-precision], and "
+        "only then is its peak the one to divide by."
+    )
+    setting = torch.get_float32_matmul_precision()              # @inspect setting
+    assert setting == "highest", "off unless asked for"
+
+
+def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
+    """The plain mean of `runs` timed calls: no warm-up, no spread."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return mean(times)
+
+
+def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
+    """A product whose first call does `extra` products more, as libraries do when they set up."""
+    ready: list[int] = []
+
+    def call() -> Tensor:
+        while len(ready) < extra:
+            ready.append((x @ x).numel())
+        return x @ x
+
+    return call
+
+
+def the_first_calls_are_not_the_ones_to_time() -> None:
+    """The first calls are not the ones to time."""
+    note(
+        "On its first call a library chooses a kernel, perhaps compiles it, and asks for "
+        "memory. The timer of this book calls until three times in a row agree, then "
+        "measures, and reports the median, and as its spread the distance between the "
+        "quartiles. The obvious timer takes the mean of the first few calls. Here both time a "
+        "call that sets up once, and slowly:"
+    )
+    x = torch.randn(128, 128)
+    setup = 200
+    cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
+    steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
+    assert steady.seconds < cold, "set-up is in the mean"
+    expected = (5 + setup) / 5                                  # @inspect expected as times
+    assert expected == 41.0, "by counting products"
+    observed = cold / steady.seconds                            # @measure observed as times
+    misbelief(
+        "Published timings are averages over many runs, after a warm-up.",
+        "A careful timer works like that. The one behind a much-quoted set of H100 timings takes "
+        "the mean of `5` runs, the first of them cold [@cs336]. Ask how before quoting how fast.",
+        rows="F27",
+    )
+    note(
+        "It is a common observation, and worth testing on each machine, that larger products "
+        "come closer to its peak. Rates of square ones here:"
+    )
+    sizes = [32, 128, 512]
+    squares = [torch.randn(n, n) for n in sizes]
+    seconds = [product_seconds(s) for s in squares]
+    rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
+
+
+def utilization(
+    work: float, seconds: float, rate: float | None
+) -> float | None:
+    """Work per second as a fraction of `rate`, or None where no rate is promised."""
+    return None if rate is None else work / seconds / rate
+
+
+def mfu_counts_what_the_model_needs() -> None:
+    """MFU counts what the model needs, not what the hardware does."""
+    params, tokens, seconds = 10**9, 500_000, 8.0
+    rate = dense_peak("H100 SXM", "bfloat16")
+    needed, done = 6 * params * tokens, 8 * params * tokens
+    note(
+        f"A step of {tokens:,} tokens through {params:,} parameters, in {seconds:.0f} seconds on "
+        "an H100: numbers made up for the occasion. The model needs `6` FLOPs per parameter and "
+        "token. To save memory this step also repeats its forward pass, which makes `8`."
+    )
+    mfu = utilization(needed, seconds, rate)                    # @inspect mfu
+    hardware = utilization(done, seconds, rate)                 # @inspect hardware
+    assert mfu is not None, "the peak is known"
+    assert hardware is not None, "for both"
+    assert 0.37 < mfu < 0.38, "model FLOPs utilization"
+    assert 1.33 < hardware / mfu < 1.34, "busier, and no faster"
+    misbelief(
+        "MFU is the actual FLOP/s divided by the promised FLOP/s.",
+        "That is *hardware* utilization. Model FLOPs utilization counts what forward and "
+        "backward pass of a training step require over the time they took; recomputation adds "
+        "time and no model FLOPs [@palm]. A single timed product has only the first kind.",
+        rows="F37",
+    )
+    stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
+    assert stalled is not None, "still a known peak"
+    assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
+    misbelief(
+        "MFU ignores communication and other overhead.",
+        "The numerator does. The clock does not: time spent waiting for other machines lowers "
+        "MFU, and showing that is what it is for.",
+        rows="F38",
+    )
+
+
+def the_denominator_decides() -> None:
+    """One measured rate gives several utilizations, and one of them is right."""
+    note(
+        "A course trace reports the large product of the previous part on an H100 in `float32`: "
+        "`0.163` s, or `5.407e13` FLOP/s [@cs336]. It is a single measurement without a spread, "
+        "good enough as material for arithmetic."
+    )
+    work, rate = 2 * 16384 * 32768 * 8192, 5.407e13
+    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    assert seconds == 0.163, "the time fits the rate"
+    right = rate / dense_peak("H100 SXM", "float32")            # @inspect right
+    assert 0.806 < right < 0.808, "by the datasheet's 67e12"
+    typed = rate / 67.5e12                                      # @inspect typed
+    assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
+    misbelief(
+        "An H100 promises `6.75e13` FLOP/s in `float32`.",
+        "That is a constant typed into the code of a lecture. The datasheet says `67` teraFLOP/s "
+        "[@nvidia-h100], the chip's units and clock say a little less, as computed above. It is "
+        "the rate of the ordinary units; with TF32 the promise is another.",
+        rows="F30",
+    )
+    wrong = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect wrong
+    assert 0.054 < wrong < 0.055, "by another format's peak"
+    misbelief(
+        "An H100 promises `989.5e12` FLOP/s to a `float32` product.",
+        "That is the promise for `bfloat16`. The tensors were `float32`, and TF32 is off by "
+        f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
+        rows="F36",
+    )
+
+
+def a_sparse_peak_halves_the_answer() -> None:
+    """Divided by the sparse peak, every utilization is half of what it is."""
+    note(
+        "The same trace repeats the product in `bfloat16`: `0.032` s, or `2.735e14` FLOP/s "
+        "[@cs336]. Again it is a single measurement."
+    )
+    work, rate = 2 * 16384 * 32768 * 8192, 2.735e14
+    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    assert seconds == 0.032, "the time fits the rate"
+    speedup = rate / 5.407e13                                   # @inspect speedup as times
+    assert 5.05 < speedup < 5.07, "over float32, on that day"
+    dense = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect dense
+    assert 0.276 < dense < 0.277, "by the dense peak"
+    sparse = rate / 1979e12                                     # @inspect sparse
+    assert 0.138 < sparse < 0.139, "by the sparse one"
+    misbelief(
+        "An H100 promises `1979e12` FLOP/s to a `bfloat16` product.",
+        f"To a sparse one. These matrices were dense, so the product reached {dense:.1%} of its "
+        f"peak, where the sparse peak makes it {sparse:.1%}.",
+        rows="F35",
+    )
+
+
+def one_slow_first_call_explains_a_low_mfu() -> None:
+    """One slow first call is enough to explain a low MFU."""
+    work = 2 * 16384 * 32768 * 8192
+    rate = dense_peak("H100 SXM", "bfloat16")
+    average = work / 2.735e14                                   # @inspect average as s
+    note(
+        "Suppose the `bfloat16` product above really runs at `0.75` of its peak, and "
+        "that only the first of the `5` runs was cold. How slow must that one have been?"
+    )
+    steady = work / (0.75 * rate)                               # @inspect steady as s
+    first = 5 * average - 4 * steady                            # @inspect first as s
+    needed = first / steady                                     # @inspect needed as times
+    assert 9.5 < needed < 9.7, "times a normal call"
+    assert 0.0321 < (first + 4 * steady) / 5 < 0.0322, "the published mean"
+    misbelief(
+        "The MFU of `bfloat16` is low because its promise is optimistic.",
+        f"Perhaps; it is a hypothesis. A first call that takes {needed:.1f} times as long as the "
+        "others gives the same number, and first calls like that are ordinary. So are throttled "
+        "clocks and unlucky layouts. Only measuring again, warm, decides.",
+        rows="F34",
+    )
+    note(
+        "It is often said that an MFU of one half is good. As a rule of thumb that is fair: a "
+        "report on a very large run gives `0.38` to `0.43` [@llama3]. Whether a number is good "
+        "depends on the model, the network and the number of cards. Compare with your own last "
+        "run before comparing with anyone."
+    )
+
+
+def without_a_peak_there_is_no_mfu() -> None:
+    """Where no peak is known, the MFU is not available."""
+    note(
+        "A card that is not on the list, or a CPU, promises nothing that could be divided by. "
+        "The honest answer is a word."
+    )
+    nowhere = peak(find("a laptop"), "bfloat16")                # @inspect nowhere
+    mfu = utilization(1e10, 1.0, nowhere)                       # @inspect mfu
+    assert mfu is None, "no promise, no fraction"
+    shown = as_percent(mfu)                                     # @inspect shown
+    assert shown == "not available", "what a page prints"
+    note(
+        "The alternative has been published: `mfu = 11739062719` [@cs336]. The code ran on a "
+        "CPU, and where it knew no peak it divided by `1` FLOP/s."
+    )
+    absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
+    assert absurd == 11_739_062_719, "a rate, posing as a fraction"
+
+
+def as_percent(share: float | None) -> str:
+    """A share for humans."""
+    return "not available" if share is None else f"{share:.1%}"
+
+
+def intensity(rows: int, inner: int, cols: int, width: int = 2) -> float:
+    """FLOPs per byte of a product whose three matrices, `width` bytes a number, move once."""
+    numbers = rows * inner + inner * cols + rows * cols
+    return 2 * rows * inner * cols / (width * numbers)
+
+
+def the_roofline_tells_waiting_from_working() -> None:
+    """The roofline tells waiting for memory from working."""
+    note(
+        "A card has two speeds, and work needs both: bytes to be moved and FLOPs to be done. "
+        "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the "
+        "rate that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 "
+        "SXM [@nvidia-h100] the two meet at"
+    )
+    rate = dense_peak("H100 SXM", "bfloat16")
+    bandwidth = CARDS["H100 SXM"].bandwidth
+    ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
+    assert 295.3 < ridge < 295.4, "FLOPs to do per byte"
+    n = 8192
+    with torch.device("meta"):
+        x, w = torch.empty(64, n).bfloat16(), torch.empty(n, n).bfloat16()
+    y = x @ w
+    moved = x.nbytes + w.nbytes + y.nbytes                      # @inspect moved as B
+    some = flops(lambda: x @ w) / moved                         # @inspect some as FLOP/B
+    assert some == intensity(64, n, n), "formula and tensors"
+    note(
+        "A layer of a language model, that many weights wide and tall, multiplies as many "
+        "rows as there are tokens. With few tokens it waits for its weights. The point where "
+        "it stops waiting can be searched for:"
+    )
+    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
+    assert tokens == 319, "tokens at once, to reach the roof"
+    shapes = {"x + y": 1 / (3 * 2), "64 tokens": some}
+    shapes["1 token"] = intensity(1, n, n)
+    shapes["4096 tokens"] = intensity(4096, n, n)
+    reached = {name: min(1, i / ridge) for name, i in shapes.items()}  # @inspect reached
+    assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
+    assert reached["4096 tokens"] == 1, "works at the peak"
+    assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
+    figure(
+        plot_roofline(rate, bandwidth, shapes),
+        caption="The roofline of an H100 SXM in dense bfloat16, and operations under it.",
+        alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
+        "bandwidth and turns flat at the peak. Adding two matrices and a layer with 1 or 64 "
+        "tokens lie on the slope; the layer with 4096 tokens lies on the flat part.",
+    )
+
+
+@requires("cuda")
+def a_launch_returns_before_the_work_is_done() -> None:
+    """A launch returns before the work is done."""
+    note(
+        "The CPU hands a product to the GPU and goes on. A clock that is read now has timed the "
+        "handing over. `torch.cuda.synchronize()` waits for what was handed over."
+    )
+    n = 8192
+    x = torch.randn(n, n, device="cuda")
+    warm = x @ x                                                # @inspect warm.shape
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    product = x @ x
+    launched = time.perf_counter() - start                      # @measure launched as s
+    torch.cuda.synchronize()
+    finished = time.perf_counter() - start                      # @measure finished as s
+    assert product.shape == (8192, 8192), "handed over, then done"
+    assert launched < finished - launched, "most was still to come"
+    promised = peak(find(torch.cuda.get_device_name()), "float32")
+    impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
+    if promised is not None:
+        assert promised < impossible, "faster than the card can be"
+
+
+def product_that_fits(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Random factors of the product of this lecture, halved until the card holds them."""
+    rows, inner, cols = 16384, 32768, 8192
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info()
+    while 8 * (rows * inner + inner * cols + rows * cols) > free:
+        rows, inner, cols = rows // 2, inner // 2, cols // 2
+    x = torch.randn(rows, inner, device="cuda").to(dtype)
+    return x, torch.randn(inner, cols, device="cuda").to(dtype)
+
+
+def time_both_ways(name: str) -> tuple[float, Timing, float]:   # @stepover
+    """Mean of five cold runs, a warm timing, and the warm rate in FLOP/s, in the format `name`."""
+    dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+    before = torch.get_float32_matmul_precision()
+    wanted = "high" if name == "tf32" else "highest"
+    x, w = product_that_fits(dtype)
+
+    def wait_for_product() -> None:
+        x @ w
+        torch.cuda.synchronize()
+
+    torch.set_float32_matmul_precision(wanted)
+    try:
+        cold = mean_seconds(wait_for_product, runs=5)
+        warm = time_call(lambda: x @ w, "cuda", repeats=20)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    return cold, warm, 2 * x.shape[0] * w.numel() / warm.seconds
+
+
+@requires("cuda")
+def four_formats_are_measured_here() -> None:
+    """Each format is measured cold and warm, and divided by its own dense peak."""
+    note(
+        "The product of this lecture on random data, in four formats: once the obvious way, `5` "
+        "runs without a warm-up, and once with warm-up, events and `20` repeats."
+    )
+    card = find(torch.cuda.get_device_name())                   # @measure card
+    names = ["float32", "tf32", "bfloat16", "float16"]
+    timed = [time_both_ways(name) for name in names]            # @stepover
+    _, warm, rate = zip(*timed, strict=True)
+    promised = [peak(card, name) for name in names]             # @measure promised as FLOP/s
+    shares = list(map(utilization, rate, [1.0] * 4, promised))
+    known = [share for share in shares if share is not None]    # @measure known
+    lines = [
+        f"| `{name}` | {c:.4f} | {w.seconds:.4f} | {w.spread:.1%} "
+        f"| {r / TERA:.1f} | {as_percent(s)} |"
+        for name, (c, w, r), s in zip(names, timed, shares, strict=True)
+    ]
+    note(
+        f"{warm[0].device}; {warm[0].method}.\n\n"
+        "| format | cold mean, s | warm median, s | spread | TFLOP/s | of its peak |\n"
+        "|---|---|---|---|---|---|\n" + "\n".join(lines)
+    )
+    if card is not None:
+        assert 0 < min(known), "work was done"
+        assert max(known) <= 1, "and no promise exceeded"
+    if card is not None and card.bfloat16 is not None:
+        assert warm[2].seconds < warm[0].seconds, "bfloat16 beats float32"
+
+
+@requires("cuda")
+def larger_products_come_closer_to_the_peak() -> None:
+    """The larger the product, the closer it comes to the peak."""
+    note(
+        "MFU is higher where products dominate, and products do better when they are large: a "
+        "small one is over before it has filled the card, although its matrices come from the "
+        "cache. Square products in `bfloat16`:"
+    )
+    rate = peak(find(torch.cuda.get_device_name()), "bfloat16")
+    sizes = [2**p for p in range(8, 15)]
+    rates = []
+    for n in sizes:
+        x = torch.randn(n, n, device="cuda").bfloat16()
+        timing = time_call(partial(torch.matmul, x, x), "cuda")  # @stepover
+        rates.append(2 * n**3 / timing.seconds)                 # @measure rates[-1] as FLOP/s
+    assert rates[0] < rates[-1], "the largest beats the smallest"
+    figure(
+        plot_sweep(sizes, rates, rate),
+        caption="Rate of a square bfloat16 product against its size; dashed, the dense peak.",
+        alt="A curve of TFLOP/s against matrix size, rising from a small fraction of the peak for "
+        "the smallest matrix to most of what it will reach at a few thousand rows.",
+    )
+
+
+# --- gradients
+
+
+def gradients() -> None:
+    """Gradients."""
+    note(
+        "That a backward pass costs twice its forward pass is usually derived on a network of "
+        "two layers. For that network it is false, because one product is missing. Which one "
+        "it is tells when the rule does hold, and what freezing a layer saves."
+    )
+    backward_fills_the_leaves()
+    a_gradient_is_two_more_products()
+    each_sample_costs_two_per_weight()
+    a_weight_gradient_needs_no_input_gradient()
+    the_other_product_is_paid_for_the_layer_below()
+    the_first_layer_has_nothing_below()
+    six_per_parameter_and_token_is_a_special_case()
+    in_a_transformer_backward_is_twice_forward()
+    attention_is_what_the_rule_leaves_out()
+    checkpointing_trades_flops_for_memory()
+    backward_changes_no_parameter()
+    the_same_sum_in_another_order_is_another_number()
+
+
+def backward_fills_the_leaves() -> None:
+    """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
+    x: Float[Tensor, " inner"] = torch.tensor([1.0, 2.0, 3.0])
+    w: Float[Tensor, " inner"] = torch.ones(3, requires_grad=True)
+    prediction = x @ w                                          # @inspect prediction
+    loss = 0.5 * (prediction - 5) ** 2                          # @inspect loss
+    assert (prediction.item(), loss.item()) == (6.0, 0.5), "one too high"
+    loss.backward()
+    assert w.grad is not None, "w asked for one"
+    assert w.grad.tolist() == [1.0, 2.0, 3.0], "error times input"
+    note(
+        "A *leaf* is a tensor that was not computed from others. Two tensors here have no "
+        "gradient, for different reasons: `x` is a leaf that never asked, the prediction is no "
+        "leaf, and its gradient was dropped once it had been used. PyTorch warns whoever asks."
+    )
+    leaf = x.is_leaf, x.requires_grad, x.grad
+    assert leaf == (True, False, None), "a leaf that did not ask"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dropped = prediction.grad, loss.grad
+    assert dropped == (None, None), "not kept"
+    assert prediction.is_leaf is False, "computed, so no leaf"
+    assert len(caught) == 2, "a warning for each"
+    note("`retain_grad()`, called beforehand, keeps it.")
+    again = x @ w
+    again.retain_grad()
+    kept = 0.5 * (again - 5) ** 2
+    kept.retain_grad()
+    kept.backward()
+    assert again.grad is not None, "kept on request"
+    assert kept.grad is not None, "even the loss's own"
+    both = again.grad.item(), kept.grad.item()
+    assert both == (1.0, 1.0), "the error; and one"
+
+
+def a_gradient_is_two_more_products() -> None:
+    """Behind each product in the forward pass stand two in the backward pass."""
+    b, d, k = 64, 32, 16
+    h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
+    w: Float[Tensor, "inner col"] = whole_numbers(d, k).requires_grad_()
+    y: Float[Tensor, "row col"] = h @ w
+    g: Float[Tensor, "row col"] = whole_numbers(b, k)           # @inspect g
+    y.backward(g)
+    note(
+        "Here $g$ is the gradient that arrives at the output $y = hw$. The chain rule sums over "
+        "whatever an entry touched: a weight touched every row, an input every column.\n\n"
+        r"$$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad "
+        r"\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$"
+    )
+    for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
+    for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
+    assert w.grad is not None, "autograd's answer"
+    assert h.grad is not None, "for both"
+    assert torch.equal(w.grad, for_w), "the sums, written out"
+    assert torch.equal(h.grad, for_h), "the sums, written out"
+    assert torch.equal(for_w, h.t() @ g), "a product"
+    assert torch.equal(for_h, g @ w.t()), "another product"
+    note("The same lengths in another order, so each of them costs what the forward pass costs.")
+    forward = flops(lambda: h @ w)                              # @inspect forward as FLOP
+    weights = flops(lambda: h.t() @ g)                          # @inspect weights as FLOP
+    inputs = flops(lambda: g @ w.t())                           # @inspect inputs as FLOP
+    assert forward == 2 * b * d * k, "the forward product"
+    assert weights == inputs == forward, "and as much for each other"
+
+
+def each_sample_costs_two_per_weight() -> None:
+    """Every sample costs two FLOPs for every weight gradient."""
+    b, d, k = 8, 5, 3
+    tally: list[str] = []
+    g = counted(tally, d, b) @ counted(tally, b, k)
+    assert g.shape == (5, 3), "a gradient for each weight"
+    note(
+        "An entry of the weight gradient is a sum over the samples: one multiplication for each, "
+        "and one addition fewer. Numbers that keep a tally confirm it, and at a realistic batch "
+        "the missing one is gone in the noise."
+    )
+    per_weight = len(tally) / (d * k)                           # @inspect per_weight
+    assert per_weight == 2 * b - 1 == 15, "per weight, counted"
+    large = 16384
+    share = (2 * large - 1) / (2 * large)                       # @inspect share
+    assert share == 32767 / 32768, "at a batch that matters"
+    misbelief(
+        "For each sample the gradient of a weight takes one operation, so a batch takes twice as "
+        "many as it has samples.",
+        "The two halves of that sentence do not fit: one operation each makes $BDK$. A sample "
+        "costs two, a multiplication and the addition to what the others left.",
+        rows="J11",
+    )
+    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
+    assert one == 2 * d * k, "two per weight"
+    batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
+    assert batch == b * one == 240, "and the batch adds up"
+
+
+def two_layers(
+    b: int, d: int, k: int,
+    first: bool = True, second: bool = True, data: bool = False,
+) -> tuple[int, int]:
+    """Forward and backward FLOPs of x @ w1 @ w2, and which of w1, w2 and x want gradients."""
+    with torch.device("meta"):
+        x = torch.empty(b, d, requires_grad=data)
+        w1 = torch.empty(d, d, requires_grad=first)
+        w2 = torch.empty(d, k, requires_grad=second)
+    with FlopCounterMode(display=False) as forward:
+        loss = (x @ w1 @ w2).square().mean()
+    return int(forward.get_total_flops()), flops(loss.backward)
+
+
+def a_weight_gradient_needs_no_input_gradient() -> None:
+    """A weight's gradient needs the gradient above it, not the one it passes on."""
+    misbelief(
+        "`h1.grad` must be known before `w2.grad` can be computed.",
+        "`w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never "
+        "computed, while `w2.grad` comes out the same to the bit.",
+        rows="J12",
+    )
+
+    def second_gradient(train_first: bool) -> Tensor:
+        torch.manual_seed(1)
+        x = torch.randn(64, 32)
+        w1, w2 = torch.randn(32, 32), torch.randn(32, 16)
+        w1.requires_grad_(train_first)
+        w2.requires_grad_()
+        h1 = x @ w1
+        loss = (h1 @ w2).square().mean()
+        return torch.autograd.grad(loss, w2)[0]
+
+    trained, frozen = second_gradient(True), second_gradient(False)
+    assert torch.equal(frozen, trained), "identical, bit for bit"
+    b, d, k = 64, 32, 16
+    backward = two_layers(b, d, k, first=False)[1]              # @inspect backward as FLOP
+    assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
+
+
+def the_other_product_is_paid_for_the_layer_below() -> None:
+    """A layer's second backward product is paid for the layer below."""
+    b, d, k = 64, 32, 16
+    whole = two_layers(b, d, k)[1]                              # @inspect whole as FLOP
+    without_second = two_layers(b, d, k, second=False)[1]       # @inspect without_second as FLOP
+    own = whole - without_second                                # @inspect own as FLOP
+    assert own == 2 * b * d * k, "what w2.grad adds"
+    passed_on = without_second - 2 * b * d * d                  # @inspect passed_on as FLOP
+    assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
+    misbelief(
+        "In the backward pass `w2` costs $4BDK$.",
+        "Its gradient costs half of that. The other half hands the gradient on to `w1`, and is "
+        "still due when `w2` is frozen; it goes away when `w1` is.",
+        rows="J13",
+    )
+
+
+def the_first_layer_has_nothing_below() -> None:
+    """The first layer has nothing below it, so one product is missing."""
+    b, d, k = 16384, 32768, 8192
+    forward, backward = two_layers(b, d, k)            # @inspect forward as FLOP, backward as FLOP
+    assert forward == 2 * b * d * d + 2 * b * d * k, "two products"
+    assert forward == 43_980_465_111_040, "in digits"
+    assert backward == 2 * b * d * d + 4 * b * d * k, "three, not four"
+    assert backward == 52_776_558_133_248, "in digits"
+    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16
+    assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
+    misbelief(
+        "In the backward pass `w1` costs $4BDD$, as every weight does.",
+        "Its input is data, and nobody wants the gradient of data. Autograd skips that product; "
+        "`w1` costs $2BDD$.",
+        rows="J14",
+    )
+    claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
+    too_high = claimed / backward - 1                           # @inspect too_high
+    assert 0.66 < too_high < 0.67, "overstated by two thirds"
+    misbelief(
+        "The backward pass of this network costs $4BDD + 4BDK$.",
+        f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
+        rows="J15",
+    )
+    note("Ask for the gradient of the data, and the product appears:")
+    assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
+    costs = [2 * b * d * d, 2 * b * d * k]
+    figure(
+        plot_products(costs),
+        caption="The products of a training step of two layers. Grey: the one nobody needs.",
+        alt="Bars for two layers. The wide first layer has a forward product and a weight "
+        "gradient of equal length, and its input gradient is a dashed grey outline. The narrower "
+        "second layer has three short bars: forward, weight gradient, input gradient.",
+    )
+
+
+def six_per_parameter_and_token_is_a_special_case() -> None:
+    """Twice forward, and six per parameter, hold when every input wants a gradient."""
+    b, d, k = 16384, 32768, 8192
+    forward, backward = two_layers(b, d, k)
+    params = d * d + d * k                                      # @inspect params
+    assert params == 1_342_177_280, "weights of both layers"
+    ratio = backward / forward                                  # @inspect ratio as times
+    assert ratio == 1.2, "in this very example"
+    misbelief(
+        "The backward pass costs twice the forward pass.",
+        f"In the example that usually illustrates it, {ratio} times. It is twice where the input "
+        "of every product wants a gradient too, as in the next section.",
+        rows="J16",
+    )
+    coefficient = (forward + backward) / (b * params)           # @inspect coefficient
+    assert coefficient == 4.4, "FLOPs per parameter and row"
+    misbelief(
+        "A training step costs `6` FLOPs per parameter and token.",
+        f"Here it costs {coefficient}. The rule is a first approximation: it charges the first "
+        "layer and the embedding table too much, and attention and recomputation nothing.",
+        rows="J17",
+    )
+    forward, backward = two_layers(b, d, k, data=True)
+    assert backward / forward == 2.0, "with gradients for the data"
+    assert (forward + backward) / (b * params) == 6.0, "the rule"
+
+
+class Decoder(nn.Module):
+    """A decoder-only Transformer reduced to its products: no masks, biases or normalizations."""
+
+    def __init__(self, vocab: int, d: int, heads: int, layers: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embedding = nn.Embedding(vocab, d)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict({
+                "qkv": nn.Linear(d, 3 * d, bias=False),
+                "out": nn.Linear(d, d, bias=False),
+                "up": nn.Linear(d, 4 * d, bias=False),
+                "down": nn.Linear(4 * d, d, bias=False),
+            })
+            for _ in range(layers)
+        )
+        self.head = nn.Linear(d, vocab, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            assert isinstance(block, nn.ModuleDict)
+            split, h = "b t (n h c) -> n b h t c", self.heads
+            q, k, v = rearrange(block["qkv"](x), split, n=3, h=h)
+            scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+            mixed = scores.softmax(dim=-1) @ v
+            x = x + block["out"](rearrange(mixed, "b h t c -> b t (h c)"))
+            x = x + block["down"](F.gelu(block["up"](x)))
+        logits: Tensor = self.head(x)
+        return logits
+
+
+def decoder_flops(
+    vocab: int, d: int, heads: int, layers: int,
+    context: int, batch: int = 1,
+) -> tuple[int, int]:
+    """Forward and backward FLOPs of a `Decoder` on `batch` sequences, on the meta device."""
+    with torch.device("meta"):
+        model = Decoder(vocab, d, heads, layers)
+        tokens = torch.zeros(batch, context, dtype=torch.int64)
+    with FlopCounterMode(display=False) as forward:
+        loss = model(tokens).square().mean()
+    return int(forward.get_total_flops()), flops(loss.backward)
+
+
+def in_a_transformer_backward_is_twice_forward() -> None:
+    """In a language model the backward pass costs exactly twice the forward pass."""
+    note(
+        "The first product of a language model does not start from data. It starts from rows "
+        "of an embedding table, which is trained and wants its gradient; looking them up "
+        "costs no FLOPs. So no product is missing. The smallest GPT-2 has `12` layers of "
+        "width `768`, a vocabulary of `50257` and a context of `1024` [@gpt2]."
+    )
+    vocab, d, layers, context = 50257, 768, 12, 1024
+    forward, backward = decoder_flops(vocab, d, 12, layers, context)
+    assert backward == 2 * forward, "to the last FLOP"
+    note(
+        "The parameters that are multiplied are four matrices in each layer and the output head. "
+        "The embedding table is not among them; it is only read."
+    )
+    matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab     # @inspect matrices
+    left_over = forward + backward - 6 * matrices * context     # @inspect left_over as FLOP
+    attention = 12 * layers * d * context * context
+    assert left_over == attention, "attention, and nothing else"
+    note(
+        "What the rule leaves out is attention: queries meet keys, then weights meet values, "
+        "at $2dT$ FLOPs per token and layer each, and three times that with the backward "
+        "pass. In all $12LdT$ per token. The masked half is included, since an ordinary "
+        "product computes it too."
+    )
+    once = decoder_flops(vocab, d, 12, layers, context, batch=4)
+    assert once == (4 * forward, 4 * backward), "and linear in the batch"
+
+
+def attention_is_what_the_rule_leaves_out() -> None:
+    """How far the rule is off depends on the context."""
+    vocab, d, heads, layers = 50257, 768, 12, 12
+    matrices = 12 * layers * d * d + d * vocab
+    contexts = [128, 1024, 8192]
+    shape = vocab, d, heads, layers
+    steps = [sum(decoder_flops(*shape, t)) for t in contexts]
+    ruled = [6 * matrices * t for t in contexts]
+    ratios = [round(s / r, 3) for s, r in zip(steps, ruled, strict=True)]
+    assert ratios == [1.019, 1.153, 2.222], "measured over 6ND"
+    note(
+        "At a short context the rule is excellent, at a long one it misleads. For a model of "
+        "GPT-3's shape, `96` layers of width `12288` at a context of `2048` [@gpt3], it is "
+        "close. Every layer costs the same, so two small depths are enough to know the large "
+        "one."
+    )
+    one, two, three = (
+        sum(decoder_flops(vocab, 12288, 96, n, 2048)) for n in (1, 2, 3)
+    )
+    layer = two - one                                           # @inspect layer as FLOP
+    assert three - two == layer, "the third costs as much"
+    step = one + 95 * layer                                     # @inspect step as FLOP
+    matrices = 12 * 96 * 12288**2 + 12288 * vocab               # @inspect matrices
+    assert 174.5e9 < matrices < 174.6e9, "nearly the published count"
+    large = step / (6 * matrices * 2048)                        # @inspect large
+    assert 1.027 < large < 1.028, "attention is a small part"
+    with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
+    assert 1.023 < with_table < 1.025, "if the table is counted too"
+
+
+def train_in_segments(
+    layers: int, segment: int, rows: int, width: int
+) -> tuple[int, int, Tensor]:
+    """Bytes saved, FLOPs and first gradient of a step, recomputed in segments (0: not at all)."""
+    torch.manual_seed(2)
+    stack = torch.randn(layers, width, width) / width**0.5
+    weights = [w.clone().requires_grad_() for w in stack]
+    x = torch.randn(rows, width, requires_grad=True)
+    own = {w.untyped_storage().data_ptr() for w in weights}
+    kept: dict[int, int] = {}
+
+    def keep(t: Tensor) -> Tensor:
+        kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    def run(x: Tensor, *part: Tensor) -> Tensor:
+        for w in part:
+            x = torch.tanh(x @ w)
+        return x
+
+    with FlopCounterMode(display=False) as counter:
+        with saved_tensors_hooks(keep, lambda t: t):
+            for i in range(0, layers, segment or layers):
+                part = weights[i : i + (segment or layers)]
+                if segment:
+                    x = checkpoint(run, x, *part, use_reentrant=False)
+                else:
+                    x = run(x, *part)
+        x.sum().backward()
+    first = weights[0].grad
+    assert first is not None
+    saved = sum(size for place, size in kept.items() if place not in own)
+    return saved, int(counter.get_total_flops()), first
+
+
+def checkpointing_trades_flops_for_memory() -> None:
+    """Checkpointing keeps less and computes the forward pass twice."""
+    note(
+        "Autograd keeps every activation until the backward pass has used it. *Activation "
+        "checkpointing* keeps only the inputs of segments and computes the rest again when it is "
+        "needed [@chen2016]. A stack of `16` layers, each a product and a tanh, can be watched "
+        "saving:"
+    )
+    layers, rows, width = 16, 8, 32
+    plain = train_in_segments(layers, 0, rows, width)
+    saved, work, gradient = train_in_segments(layers, 4, rows, width)
+    one = rows * width * 4                                      # @inspect one as B
+    assert plain[0] == (layers + 1) * one == 17408, "input and all outputs"
+    assert saved == layers // 4 * one == 4096, "one input per segment"
+    note(
+        "Kept until the end, that is. While a segment is worked on backwards its own activations "
+        "exist once more, so segments of about the square root of the depth are a good choice. "
+        "The price is a second forward pass, and the gradient is the same."
+    )
+    params = layers * width * width
+    assert plain[1] == 6 * rows * params == 786_432, "the rule"
+    assert work == 8 * rows * params == 1_048_576, "and a forward pass"
+    assert torch.equal(gradient, plain[2]), "bit for bit"
+    useful = plain[1] / work                                    # @inspect useful
+    assert useful == 0.75, "of the FLOPs done count for MFU"
+
+
+def backward_changes_no_parameter() -> None:
+    """`backward()` changes no parameter; the optimizer does."""
+    note(
+        "A training step has three parts. The forward pass ends in the loss, the backward "
+        "pass in gradients, and the third applies them."
+    )
+    model = nn.Linear(4, 1)
+    x, target = torch.randn(8, 4), torch.randn(8, 1)
+    start = model.weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = F.mse_loss(model(x), target)                         # @inspect loss
+    assert model.weight.grad is None, "forward: a loss, no gradient"
+    loss.backward()
+    assert model.weight.grad is not None, "backward: a gradient"
+    assert torch.equal(model.weight, start), "and the same weights"
+    misbelief(
+        "The backward pass computes gradients and updates the parameters.",
+        "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
+        "updates.",
+        rows="J19",
+    )
+    optimizer.step()
+    expected = start - 0.1 * model.weight.grad
+    assert not torch.equal(model.weight, start), "now they have moved"
+    assert torch.allclose(model.weight, expected), "against the gradient"
+
+
+def the_same_sum_in_another_order_is_another_number() -> None:
+    """The same sum in another order is another number."""
+    note(
+        "Floating-point addition is not associative. A GPU that adds in whatever order its "
+        "threads finish can therefore give another gradient every time, with the same seed."
+    )
+    big, small = torch.tensor(2.0**24), torch.tensor(1.0)
+    left, right = (big + small) + small, big + (small + small)  # @inspect left, right
+    assert right - left == 2.0, "float32, three numbers"
+    note(
+        "`torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one "
+        "and refuses where it has none [@pytorch-randomness]. Writing to the same place twice "
+        "is such a case; which of the writes comes last is anyone's guess."
+    )
+    place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
+    torch.use_deterministic_algorithms(True)
+    refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
+    total = torch.zeros(3).index_add(0, place, values)          # @inspect total
+    torch.use_deterministic_algorithms(False)
+    assert "does not have a deterministic" in refused, "refused"
+    assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
+    note(
+        "Advice for a run that must be repeatable: fix the seeds, switch this on, and on a "
+        "GPU set `CUBLAS_WORKSPACE_CONFIG` before the program starts. It holds for one "
+        "release on one kind of machine, and can cost speed."
+    )
+
+
+# --- parameters
+
+
+def parameters() -> None:
+    """Parameters and their first values."""
+    note(
+        "A line copied from script to script cuts initial weights off at `±3`, to be rid of "
+        "outliers. It removes none, because its bounds are not in the units that its readers "
+        "think. How large first values should be is a matter of counting the terms of a sum."
+    )
+    a_parameter_is_a_tensor_that_is_registered()
+    an_output_is_a_sum_of_many_terms()
+    dividing_by_the_root_keeps_the_scale()
+    xavier_agrees_for_square_layers_only()
+    unscaled_gradients_explode()
+    truncation_bounds_are_absolute()
+    weights_are_truncated_and_outputs_are_not()
+    a_deep_linear_model_is_one_matrix()
+    a_module_moves_in_place()
+
+
+def a_parameter_is_a_tensor_that_is_registered() -> None:
+    """A parameter is a tensor that wants a gradient and that its module knows about."""
+    w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
+    assert isinstance(w, Tensor), "a tensor like others"
+    kinds = type(w), type(w.data)                               # @inspect kinds
+    assert kinds == (nn.Parameter, Tensor), "`.data` is a plain one"
+    assert w.requires_grad is True, "which wants a gradient"
+    note(
+        "A module registers what it is given as an attribute, if that is a parameter. A plain "
+        "tensor is kept, and forgotten by the optimizer, by checkpoints and by `.to`."
+    )
+    module = nn.Module()
+    module.learned, module.forgotten = w, torch.randn(4, 2)
+    names = [name for name, _ in module.named_parameters()]     # @inspect names
+    assert names == ["learned"], "one of the two"
+    assert list(module.state_dict()) == ["learned"], "also when saving"
+
+
+def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
+    """Many draws of x @ w, x of unit variance and length `n`, the weights `scale` times that."""
+    return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
+
+
+def an_output_is_a_sum_of_many_terms() -> None:
+    """With unit weights, the deviation of an output is the root of the inputs it sums."""
+    x, w = torch.randn(16384), torch.randn(16384, 32)
+    y: Float[Tensor, " col"] = x @ w                            # @inspect y
+    assert tuple(y.shape) == (32,), "one number per column"
+    note(
+        "Each of them is a sum of products of unit variance, one per input. Variances of "
+        "independent terms add up, so the variance of the sum is their number, and its "
+        "standard deviation the root of that. A single output does not show it. The `53.789` "
+        "that a course prints [@cs336] is one draw:"
+    )
+    draw = 53.789 / math.sqrt(16384)                            # @inspect draw
+    assert 0.42 < draw < 0.421, "of a deviation"
+    widths = [256, 1024, 4096, 16384]
+    spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
+    roots = [math.sqrt(n) for n in widths]                      # @inspect roots
+    measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
+    assert 0.95 < min(measured), "not below the root"
+    assert max(measured) < 1.05, "nor above, at any width"
+    misbelief(
+        "The variance of the output is related to the square root of the number of inputs.",
+        "The *variance* grows with the number itself, the *standard deviation* with its root.",
+        rows="K04",
+    )
+    growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
+    assert round(math.log2(growth)) == 6, "as many doublings as the width"
+    scaled = [outputs(n, n**-0.5).std().item() for n in widths]
+    figure(
+        plot_spread(widths, spread, scaled),
+        caption="Standard deviation of x @ w against the number of inputs, both logarithmic.",
+        alt="With unit weights the dots climb along a dotted line of slope one half, from 16 at a "
+        "width of 256 to 128 at 16384. With weights divided by the root of the width they "
+        "stay on a level line at one.",
+    )
+
+
+def dividing_by_the_root_keeps_the_scale() -> None:
+    """Divided by the root of the inputs, outputs stay at one whatever the width."""
+    widths = [256, 4096, 65536]
+    spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
+    rounded = [round(s, 1) for s in spread]
+    assert rounded == [1.0, 1.0, 1.0], "independent of the width"
+    misbelief(
+        "After scaling, each element of the output is constant.",
+        "Of constant *order*. The values are as random as before, around zero with a deviation "
+        "near one; the number printed beside that sentence was a single draw.",
+        rows="K07",
+    )
+    y = outputs(16384, 1 / math.sqrt(16384)).flatten()          # @inspect y
+    different = len(set(y.tolist()))                            # @inspect different
+    assert 0.99 < different / y.numel(), "hardly two alike"
+    inside = (y.abs() < 1).double().mean().item()               # @inspect inside
+    assert 0.64 < inside < 0.73, "about two thirds within one"
+
+
+def xavier_agrees_for_square_layers_only() -> None:
+    """Dividing by the root of the inputs is Xavier's rule for square layers only."""
+    note(
+        "Xavier, or Glorot, initialization balances forward and backward pass with a "
+        "deviation of "
+        r"$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the "
+        "inputs alone is older and carries LeCun's name [@lecun1998]."
+    )
+
+    def against_lecun(inputs: int, outputs: int) -> float:
+        w = nn.init.xavier_normal_(torch.empty(outputs, inputs))
+        return w.std().item() * math.sqrt(inputs)
+
+    square, narrow = against_lecun(512, 512), against_lecun(16384, 32)  # @inspect square, narrow
+    assert 0.98 < square < 1.02, "the same for a square layer"
+    formula = math.sqrt(2 * 16384 / (16384 + 32))               # @inspect formula
+    assert 1.412 < formula < 1.413, "by Glorot's formula"
+    assert 0.98 < narrow / formula < 1.02, "as measured"
+    misbelief(
+        "Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
+        f"Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow "
+        "one. And `nn.Linear` does neither.",
+        rows="K08",
+    )
+    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)
+    assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
+    std = default.std().item()                                  # @inspect std
+    assert 0.57 < std < 0.585, "one over the root of three"
+
+
+def unscaled_gradients_explode() -> None:
+    """Unscaled layers make gradients explode."""
+    note(
+        "Activations of unscaled layers overflow before long, as number formats "
+        "have shown. Gradients run through the layers twice, forwards and back, and grow "
+        "faster still."
+    )
+
+    def first_gradient(scale: float) -> float:
+        torch.manual_seed(3)
+        x = torch.randn(8, 64)
+        stack = torch.randn(10, 64, 64) * scale
+        weights = [w.requires_grad_() for w in stack]
+        y = x
+        for w in weights:
+            y = y @ w
+        loss = y.square().mean()
+        return float(torch.autograd.grad(loss, weights[0])[0].norm())
+
+    wild = first_gradient(1.0)                                  # @inspect wild
+    tame = first_gradient(1 / 8)                                # @inspect tame
+    note(
+        "The root of the width is a power of two here, so dividing by it is exact. The loss is a "
+        "square, which puts the scale of every layer into it twice; the derivative takes one of "
+        "the first layer's away."
+    )
+    assert wild / tame == 8.0 ** (2 * 10 - 1), "to the last factor"
+    note(
+        "Advice: scale so that each layer keeps the size of what it gets. Glorot's rule was made "
+        "for linear and tanh layers. A ReLU throws away half of its input, and He's rule, with a "
+        "`2` under the root, makes up for it [@he2015]."
+    )
+    lecun = he = torch.randn(64, 1024)
+    for _ in range(4):
+        w = torch.randn(1024, 1024) / math.sqrt(1024)
+        lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
+    left = lecun.square().mean().item()                         # @inspect left
+    kept = he.square().mean().item()                            # @inspect kept
+    assert round(math.log2(left)) == -4, "variance halved by each layer"
+    assert round(math.log2(kept)) == 0, "and kept, with the two"
+
+
+def truncated(bound: float) -> Float[Tensor, "inner col"]:
+    """Weights of a 16384 × 128 layer, in units of their nominal deviation, cut at ± `bound`."""
+    n = 16384
+    w = torch.empty(n, 128)
+    nn.init.trunc_normal_(w, std=n**-0.5, a=-bound, b=bound)
+    return w * math.sqrt(n)
+
+
+def truncation_bounds_are_absolute() -> None:
+    """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
+    std = 1 / math.sqrt(16384)                                  # @inspect std
+    assert 3 / std == 384.0, "deviations away"
+    misbelief(
+        "`trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three "
+        "deviations.",
+        f"`a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations "
+        "out, where no draw ever falls. Write `a=-3 * std, b=3 * std`.",
+        rows="K10",
+    )
+    absolute = truncated(3.0)                                   # @inspect absolute
+    beyond = (absolute.abs() > 3).sum().item()                  # @inspect beyond
+    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))   # @inspect expected
+    assert 0.94 < beyond / expected < 1.06, "as many as an uncut normal has"
+    torch.manual_seed(4)
+    uncut = truncated(300.0)
+    torch.manual_seed(4)
+    same = truncated(3.0)
+    assert torch.equal(same, uncut), "not a single draw differs"
+    relative = truncated(3 * std)                               # @inspect relative
+    assert 2.9 < relative.abs().max() < 3.0001, "nothing beyond three"
+    assert relative.abs().max() < absolute.abs().max(), "unlike before"
+    shrunk = relative.std().item()                              # @inspect shrunk
+    density = math.exp(-4.5) / math.sqrt(2 * math.pi)
+    theory = math.sqrt(1 - 6 * density / math.erf(3 / math.sqrt(2)))  # @inspect theory
+    assert 0.9865 < theory < 0.9867, "what the cut leaves"
+    assert 0.99 < shrunk / theory < 1.01, "and what was drawn"
+    figure(
+        plot_truncation(absolute, relative),
+        caption=f"{absolute.numel():,} initial weights, each divided by its nominal deviation.",
+        alt="Two bell curves that coincide in the middle. The one with bounds of plus and minus "
+        "three runs on to beyond four on either side; the one with bounds of three deviations "
+        "ends at three.",
+    )
+
+
+def weights_are_truncated_and_outputs_are_not() -> None:
+    """It is the weights that are drawn from a truncated normal, not the outputs."""
+    misbelief(
+        "For extra safety the output values can be truncated.",
+        "What is truncated are the initial weights, once, when they are drawn. Outputs go where "
+        "their sum takes them.",
+        rows="K12",
+    )
+    w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
+    y = torch.randn(512, 16384) @ w
+    largest = w.abs().max().item() * math.sqrt(16384)           # @inspect largest
+    assert 2.9 < largest < 3.0001, "weights stay within"
+    std = y.std().item()                                        # @inspect std
+    assert 0.95 < std < 1.02, "outputs have the scale"
+    farthest = y.abs().max().item() / std                       # @inspect farthest
+    assert largest < farthest, "and outliers of their own"
+
+
+class Linear(nn.Module):
+    """A linear layer without a bias, its weight stored inputs first."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        w = torch.randn(inputs, outputs) / math.sqrt(inputs)
+        self.weight = nn.Parameter(w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight
+
+
+class DeepLinear(nn.Module):
+    """Square layers, then one that leaves a single number for each row."""
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        squares = (Linear(width, width) for _ in range(layers))
+        self.layers = nn.Sequential(*squares)
+        self.final = Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.final(self.layers(x))
+        return y.squeeze(-1)
+
+
+def a_deep_linear_model_is_one_matrix() -> None:
+    """Depth without a nonlinearity is one matrix in disguise."""
+    model = DeepLinear(width=64, layers=2)
+    sizes = {name: p.numel() for name, p in model.state_dict().items()}  # @inspect sizes
+    square = 64 * 64
+    assert sizes == {
+        "layers.0.weight": square, "layers.1.weight": square, "final.weight": 64
+    }, "no biases"
+    total = sum(sizes.values())                                 # @inspect total
+    assert total == 2 * 64**2 + 64 == 8256, "parameters"
+    x: Float[Tensor, "batch width"] = torch.randn(8, 64)
+    y: Float[Tensor, " batch"] = model(x)                       # @inspect y
+    assert tuple(y.shape) == (8,), "one value per example"
+    note(
+        "Multiply its matrices together, and the whole network is a single column of weights. "
+        "Extra layers cost parameters and FLOPs and can express nothing more. Whole numbers for "
+        "weights make the comparison exact."
+    )
+    weights = [whole_numbers(*p.shape) for p in model.parameters()]
+    first, second, final = weights
+    x = whole_numbers(8, 64)
+    single: Float[Tensor, "width one"] = first @ second @ final  # @inspect single.shape
+    assert single.numel() == 64, "do the work of them all"
+    deep = x @ first @ second @ final
+    assert torch.equal(x @ single, deep), "the same outputs"
+    bent = (x @ first).relu() @ second @ final
+    assert not torch.equal(bent, deep), "not with a ReLU inside"
+
+
+def a_module_moves_in_place() -> None:
+    """Moving a module changes it; moving a tensor makes another one."""
+    note(
+        "`model.to(device)` moves the parameters inside the module and returns the module, so "
+        "the result may be ignored. The result of `tensor.to(device)` may not: the original "
+        "stays where it was. Any device shows this, `meta` too."
+    )
+    model, x = DeepLinear(width=4, layers=1), torch.randn(4)
+    moved, copy = model.to("meta"), x.to("meta")
+    assert moved is model, "the same module"
+    assert model.final.weight.device.type == "meta", "which has moved"
+    assert copy is not x, "another tensor"
+    assert x.device.type == "cpu", "while this one stayed"
+
+
+# --- randomness and data
+
+
+def data_and_randomness() -> None:
+    """Randomness and data."""
+    note("What a model learns from is a row of integers in a file, and the file does not say how "
+         "wide the integers are. Which of them it sees first is decided by a random generator, "
+         "and a program has more of those than its seeds reach. Neither slip raises an error. "
+         "Both change every number that follows.")
+    chance_enters_in_three_places()
+    each_library_keeps_a_generator_of_its_own()
+    a_shared_generator_couples_what_shares_it()
+    text_becomes_a_row_of_integers()
+    a_token_file_does_not_know_its_dtype()
+    a_memory_map_loads_what_is_touched()
+    a_memory_map_may_write_to_your_data()
+    the_size_of_the_data_is_tokens_times_width()
+    a_batch_is_inputs_and_their_next_tokens()
+    the_last_start_leaves_room_for_a_target()
+    narrow_tokens_need_a_cast()
+    stacking_arrays_comes_before_converting_them()
+    pinning_needs_an_accelerator()
+    a_pinned_copy_does_not_wait()
+    a_prefetch_hides_the_copy()
+
+
+def chance_enters_in_three_places() -> None:
+    """Chance sets the first weights, drops activations and orders the data."""
+    note("Weights start as random numbers. *Dropout* sets random activations to zero while "
+         "training. The examples come in shuffled order. Do any of them twice, and the second "
+         "time is different.")
+    first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight
+    assert not torch.equal(first, second), "two initializations"
+    ones = torch.ones(100)
+    dropped, again = F.dropout(ones), F.dropout(ones)  # @inspect dropped
+    assert not torch.equal(dropped, again), "two sets of zeros"
+    order, reorder = torch.randperm(100), torch.randperm(100)
+    assert not torch.equal(order, reorder), "two shuffles"
+
+    note("None of it is chance in the strict sense. A *generator* computes the numbers from a "
+         "state; a *seed* sets that state, and from there the sequence is fixed.")
+
+    def after_seeding() -> Tensor:
+        torch.manual_seed(0)
+        return F.dropout(ones)
+
+    assert torch.equal(after_seeding(), after_seeding()), "the same zeros"
+    note("Advice: fix the seeds while looking for a bug, because two runs that agree to the last "
+         "bit can be compared line by line. Vary them before believing a result, because one "
+         "seed is a sample of one.")
+
+
+def each_library_keeps_a_generator_of_its_own() -> None:
+    """PyTorch, NumPy and Python each keep a generator of their own, and NumPy keeps two kinds."""
+    note("Hence the usual three lines, `torch.manual_seed`, `np.random.seed` and `random.seed`. "
+         "Draw from each library after seeding, and from NumPy also in its newer way.")
+
+    def draws() -> list[float]:
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        old, new = np.random.rand(), np.random.default_rng().random()
+        return [torch.rand(1).item(), old, random.random(), new]
+
+    first, second = draws(), draws()  # @measure first, second
+    repeats = [a == b for a, b in zip(first, second)]  # @inspect repeats
+    assert repeats == [True, True, True, False], "the newer one escapes"
+
+    misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.",
+              "It seeds three generators. Whatever makes a generator of its own needs a seed of "
+              "its own, and a seed does nothing about the order in which a device adds up.",
+              rows="L03")
+    newer, same = np.random.default_rng(0), np.random.default_rng(0)
+    assert newer.random() == same.random(), "seeded where it is made"
+    note("The rest of the list is longer: worker processes that load data, kernels that are "
+         "chosen by timing them, additions in whatever order threads arrive, the number of "
+         "threads, the versions of the libraries [@pytorch-randomness]. The part on training "
+         "returns to it.")
+
+
+def a_shared_generator_couples_what_shares_it() -> None:
+    """Two purposes that share a generator change each other's draws."""
+    misbelief("Use a different seed for every source of randomness.",
+              "Between libraries equal seeds do no harm: each turns them into another sequence. "
+              "Two generators of the same library do need different ones. But what does most "
+              "harm is one generator for several purposes.", rows="L04")
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    draws = torch.rand(1).item(), np.random.rand(), random.random()
+    rounded = [round(draw, 3) for draw in draws]  # @inspect rounded
+    assert rounded == [0.496, 0.549, 0.844], "three sequences from seed 0"
+    twins = [torch.Generator().manual_seed(0) for _ in range(2)]
+    first, second = (torch.rand(1, generator=g).item() for g in twins)
+    assert first == second == draws[0], "but one kind, one sequence"
+
+    note("Here dropout and the shuffle both draw from PyTorch's global generator. Switch dropout "
+         "on, and the data come in another order, so a comparison of the two runs compares two "
+         "things at once. A generator for the shuffle alone keeps the order.")
+
+    def order(dropout: bool, own: torch.Generator | None) -> list[int]:
+        torch.manual_seed(0)
+        if dropout:
+            F.dropout(torch.ones(8))
+        shuffled: list[int] = torch.randperm(8, generator=own).tolist()
+        return shuffled
+
+    without = order(False, own=None)  # @inspect without
+    reshuffled = order(True, own=None)  # @inspect reshuffled
+    assert reshuffled != without, "dropout moved the data"
+    without = order(False, torch.Generator().manual_seed(0))
+    kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
+    assert kept == without, "the order stays"
+
+
+def text_becomes_a_row_of_integers() -> None:
+    """To a language model, data is one long row of integers."""
+    note("A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes "
+         "down the number of each piece. The simplest possible one takes bytes for pieces. It "
+         "shows all there is to know here: numbers in, text out, nothing lost.")
+    text = "count everything, même ça"
+    tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @inspect tokens
+    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "c, o, u, n, t"
+    assert tokens.tobytes().decode() == text, "and back"
+    extra = len(tokens) - len(text)  # @inspect extra
+    assert extra == 2, "two letters take two bytes each"
+
+
+def a_token_file_does_not_know_its_dtype() -> None:
+    """A file of raw tokens does not know its dtype, and reads as anything."""
+    note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
+         "file as an array: `np.memmap` takes the name and, from you, the dtype.")
+    tokens = np.arange(1, 11, dtype=np.int32)
+    raw = NamedTemporaryFile(suffix=".bin")
+    tokens.tofile(raw.name)
+    size = Path(raw.name).stat().st_size  # @inspect size as B
+    assert size == 10 * 4, "ten numbers, nothing else"
+    back = np.memmap(raw.name, dtype=np.int32, mode="r")  # @inspect back
+    assert back.tolist() == tokens.tolist(), "what was written"
+    note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
+    unstated = np.memmap(raw.name, mode="r")  # @inspect unstated
+    wrong = np.memmap(raw.name, dtype=np.int64, mode="r")  # @inspect wrong
+    assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
+
+    misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
+              "The name promises a header that is not there. `np.load` finds none, takes the "
+              "bytes for a pickled Python object and refuses.", rows="P03")
+    refused = message_of(lambda: np.load(raw.name))  # @inspect refused
+    assert "pickle" in refused, "not a NumPy file"
+    note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
+    headed = NamedTemporaryFile(suffix=".npy")
+    np.save(headed.name, tokens)
+    mapped = np.load(headed.name, mmap_mode="r")
+    header = Path(headed.name).stat().st_size - size  # @inspect header as B
+    assert header == 128, "states dtype and shape"
+    assert mapped.dtype == np.int32, "known without being told"
+
+
+def resident_bytes() -> int:
+    """Bytes of this process that are in physical memory now (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def a_memory_map_loads_what_is_touched() -> None:
+    """A memory map loads the pages that are touched, and no others."""
+    size = 50 * GB
+    note(f"A file of {size / GB:.0f} GB, larger than the memory of most laptops. It is *sparse*: "
+         "its length is set, and no block of the disk has been written yet.")
+    file = NamedTemporaryFile(suffix=".bin")
+    file.truncate(size)
+    before = resident_bytes()
+    data = np.memmap(file.name, dtype=np.uint16, mode="r")
+    assert len(data) == 25 * 10**9, "tokens within reach"
+    middle = len(data) // 2
+    data[middle : middle + 1024].sum()
+    peek = resident_bytes() - before  # @measure peek as B
+    stretch = data[: 32 * MiB]
+    stretch.sum()
+    read = resident_bytes() - before - peek  # @measure read as B
+    assert stretch.nbytes == 64 * MiB, "a stretch of the file"
+    assert peek < read, "touched pages are resident"
+    note("The operating system does this, in small blocks called *pages*, and it is not "
+         "*swapping*. Swapping moves a program's own memory out to disk. Here the file is the "
+         "disk copy: a page is read when it is touched, counts as resident from then on, and may "
+         "be dropped without writing whenever memory runs short.")
+
+
+def a_memory_map_may_write_to_your_data() -> None:
+    """A memory map opened carelessly writes to your data."""
+    tokens = np.arange(1, 11, dtype=np.int32)
+    file = NamedTemporaryFile(suffix=".bin")
+    tokens.tofile(file.name)
+    misbelief("Through a memory map one can read, compute with and modify any part of the file.",
+              "One can, and that is the trouble. The default mode writes: an assignment meant "
+              "for an array in memory changes the training set on disk.", rows="P06")
+    careless = np.memmap(file.name, dtype=np.int32)
+    assert careless.mode == "r+", "the default is read and write"
+    careless[0] = 99
+    careless.flush()
+    on_disk = np.fromfile(file.name, dtype=np.int32)  # @inspect on_disk
+    assert on_disk[0] == 99, "the file has changed"
+
+    note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
+    locked = np.memmap(file.name, dtype=np.int32, mode="r")
+    refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
+    assert "read-only" in refused, "refused"
+    private = np.memmap(file.name, dtype=np.int32, mode="c")
+    private[1] = 99
+    on_disk = np.fromfile(file.name, dtype=np.int32)
+    assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
+    note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
+         "to beat. Data that must be parsed, decompressed or streamed want something else.")
+
+
+def the_size_of_the_data_is_tokens_times_width() -> None:
+    """The size of a tokenized data set is tokens times bytes per token."""
+    note("The largest models of the first LLaMA family were trained on `1.4` trillion tokens "
+         "[@touvron2023]. Stored as `uint16`, or as `int32` like the example above:")
+    tokens = 14 * 10**11
+    narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
+    wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
+    assert narrow == 2800 * GB, "two bytes a token"
+    assert wide == 5600 * GB, "four bytes a token"
+    note("The paper also gives the size on disk of each source of text, from a crawl of the web "
+         "down to answers from a forum [@touvron2023]. Their sum, in GB:")
+    text = 3300 + 783 + 328 + 83 + 85 + 92 + 78  # @inspect text
+    assert text == 4749, "before tokenization"
+    misbelief("LLaMA's training data is `2.8` TB.",
+              f"The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are "
+              f"twice that, and the text was {text / 1000:.2f} TB. Say what is counted, and how "
+              "wide.", rows="P07")
+    note("`uint16` suffices for a vocabulary of this size or less. Llama 3, with its `128K` "
+         "tokens [@llama3], needs more.")
+    vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
+    assert vocabulary == 65536, "ids from zero up"
+
+
+def get_batch(
+    data: NDArray[Any], batch: int, length: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
+    """Random stretches of `data`, and the same stretches one token later, as int64."""
+    last = len(data) - length
+    starts = torch.randint(last, (batch,), generator=generator).tolist()
+    rows = np.stack([data[i : i + length + 1] for i in starts])
+    tokens = torch.from_numpy(rows.astype(np.int64))
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def a_batch_is_inputs_and_their_next_tokens() -> None:
+    """A batch is inputs and targets, and the targets are the inputs one token later."""
+    note("A language model predicts the next token at every position, so the right answer for "
+         "each input token is its successor in the file. `get_batch` cuts stretches one token "
+         "too long and returns two views of them. The tokens here count up, which makes the "
+         "shift visible.")
+    data = np.arange(1, 11, dtype=np.int32)
+    x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
+    assert x.shape == (2, 4), "batch, length"
+    assert torch.equal(y, x + 1), "every target is the next token"
+    assert same_storage(x, y), "two views of one stretch"
+    assert x.dtype == torch.int64, "widened from int32"
+
+    note("Batch, length and generator all matter, and the same seed gives the same batch.")
+    other, _ = get_batch(data, 3, 5, torch.Generator().manual_seed(0))
+    again, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(0))
+    moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
+    assert other.shape == (3, 5), "another batch, another length"
+    assert torch.equal(again, x), "same seed, same stretches"
+    assert not torch.equal(moved, x), "another seed, others"
+
+
+def the_last_start_leaves_room_for_a_target() -> None:
+    """How far the starts may go depends on whether targets are taken."""
+    misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
+              "With targets that is exactly right. Without them it is one short, and the last "
+              "token of the file is never seen at all.", rows="P09")
+    data = np.arange(1, 11, dtype=np.int32)
+    generator = torch.Generator().manual_seed(0)
+    x, y = get_batch(data, 4000, 4, generator)
+    starts = (x[:, 0] - 1).unique().tolist()  # @inspect starts
+    assert starts == [0, 1, 2, 3, 4, 5], "as many as ten less four"
+    inputs, targets = x.unique().tolist(), y.unique().tolist()
+    assert inputs == [1, 2, 3, 4, 5, 6, 7, 8, 9], "the last is no input"
+    assert targets == [2, 3, 4, 5, 6, 7, 8, 9, 10], "but it is a target"
+    note("A file with no room for a target has no valid start, and says so:")
+    refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused
+    assert "to be less than" in refused, "four tokens are too few"
+    fits, _ = get_batch(data[:5], 1, 4, generator)
+    assert fits.tolist() == [[1, 2, 3, 4]], "five are just enough"
+
+
+def narrow_tokens_need_a_cast() -> None:
+    """Tokens are stored narrow and used wide."""
+    note("A narrow format is right for the file and wrong for the model. An embedding refuses "
+         "`uint16` for an index, and the loss refuses `int32` for a target.")
+    tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))
+    table = nn.Embedding(10, 4)
+    refused = message_of(lambda: table(tokens))  # @inspect refused
+    assert "indices" in refused, "no uint16 for an index"
+    scores, targets = torch.randn(3, 10), tokens.flatten()
+    refused = message_of(lambda: F.cross_entropy(scores, targets.int()))  # @inspect refused
+    assert "Long" in refused, "no int32 for a target"
+    note("So `get_batch` casts. What it widens is a batch, not the file.")
+    wide = tokens.long()
+    assert table(wide).shape == (1, 3, 4), "a vector per token"
+    assert F.cross_entropy(scores, wide.flatten()).dim() == 0, "a loss"
+    assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
+
+
+def stacking_arrays_comes_before_converting_them() -> None:
+    """Stack arrays in NumPy; PyTorch would take them apart number by number."""
+    note("The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It "
+         "gives the right answer, walks through every number as a Python object, and warns.")
+    data = np.arange(1, 11, dtype=np.int32)
+    parts = [data[start : start + 4] for start in (0, 3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        walked = torch.tensor(parts)  # @inspect walked
+    stacked = torch.from_numpy(np.stack(parts))
+    assert torch.equal(walked, stacked), "the same tensor"
+    warning = str(caught[0].message)  # @inspect warning
+    assert "extremely slow" in warning, "PyTorch's own words"
+
+
+def pinning_needs_an_accelerator() -> None:
+    """CPU memory is pageable unless it is pinned, and pinning needs an accelerator."""
+    note("The operating system may move or drop a page of ordinary memory at any time, so a GPU "
+         "cannot be left alone to copy from it: the driver first copies into a buffer that stays "
+         "put. *Pinned* memory stays put from the start. Pinning is itself a copy, made by the "
+         "CPU while the program waits, and without an accelerator PyTorch refuses.")
+    x = torch.randn(4, 8)
+    assert x.is_pinned() is False, "pageable by default"
+    available = torch.cuda.is_available()  # @measure available
+    if not available:
+        silence = ""
+        refused = message_of(x.pin_memory)  # @measure refused
+        assert refused != silence, "so guard the call"
+    note("What pinning buys, and that only a loop which fetches ahead gets it, needs a GPU to "
+         "show. The next two sections measure it there.")
+
+
+@requires("cuda")
+def a_pinned_copy_does_not_wait() -> None:
+    """A copy from pinned memory returns before it has finished."""
+    pageable = torch.randn(64 * MiB)
+    note(f"{pageable.nbytes // MiB} MiB to the GPU, from either kind of memory:")
+    pinned = pageable.pin_memory()
+    assert pinned.is_pinned() is True, "a pinned copy of it"
+    slow = time_call(lambda: pageable.to("cuda"), "cuda").seconds  # @measure slow as s
+    quick = partial(pinned.to, "cuda", non_blocking=True)
+    fast = time_call(quick, "cuda").seconds  # @measure fast as s
+    assert fast < slow, "no detour through a buffer"
+    arrived = torch.cuda.Event()
+    there = quick()
+    arrived.record()
+    done = arrived.query()  # @measure done
+    assert done is False, "the call returned first"
+    note("That is the point, and the danger. Until the copy has arrived the pinned memory must "
+         "not be overwritten, so wait for the event before the next batch is put into it.")
+    arrived.synchronize()
+    assert torch.equal(there.cpu(), pageable), "now it is there"
+
+
+@requires("cuda")
+def a_prefetch_hides_the_copy() -> None:
+    """Copying overlaps with computing only if the loop asks for the next batch early."""
+    batches = [torch.randn(1024, 16384).pin_memory() for _ in range(8)]
+    w = torch.randn(16384, 4096, device="cuda")
+    side, main_stream = torch.cuda.Stream(), torch.cuda.current_stream()
+
+    def in_turn() -> list[Tensor]:
+        fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
+        return [(x @ w).sum() for x in fetched]
+
+    def fetch(index: int) -> Tensor:
+        with torch.cuda.stream(side):
+            return batches[index].to("cuda", non_blocking=True)
+
+    def ahead() -> list[Tensor]:
+        sums, following = [], fetch(0)
+        for index in range(len(batches)):
+            main_stream.wait_stream(side)
+            x = following
+            x.record_stream(main_stream)
+            following = fetch((index + 1) % len(batches))
+            sums.append((x @ w).sum())
+        return sums
+
+    expected, sums = torch.stack(in_turn()), torch.stack(ahead())
+    assert torch.allclose(sums, expected), "the same sums"
+    serial = time_call(in_turn, "cuda").seconds  # @measure serial as s
+    overlapped = time_call(ahead, "cuda").seconds  # @measure overlapped as s
+    assert overlapped < serial, "the copies are hidden"
+    misbelief("Pinned memory makes fetching and computing run in parallel.",
+              "It only allows that. A loop that asks for a batch and then uses it still waits "
+              "for every copy; one that asks for the next batch first does not.", rows="P11")
+
+
+# --- optimizers
+
+
+State = dict[str, Any]
+Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: what to subtract
+
+
+def optimizers() -> None:
+    """Optimizers."""
+    note("Every optimizer in this part fits in a few lines. What sets them apart is what they "
+         "remember about past gradients, a number or two for every parameter. The usual one-line "
+         "summaries get that memory wrong: they say *average* where the code keeps a sum, and "
+         "leave out the correction that decides the first steps.")
+    plain_sgd_remembers_nothing()
+    momentum_is_a_decayed_sum()
+    adagrad_divides_by_the_root_of_a_sum()
+    the_place_of_epsilon_matters()
+    rmsprop_forgets()
+    adam_corrects_for_its_start()
+    adamw_decays_weights_outside_the_root()
+    an_optimizer_knows_tensors_not_layers()
+    one_step_is_four_calls()
+    gradients_add_up_until_they_are_cleared()
+    optimizers_differ_in_what_they_remember()
+
+
+class Descent:
+    """An optimizer that subtracts from each parameter what `rule` makes of its gradient."""
+
+    def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
+        self.parameters, self.rule = list(parameters), rule
+        self.states: list[State] = [{} for _ in self.parameters]
+
+    def step(self) -> None:
+        with torch.no_grad():
+            for p, state in zip(self.parameters, self.states):
+                if p.grad is not None:
+                    p -= self.rule(p, p.grad, state)
+
+
+def walk(
+    kind: Callable[..., Any], gradients: Tensor, **settings: Any
+) -> Tensor:
+    """Where a parameter goes that starts at one and meets these gradients, step by step."""
+    p = torch.ones_like(gradients[0]).requires_grad_()
+    optimizer = kind([p], **settings)
+    places = [p.detach().clone()]
+    for gradient in gradients:
+        p.grad = gradient.clone()
+        optimizer.step()
+        places.append(p.detach().clone())
+    return torch.stack(places)
+
+
+def lengths_of(places: Tensor, digits: int) -> list[float]:
+    """How far down each step of a walk went, rounded."""
+    steps = places.diff(dim=0).neg().flatten().tolist()
+    return [round(step, digits) for step in steps]
+
+
+def sgd(lr: float) -> Rule:
+    """The gradient, times the learning rate."""
+    return lambda p, g, state: lr * g
+
+
+def plain_sgd_remembers_nothing() -> None:
+    """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
+    note("*Stochastic gradient descent*: the gradient is that of a random batch. Ours beside "
+         "PyTorch's, on the same random gradients, in double precision so that rounding does "
+         "not blur the comparison.")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.SGD, gradients, lr=0.1)
+    assert ours.shape == (21, 5), "the start and twenty steps"
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("The line that is easy to leave out is the guard. A parameter that took no part in the "
+         "loss has no gradient, not a gradient of zero.")
+    used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
+    used.sum().backward()
+    Descent([used, unused], sgd(lr=0.5)).step()
+    assert used.tolist() == [0.5, 0.5], "one step down"
+    assert unused.tolist() == [1, 1], "left alone"
+    missing: Any = unused.grad
+    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
+    assert "NoneType" in careless, "without the guard"
+
+
+def momentum(lr: float, beta: float = 0.9) -> Rule:
+    """A sum of gradients in which older ones fade."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        total: Tensor = beta * state.get("sum", torch.zeros_like(g)) + g
+        state["sum"] = total
+        return lr * total
+
+    return rule
+
+
+def momentum_is_a_decayed_sum() -> None:
+    """Momentum takes longer steps, because it adds gradients up."""
+    note("Momentum keeps moving the way it has been moving [@polyak1964].")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("Momentum is SGD with an exponential average of the gradients.",
+              "What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays "
+              "where it is; the sum grows, and the steps with it.", rows="O03")
+    ones = torch.ones(200, 1, dtype=torch.float64)
+    summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
+    lengths = lengths_of(summed, 2)  # @inspect lengths
+    assert lengths[:3] == [1.0, 1.9, 2.71], "longer and longer"
+    assert lengths[-1] == 10.0, "one over one minus beta"
+    note("So switching momentum on multiplies the learning rate, in effect, unless the new "
+         "gradient is damped to match. That is what `dampening` is for, and then it is an "
+         "average.")
+    settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}
+    damped = walk(torch.optim.SGD, ones, **settings)
+    averaged = lengths_of(damped, 6)  # @inspect averaged
+    assert set(averaged) == {1.0}, "an average of ones"
+
+
+def adagrad(lr: float, eps: float = 1e-10) -> Rule:
+    """The gradient over the root of the sum of all squared gradients so far."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        total: Tensor = state.get("sum", torch.zeros_like(g)) + g**2
+        state["sum"] = total
+        return lr * g / (total.sqrt() + eps)
+
+    return rule
+
+
+def adagrad_divides_by_the_root_of_a_sum() -> None:
+    """AdaGrad's steps shrink with every gradient that a parameter has seen."""
+    note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
+         "squared gradients so far [@duchi2011].")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("AdaGrad averages the squared gradients.",
+              "It adds them, and nothing fades. After `t` equal gradients the step is `1` over "
+              "the root of `t`, on its way to zero.", rows="O04")
+    ones = torch.ones(100, 1, dtype=torch.float64)
+    places = walk(torch.optim.Adagrad, ones, lr=1)
+    lengths = lengths_of(places, 3)  # @inspect lengths
+    some = lengths[0], lengths[3], lengths[99]
+    assert some == (1.0, 0.5, 0.1), "steps 1, 4 and 100"
+
+    note("That is a merit where gradients are *sparse*, as for the embeddings of rare words. The "
+         "parameter that is seldom touched still has its long steps ahead of it. Below, one "
+         "coordinate gets a gradient every time, the other only at the last step.")
+    sparse = torch.ones(25, 2, dtype=torch.float64)
+    sparse[:-1, 1] = 0
+    places = walk(torch.optim.Adagrad, sparse, lr=1)
+    final = lengths_of(places[-2:], 3)  # @inspect final
+    assert final == [0.2, 1.0], "often updated, rarely updated"
+
+
+def the_place_of_epsilon_matters() -> None:
+    """A small constant in the wrong place switches AdaGrad off for small gradients."""
+    note("The small number `eps` keeps the division from being one by zero. It looks harmless "
+         "inside the root.")
+    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.",
+              "PyTorch adds `1e-10`, and adds it *outside* the root. The first step of AdaGrad "
+              "is then the learning rate, however small the gradient.", rows="O02")
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
+    places = walk(torch.optim.Adagrad, g[None], lr=0.01)
+    outside = lengths_of(places, 6)  # @inspect outside
+    assert outside == [0.01, 0.01, 0.01, 0.01], "the same for all"
+    by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
+    inside = [round(step, 6) for step in by_hand]  # @inspect inside
+    assert inside == [0.01, 0.009535, 0.003015, 0.000316], "damped"
+    border = math.sqrt(1e-5)  # @inspect border
+    assert round(border, 5) == 0.00316, "where the constant takes over"
+    note(f"Below a gradient of about {border:.3f} the constant outweighs the square, and what "
+         "is left of AdaGrad's first step is that of plain SGD at a larger rate.")
+
+
+def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
+    """The gradient over the root of the average squared gradient."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        before = state.get("square", torch.zeros_like(g))
+        square: Tensor = alpha * before + (1 - alpha) * g**2
+        state["square"] = square
+        return lr * g / (square.sqrt() + eps)
+
+    return rule
+
+
+def rmsprop_forgets() -> None:
+    """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
+    note("Here the squared gradients really are averaged, exponentially: old ones fade "
+         "[@rmsprop].")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("Under equal gradients the step settles at the learning rate instead of falling to "
+         "zero. But look at where it starts. The average begins at zero and needs time to learn "
+         "how large gradients are; until then the steps are too long.")
+    ones = torch.ones(1000, 1, dtype=torch.float64)
+    places = walk(torch.optim.RMSprop, ones, lr=1)
+    lengths = lengths_of(places, 2)  # @inspect lengths
+    assert lengths[-1] == 1.0, "the learning rate, in the end"
+    assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
+
+
+def adam(
+    lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    correct: bool = True,
+) -> Rule:
+    """Averaged gradient over the root of the averaged square, each corrected for its start."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        if not state:
+            zero = torch.zeros_like(g)
+            state.update(t=0, m=zero, v=zero)
+        state["t"] += 1
+        state["m"] = betas[0] * state["m"] + (1 - betas[0]) * g
+        state["v"] = betas[1] * state["v"] + (1 - betas[1]) * g**2
+        lack = [b ** state["t"] if correct else 0 for b in betas]
+        mean: Tensor = state["m"] / (1 - lack[0])
+        square: Tensor = state["v"] / (1 - lack[1])
+        return lr * mean / (square.sqrt() + eps)
+
+    return rule
+
+
+def adam_corrects_for_its_start() -> None:
+    """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.Adam, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("Adam is RMSProp plus momentum.",
+              "That leaves out the correction. Both averages start at zero, so both are too "
+              "small at first, and the square, which averages longer, more so.", rows="O06")
+    note("Adam divides each average by the weight that has gone into it so far [@kingma2015]. "
+         "The first step is then the learning rate itself, whatever the gradient. Without the "
+         "correction it is too long, because the average of squares, under the line of the "
+         "fraction, starts out further below its mark than the average above it.")
+    seven = torch.tensor([[7.0]], dtype=torch.float64)
+    first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
+    assert first == [1.0], "the learning rate"
+    raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
+    uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
+    ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
+    assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
+
+
+def adamw(lr: float, decay: float = 0.01) -> Rule:
+    """Adam's step, and a small share of the parameter itself."""
+    step = adam(lr)
+    return lambda p, g, state: lr * decay * p + step(p, g, state)
+
+
+def adamw_decays_weights_outside_the_root() -> None:
+    """AdamW shrinks the weights directly; in Adam the same setting does something else."""
+    note("*Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's "
+         "step [@loshchilov2019].")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
+    settings = {"lr": 0.1, "weight_decay": 0.01}
+    theirs = walk(torch.optim.AdamW, gradients, **settings)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its "
+         "own size like any gradient. Give both a weight of one, a gradient of zero and the same "
+         "decay:")
+    nothing = torch.zeros(1, 1, dtype=torch.float64)
+    beside = walk(torch.optim.AdamW, nothing, **settings)
+    within = walk(torch.optim.Adam, nothing, **settings)
+    weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
+    assert weights == [0.999, 0.9], "AdamW, Adam"
+    note("AdamW took learning rate times decay. Adam took a full step of its learning rate, "
+         "because a lone decay, however weak, is all the gradient there is.")
+
+
+class Stack(nn.Module):
+    """Square matrices without bias, something between them, and a head with one output."""
+
+    def __init__(
+        self,
+        width: int,
+        layers: int,
+        generator: torch.Generator | None = None,
+        between: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        shapes = [(width, width)] * layers + [(width, 1)]
+        drawn = [torch.randn(size, generator=generator) for size in shapes]
+        self.weights = nn.ParameterList([w / width**0.5 for w in drawn])
+        self.between = between or nn.Identity()
+
+    def forward(self, x: Float[Tensor, "batch width"]) -> Tensor:
+        *hidden, head = self.weights
+        for w in hidden:
+            x = self.between(x @ w)
+        y: Tensor = (x @ head).squeeze(-1)
+        return y
+
+
+def an_optimizer_knows_tensors_not_layers() -> None:
+    """An optimizer knows parameters and groups of them, never layers."""
+    misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
+              "It is handed a list of tensors and keeps its state by tensor. What belongs to "
+              "which layer it cannot know.", rows="O08")
+    model = Stack(4, 2)
+    optimizer = torch.optim.Adagrad(model.parameters())
+    groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
+    assert groups == [3], "one group of three tensors"
+    assert len(optimizer.state) == 3, "a state for each tensor"
+
+    note("The groups are yours to make. A group is a set of tensors that share settings, and its "
+         "usual purpose is to spare some of them something, such as weight decay.")
+    *hidden, head = model.parameters()
+    spared = {"params": [head], "weight_decay": 0.0}
+    usual = {"params": hidden, "weight_decay": 0.1}
+    split = torch.optim.AdamW([usual, spared])
+    decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
+    assert decays == [0.1, 0.0], "one setting for each group"
+
+
+def gradient_bytes(model: nn.Module) -> int:
+    """Bytes of all gradients that the model holds."""
+    gradients = [p.grad for p in model.parameters()]
+    return sum(g.nbytes for g in gradients if g is not None)
+
+
+def one_step_is_four_calls() -> None:
+    """One step of training is four calls, and the last one frees the gradients."""
+    model = Stack(4, 2)
+    optimizer = torch.optim.Adagrad(model.parameters())
+    before = [p.detach().clone() for p in model.parameters()]
+    loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()
+    loss.backward()
+    held = gradient_bytes(model)  # @inspect held as B
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    freed = held - gradient_bytes(model)  # @inspect freed as B
+    pairs = zip(before, model.parameters())
+    changed = [not torch.equal(old, new) for old, new in pairs]
+    assert held == 36 * 4, "a gradient for every parameter"
+    assert freed == 36 * 4, "all of it given back"
+    assert changed == [True, True, True], "every tensor has moved"
+    note("Spelling out `set_to_none=True` changes nothing. Gradients have been dropped rather "
+         "than filled with zeros by default since PyTorch `2.0`.")
+    settings = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
+    default = settings["set_to_none"].default  # @inspect default
+    assert default is True, "the default frees them"
+
+
+def gradients_add_up_until_they_are_cleared() -> None:
+    """Without `zero_grad` every step repeats all the gradients before it."""
+    misbelief("`zero_grad` is optional; it only saves memory.",
+              "`backward` *adds* to the gradients. Left alone, they hold the sum over all steps "
+              "so far, and each step walks along that sum.", rows="O11")
+    w = torch.ones(3, requires_grad=True)
+    x = torch.tensor([1.0, 2.0, 3.0])
+    (w @ x).backward()
+    assert w.grad is not None, "a first gradient"
+    once = w.grad.tolist()  # @inspect once
+    (w @ x).backward()
+    twice = w.grad.tolist()  # @inspect twice
+    assert (once, twice) == ([1, 2, 3], [2, 4, 6]), "added, not replaced"
+
+    def losses(clear: bool) -> list[float]:
+        model = Stack(16, 0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        data, seen = torch.Generator().manual_seed(0), []
+        for _ in range(200):
+            x, y = linear_batch(16, 4, data)
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            if clear:
+                optimizer.zero_grad()
+            seen.append(loss.item())
+        return seen
+
+    cleared, piled = losses(clear=True), losses(clear=False)  # @inspect cleared, piled
+    assert cleared[-1] < cleared[0], "it learns"
+    assert piled[-1] > piled[0], "it gets worse than untrained"
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes that the optimizer remembers, single numbers such as step counters left out."""
+    states = optimizer.state.values()
+    tensors = [v for s in states for v in s.values() if torch.is_tensor(v)]
+    return sum(t.nbytes for t in tensors if t.dim() > 0)
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "AdaGrad": lambda p: torch.optim.Adagrad(p, lr=0.01),
+    "RMSProp": lambda p: torch.optim.RMSprop(p, lr=0.01),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+
+
+def optimizers_differ_in_what_they_remember() -> None:
+    """An optimizer remembers nothing, one tensor, or two for each parameter."""
+    note("Take a step with each and weigh what it keeps.")
+
+    def kept(name: str) -> float:
+        p = torch.randn(1000, requires_grad=True)
+        p.sum().backward()
+        optimizer = OPTIMIZERS[name]([p])
+        optimizer.step()
+        return state_bytes(optimizer) / p.nbytes
+
+    copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
+    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies"
+    misbelief("The optimizer's state is as large as the model.",
+              "That holds for optimizers that remember one number per parameter. Plain SGD "
+              "remembers none, Adam and AdamW two.", rows="A04")
+    each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
+    assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
+
+
+# --- the bill of a step
+
+
+def the_bill_of_a_step() -> None:
+    """The bill of a training step."""
+    note("A small model of square matrices is a good place to learn accounting, because every "
+         "tensor in it can be named. Its usual formulas come out too low for memory and too high "
+         "for compute. Here each entry stands beside a measurement.")
+    parameters_follow_from_the_shapes()
+    autograd_keeps_more_than_the_hidden_layers()
+    a_nonlinearity_may_save_a_copy_of_its_own()
+    gradients_come_in_two_kinds()
+    the_bill_in_bytes()
+    a_step_does_less_than_six_flops()
+    small_batches_make_the_optimizer_count()
+    attention_multiplies_without_parameters()
+    sharding_divides_the_state()
+
+
+def parameters_follow_from_the_shapes() -> None:
+    """The model has one weight for every place in its matrices."""
+    note("With $L$ hidden layers of width $D$, no bias and a head with one output, that is "
+         "$D^2 L + D$.")
+    counts = []
+    for width, layers in ((4, 2), (64, 2)):
+        model = Stack(width, layers)
+        counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
+    assert counts[0] == 4 * 4 * 2 + 4 == 36, "a model to count by hand"
+    assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
+
+
+def saved_bytes_of(
+    forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
+) -> int:
+    """Bytes that autograd keeps for the backward pass, each storage once, without the `given`."""
+    kept: dict[int, int] = {}
+
+    def keep(t: Tensor) -> Tensor:
+        kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(keep, lambda t: t):
+        loss = forward()
+    known = {t.untyped_storage().data_ptr() for t in given}
+    del loss  # it kept the graph, and with it the storages, alive until here
+    return sum(size for place, size in kept.items() if place not in known)
+
+
+def linear_batch(
+    width: int, batch: int, generator: torch.Generator | None = None
+) -> tuple[Float[Tensor, "batch width"], Float[Tensor, "batch"]]:
+    """Random inputs and, for targets, their products with the weights 0, 1, 2, and so on."""
+    x = torch.randn(batch, width, generator=generator)
+    return x, x @ torch.arange(float(width))
+
+
+def autograd_keeps_more_than_the_hidden_layers() -> None:
+    """Autograd keeps the input, every layer's output and the target."""
+    note("For the backward pass each product needs the input it had, and the loss needs "
+         "prediction and target. PyTorch shows every tensor that it puts aside. Weights are left "
+         "out of the count, since they are there anyway.")
+
+    def kept(batch: int, width: int, layers: int) -> int:
+        model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+        weights = list(model.parameters())
+        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights) // 4
+
+    sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
+    measured = [kept(*size) for size in sizes]  # @inspect measured
+    assert measured == [28, 1552, 5648], "numbers kept"
+    exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
+    assert measured == exact, "input, outputs, prediction, target"
+    misbelief("The activations are batch times width times layers.",
+              "Those are the hidden ones. Input, prediction and target are kept as well, and in a "
+              "short model they are much of the whole.", rows="A02")
+    hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
+    shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
+    assert shares == [0.57, 0.66, 0.91], "share of what is kept"
+
+
+def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
+    """Whether a nonlinearity costs memory depends on which side of it is saved."""
+    note("The derivative of ReLU can be read off its *output*, which the next product keeps "
+         "anyway. That of GELU needs its *input*, which nobody else keeps.")
+
+    def kept(between: nn.Module) -> int:
+        model = Stack(64, 2, between=between)
+        x, y = linear_batch(64, 8)
+        weights = list(model.parameters())
+        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
+
+    plain, relu = kept(nn.Identity()), kept(nn.ReLU())
+    gelu = kept(nn.GELU())  # @inspect plain as B, relu as B, gelu as B
+    assert relu - plain == 0, "ReLU adds nothing"
+    extra = gelu - plain  # @inspect extra as B
+    assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
+    note("So formulas for activations belong to one model. For another, measure again.")
+
+
+def gradients_come_in_two_kinds() -> None:
+    """Parameter gradients stay until they are cleared; activation gradients come and go."""
+    model, (x, y) = Stack(4, 2), linear_batch(4, 2)
+    hidden = x @ model.weights[0]
+    hidden.retain_grad()
+    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)
+    F.mse_loss(output, y).backward()
+    stay = gradient_bytes(model)  # @inspect stay as B
+    assert stay == 36 * 4, "as many as parameters"
+    note("On its way down, the backward pass also computes the gradient of every activation, as "
+         "large as the activation itself. One had to be asked to stay in order to be seen here. "
+         "The others were dropped as soon as they had been used, but at the peak some of them "
+         "are alive, and they belong on the bill.")
+    passing = hidden.grad
+    assert passing is not None, "asked to stay"
+    assert passing.shape == hidden.shape == (2, 4), "one for each number"
+
+
+def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
+    """Bytes by kind that one training step with the named optimizer leaves or keeps."""
+    model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+    weights = list(model.parameters())
+    optimizer = OPTIMIZERS[name](weights)
+    activations = saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    return {
+        "parameters": sum(w.nbytes for w in weights), "gradients": gradient_bytes(model),
+        "optimizer state": state_bytes(optimizer), "activations": activations,
+    }
+
+
+def plot_bill(bills: dict[str, dict[str, int]]) -> Figure:  # @hide
+    """One horizontal bar per optimizer, stacked by kind of memory, in KiB."""
+    fig, ax = blank(7.5, 3.4)
+    kinds = zip(("parameters", "gradients", "optimizer state", "activations"),
+                (BLUE, GREEN, RED, GOLD))
+    left = [0.0] * len(bills)
+    for kind, color in kinds:
+        sizes = [entry[kind] / 1024 for entry in bills.values()]
+        ax.barh(list(bills), sizes, left=left, color=color, height=0.65, label=kind)
+        left = [start + size for start, size in zip(left, sizes)]
+    for row, total in enumerate(left):
+        ax.text(total + 2, row, f"{total:.0f}", va="center", color=GREY)
+    ax.invert_yaxis()
+    ax.set(xlabel="KiB", xlim=(0, max(left) * 1.09))
+    fig.legend(loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
+    return fig
+
+
+def the_bill_in_bytes() -> None:
+    """Memory is parameters, gradients, optimizer state and activations, and then some."""
+    small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
+    assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
+    misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
+              "bytes, with batch times width times layers for the activations.",
+              "The four kinds are right. With that count of activations the formula misses "
+              "input, prediction and target. And it leaves out what lives only for a moment: "
+              "activation gradients, and the temporary tensors of the step.", rows="A05")
+    formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
+    total = sum(small.values())  # @inspect total as B
+    assert (formula, total) == (496, 544), "promised, measured"
+
+    misbelief("That example has `64` dimensions and `2` layers.",
+              "Its numbers are those of width `4` and batch `2`. The wider model is another "
+              "example, with another bill.", rows="A06")
+    wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
+    formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
+    assert (formula, sum(wide.values())) == (103168, 105280), "again short"
+
+    bills = {name: bill(name, 64, 2, 64) for name in OPTIMIZERS}
+    rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
+    kept = 4 * (64 * 64 * 3 + 2 * 64)  # @inspect kept as B
+    assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
+    figure(plot_bill(bills),
+           caption="One step of the wider model at a batch of 64, measured, in KiB.",
+           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
+               "are the same in all of them. Optimizer state is missing for SGD, as long as the "
+               "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
+               "AdamW.")
+
+
+def step_flops(batch: int, width: int, layers: int) -> int:
+    """FLOPs of one forward and backward pass, as counted, on tensors without data."""
+    with torch.device("meta"):
+        model = Stack(width, layers)
+        x, y = torch.empty(batch, width), torch.empty(batch)
+    return flops(lambda: F.mse_loss(model(x), y).backward())
+
+
+def a_step_does_less_than_six_flops() -> None:
+    """The first layer needs no gradient for its input, so six FLOPs per weight is too many."""
+    note("Forward is one product per matrix. Backward is two: one for the gradient of the "
+         "weights, one for the gradient of the layer's input, which the layer below needs. Below "
+         "the first layer there is only data, and the gradient of data is of no use.")
+    misbelief("A training step takes `6` times batch times parameters FLOPs.",
+              "Minus `2` times batch times the weights of the first matrix. In a deep model that "
+              "is little; in a short one it is not.", rows="A07")
+    sizes = (2, 4, 2), (8, 64, 2), (4, 16, 0)
+    measured = [step_flops(*size) for size in sizes]  # @inspect measured as FLOP
+    assert measured == [368, 330752, 256], "as counted"
+    parameters = [d * d * n + d for b, d, n in sizes]
+    rule = [6 * size[0] * p for size, p in zip(sizes, parameters)]
+    assert rule == [432, 396288, 384], "by the rule"
+    first = [2 * b * (d * d if n else d) for b, d, n in sizes]
+    exact = [r - f for r, f in zip(rule, first)]
+    assert measured == exact, "the rule without that product"
+    shares = [round(m / r, 3) for m, r in zip(measured, rule)]  # @inspect shares
+    assert shares == [0.852, 0.835, 0.667], "of the rule"
+
+
+def small_batches_make_the_optimizer_count() -> None:
+    """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
+    model, (x, y) = Stack(4, 2), linear_batch(4, 2)
+    optimizer = OPTIMIZERS["SGD"](model.parameters())
+    F.mse_loss(model(x), y).backward()
+    reported = flops(optimizer.step)  # @inspect reported as FLOP
+    assert reported == 0, "elementwise work is not counted"
+    note("Even plain SGD multiplies and subtracts once for every parameter. For the model with "
+         "`36` of them that is")
+    by_hand = 2 * 36  # @inspect by_hand as FLOP
+    tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
+    assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
+    large = by_hand / step_flops(2048, 4, 2)  # @inspect large
+    assert round(tiny / large) == 1024, "at a batch of 2048: hardly any"
+    note("Relative to the matrix products the optimizer shrinks as the batch grows. Its time does "
+         "not go by FLOPs anyway: it reads and writes every state once, so count its bytes.")
+
+
+def attention_multiplies_without_parameters() -> None:
+    """A Transformer is the same idea, with products in it that no parameter pays for."""
+    note("A single attention head, with four square matrices and a sequence of $T$ tokens. The "
+         "products by parameters cost what the rule says. Scores and their sum over values are "
+         "products of activations with each other, $4\\,T^2 D$ FLOPs forward, and belong to no "
+         "parameter at all.")
+    seq, width = 512, 256
+    with torch.device("meta"):
+        weights = [torch.empty(width, width) for _ in range(4)]
+        wq, wk, wv, wo = (w.requires_grad_() for w in weights)
+        x = torch.empty(seq, width, requires_grad=True)
+
+    def attend() -> Tensor:
+        scores = (x @ wq) @ (x @ wk).t()
+        return scores.softmax(-1) @ (x @ wv) @ wo
+
+    forward = flops(attend)  # @inspect forward as FLOP
+    by_parameters = 2 * seq * 4 * width**2  # @inspect by_parameters as FLOP
+    assert forward == by_parameters + 4 * seq**2 * width, "both kinds"
+    total = flops(lambda: attend().sum().backward())  # @inspect total as FLOP
+    assert total / forward == 3.0, "backward is twice forward"
+    above = total / (3 * by_parameters)  # @inspect above
+    assert above == 2.0, "times the rule, at this length"
+    note("Inside a model the layer's input comes from the layer below, so here the gradient of "
+         "the input is needed, and nothing is saved.")
+
+
+def sharding_divides_the_state() -> None:
+    """Each of several devices can step its share of the parameters, with the same result."""
+    note("In data parallelism every device holds the whole model, sees other data, and after "
+         "averaging has the same gradients. Then all of them update all parameters: the same "
+         "work, and the same state, many times over. ZeRO's first stage gives each device one "
+         "*shard* of the parameters to step [@zero]. In miniature, devices being a list:")
+    devices, n = 4, 4096
+    start, gradients = torch.randn(n), torch.randn(3, n)
+
+    def stepped(share: slice) -> tuple[Tensor, int]:
+        p = start[share].clone().requires_grad_()
+        optimizer = torch.optim.Adam([p], lr=0.1)
+        for gradient in gradients:
+            p.grad = gradient[share].clone()
+            optimizer.step()
+        return p.detach(), state_bytes(optimizer)
+
+    whole, state = stepped(slice(0, n))  # @inspect state as B
+    part = n // devices
+    shards = [stepped(slice(i, i + part)) for i in range(0, n, part)]
+    together = torch.cat([shard for shard, _ in shards])
+    share = shards[0][1]  # @inspect share as B
+    assert torch.equal(together, whole), "bit for bit the same"
+    assert state / share == 4.0, "state on each device"
+    per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
+    assert per_parameter == 10.0, "instead of 16"
+    note("The price is traffic. After every step each device fetches the shards it did not "
+         "compute, and that is most of the model:")
+    fetched = (n - part) * 4  # @inspect fetched as B
+    assert fetched / whole.nbytes == 0.75, "of the parameters"
+
+
+# --- training
+
+
+def training() -> None:
+    """A training loop."""
+    note("A published training loop for this lesson takes a learning rate and a number of layers "
+         "as arguments, and uses neither [@cs336]. Its section on tuning therefore runs the same "
+         "experiment twice. Nothing about the loop looks wrong. What finds it is to change each "
+         "argument once and ask whether anything happened.")
+    the_task_has_a_known_answer()
+    the_loop_finds_it()
+    every_argument_must_change_something()
+    a_batch_loss_is_noise()
+    a_rate_is_too_small_right_or_too_large()
+    deeper_needs_a_smaller_rate()
+    the_same_seed_repeats_every_bit()
+
+
+def the_task_has_a_known_answer() -> None:
+    """The data come from a linear function whose weights are known."""
+    note("The weights are `0, 1, 2` and so on. Inputs are standard normal, so a model that "
+         "predicts zero has an expected squared error of $\\sum_i i^2$: the loss to start from.")
+    x, y = linear_batch(16, 100_000)
+    predicted = sum(i**2 for i in range(16))  # @inspect predicted
+    assert predicted == 1240, "for a width of 16"
+    measured = y.square().mean().item()  # @inspect measured
+    assert 0.97 < measured / predicted < 1.03, "as expected"
+    solved = torch.linalg.lstsq(x[:16], y[:16]).solution  # @inspect solved
+    assert solved.round().tolist() == list(range(16)), "solvable"
+
+
+class Run(NamedTuple):
+    """What a training run leaves behind."""
+
+    model: Stack
+    batch_losses: list[float]  # on the batch of each step, before the step
+    losses: list[float]  # on one fixed batch, after each step
+
+
+def train(
+    *, width: int = 16, layers: int = 0, batch: int = 4, steps: int = 200,
+    lr: float = 0.05, seed: int = 0,
+) -> Run:
+    """Train a stack by SGD on random batches; evaluate it on one batch that never changes."""
+    for_weights = torch.Generator().manual_seed(2 * seed)
+    for_data = torch.Generator().manual_seed(2 * seed + 1)
+    model = Stack(width, layers, for_weights)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for_test = torch.Generator().manual_seed(12345)
+    test_x, test_y = linear_batch(width, 16, for_test)
+    run = Run(model, [], [])
+    for _ in range(steps):
+        x, y = linear_batch(width, batch, for_data)
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        run.batch_losses.append(loss.item())
+        with torch.no_grad():
+            run.losses.append(F.mse_loss(model(test_x), test_y).item())
+    return run
+
+
+def the_loop_finds_it() -> None:
+    """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
+    run = train(lr=0.05, steps=200)  # @inspect run.batch_losses, run.losses
+    assert len(run.losses) == 200, "one for each step"
+    final = round(run.losses[-1], 6)  # @inspect final
+    assert final == 0.0, "no error is left"
+    w = run.model.weights[0].flatten().tolist()
+    found = [round(value, 3) for value in w]  # @inspect found
+    assert found == list(range(16)), "the weights themselves"
+
+
+def every_argument_must_change_something() -> None:
+    """Change each argument of a function once; whatever changes nothing is not used."""
+    note("The loop above has six arguments. Nudge them one at a time.")
+    usual: dict[str, Any] = {
+        "width": 16, "layers": 0, "batch": 4, "steps": 20, "lr": 0.05, "seed": 0
+    }
+    other = {
+        "width": 8, "layers": 1, "batch": 8, "steps": 21, "lr": 0.01, "seed": 1
+    }
+    base = train(**usual).losses
+
+    def changes(name: str) -> bool:
+        return train(**usual | {name: other[name]}).losses != base
+
+    moved = [name for name in other if changes(name)]  # @inspect moved
+    assert moved == list(inspect.signature(train).parameters), "all six"
+
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.",
+              "The one from which this example comes wrote its own values into the body. Asked "
+              "for other layers or another rate, it returned losses equal to the last bit.",
+              rows="Q03")
+
+    def deaf(num_layers: int, lr: float) -> list[float]:
+        return train(layers=0, lr=0.01, steps=20).losses
+
+    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
+    assert small == large, "equal bits"
+
+
+def a_batch_loss_is_noise() -> None:
+    """The loss on the batch at hand is noise; a fixed batch shows the progress."""
+    note("A few steps at a small learning rate, each with a handful of fresh examples. The "
+         "printed loss goes up and down with the luck of the draw. On a batch that stays the "
+         "same, it falls every time.")
+    run = train(lr=0.01, steps=10)
+    seen = [round(loss) for loss in run.batch_losses]  # @inspect seen
+    fixed = [round(loss) for loss in run.losses]  # @inspect fixed
+
+    def rises(losses: Sequence[float]) -> int:
+        return sum(b > a for a, b in pairwise(losses))
+
+    assert rises(run.batch_losses) == 5, "up, out of nine changes"
+    assert rises(run.losses) == 0, "on the fixed batch: none"
+    assert seen[-1] > seen[0], "it seems to get worse"
+    assert fixed[-1] < fixed[0], "it got better"
+
+
+def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
+    """Loss against step on a logarithmic axis, one labelled curve for each learning rate."""
+    fig, ax = blank(7, 4)
+    colors = (GOLD, GREEN, BLUE, GREY, RED)
+    for (lr, losses), color in zip(runs.items(), colors):
+        shown = [(i, v) for i, v in enumerate(losses) if math.isfinite(v) and 1e-12 < v < 1e11]
+        steps, values = zip(*shown)
+        ax.plot(steps, values, color=color, lw=1.8)
+        last = steps[-1]
+        text = f"{lr:g}" + (", diverges" if values[-1] > 1e9 else "")
+        up = {0.05: 7, 0.1: -5}.get(lr, 0)
+        ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points",
+                    color=color, va="center")
+    ax.set_yscale("log")
+    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(3e-12, 1e12))
+    return fig
+
+
+def a_rate_is_too_small_right_or_too_large() -> None:
+    """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
+    note("Compare rates on the same seed, the same number of steps and the same fixed batch.")
+    rates = (0.01, 0.05, 0.1, 0.2, 0.5)
+    runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
+    ends = {lr: losses[-1] for lr, losses in runs.items()}  # @inspect ends
+    assert 0.36 < ends[0.01] < 0.40, "0.01: on its way"
+    good = round(ends[0.05], 6), round(ends[0.1], 6)
+    assert good == (0.0, 0.0), "0.05 and 0.1: there"
+    assert ends[0.2] > ends[0.01], "0.2: bounces about"
+    assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
+    figure(plot_losses(runs),
+           caption="Loss on the fixed batch for five learning rates.",
+           alt="Loss against step on a logarithmic axis. The curve for 0.01 falls slowly, those "
+               "for 0.05 and 0.1 fall to the floor of the format, 0.2 wanders around its start, "
+               "and 0.5 climbs off the page within the first steps.")
+    misbelief("`10` steps at another learning rate are a bit of tuning.",
+              "The published experiment set `0.1`, which its loop ignored. Had it listened, the "
+              "last batch loss would still have been noise. What makes rates comparable is "
+              "a fixed seed, a fixed test batch and enough steps.", rows="Q04")
+
+
+def deeper_needs_a_smaller_rate() -> None:
+    """The deeper the model, the smaller the largest rate that it survives."""
+    note("A stack of linear layers computes nothing that one layer could not. It is only harder "
+         "to train. Add two hidden layers at a rate that was cautious a moment ago:")
+    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
+    final = run.losses[-1]  # @inspect final
+    assert math.isnan(final) is True, "not a number any more"
+    smaller = train(layers=2, lr=0.001, steps=200)  # @inspect smaller.losses
+    final = round(smaller.losses[-1], 3)  # @inspect final
+    assert final == 0.0, "a tenth of the rate learns"
+
+    rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+
+    def largest(layers: int) -> float:
+        runs = {lr: train(layers=layers, lr=lr, steps=60) for lr in rates}
+        return max(r for r in rates if math.isfinite(runs[r].losses[-1]))
+
+    survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
+    assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
+    misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
+              "Then it diverges, as above, at the values it was called with. An argument that is "
+              "finally used needs a default that has been tried.", rows="Q05")
+
+
+def the_same_seed_repeats_every_bit() -> None:
+    """A repeated run agrees to the last bit, until something adds in another order."""
+    first, second = train(steps=20), train(steps=20)
+    assert first.losses == second.losses, "bit for bit"
+    note("That is one program, one machine, one thread count. Rounded addition depends on its "
+         "order, and parallel code does not always add in the same one.")
+    a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))
+    left, right = (a + b) + c, a + (b + c)  # @inspect left.item(), right.item()
+    assert left != right, "the same three numbers"
+    note("`torch.use_deterministic_algorithms(True)` makes PyTorch choose repeatable algorithms "
+         "and raise an error where it has none. It is off by default, because some of them are "
+         "slower. Here two values are written to the same place, and which one wins is anyone's "
+         "guess:")
+    enabled = torch.are_deterministic_algorithms_enabled()
+    assert enabled is False, "off by default"
+    places, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
+    torch.use_deterministic_algorithms(True)
+    refused = message_of(lambda: torch.zeros(3).put_(places, values))  # @inspect refused
+    torch.use_deterministic_algorithms(False)
+    assert "not have a deterministic" in refused, "an error, not a guess"
+    allowed = message_of(lambda: torch.zeros(3).put_(places, values))
+    assert allowed == "", "without the switch it just runs"
+
+
+# --- checkpoints
+
+
+def checkpoints() -> None:
+    """Checkpoints."""
+    note("Stop a run in the middle, load its model and its optimizer, go on, and it ends "
+         "somewhere else. Whatever the next step depends on has to be in the file, and it is more "
+         "than those two.")
+    a_long_run_saves_by_the_clock()
+    an_unused_optimizer_has_nothing_to_save()
+    a_resumed_run_needs_all_of_its_state()
+    loading_a_file_restores_nothing()
+    loading_an_optimizer_keeps_references()
+    torch_load_refuses_what_it_does_not_know()
+
+
+def a_long_run_saves_by_the_clock() -> None:
+    """How often to save follows from how often the run dies and how long a save takes."""
+    note("Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected "
+         "interruptions [@llama3].")
+    hours = 54 * 24 / 419  # @inspect hours
+    assert 3.09 < hours < 3.10, "from one to the next"
+    note("Saving rarely loses work at every crash, saving often loses time at every save. "
+         "The sum is smallest near $\\sqrt{2\\,s\\,m}$, where $s$ is the time of a save and $m$ "
+         "the mean time between crashes [@young1974]. Assume that a save holds the run up for "
+         "`1` minute:")
+    save, between = 1, hours * 60
+    every = math.sqrt(2 * save * between)  # @inspect every
+    assert 19.2 < every < 19.3, "minutes between saves"
+
+    def lost(interval: float) -> float:
+        return save / interval + interval / 2 / between
+
+    share = lost(every)  # @inspect share
+    assert round(share, 3) == 0.104, "of all time, at best"
+    assert lost(every / 2) > share, "more often: worse"
+    assert lost(every * 2) > share, "less often: worse"
+    note("As advice: measure how long a save takes and how often runs die, and let these two "
+         "numbers set the clock.")
+
+
+def saved_size(*parts: object) -> int:
+    """Bytes of the file that `torch.save` makes of the parts."""
+    file = io.BytesIO()
+    torch.save(parts, file)
+    return file.tell()
+
+
+def an_unused_optimizer_has_nothing_to_save() -> None:
+    """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
+    model = Stack(64, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
+    fresh = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect fresh as B
+    assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"
+    x, y = linear_batch(64, 4)
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
+    assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
+    assert (used - fresh) // weights == 2, "two copies of the weights more"
+    note("A test that saves and loads an optimizer which has never stepped tests an empty "
+         "dictionary. Take a few steps first.")
+
+
+class Session:
+    """A run with all that can get lost: dropout, a schedule, an optimizer's memory, data order."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = Stack(8, 1, between=nn.Dropout(0.1))
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.data = torch.Generator().manual_seed(1)
+        self.steps = 0
+
+    def advance(self, count: int) -> None:
+        """Train on; the learning rate falls with the number of steps."""
+        for _ in range(count):
+            for group in self.optimizer.param_groups:
+                group["lr"] = 0.1 / math.sqrt(1 + self.steps)
+            x, y = linear_batch(8, 4, self.data)
+            F.mse_loss(self.model(x), y).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.steps += 1
+
+    def save(self, parts: Iterable[str]) -> io.BytesIO:
+        """A file with the named parts of the state."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "steps": self.steps,
+            "data": self.data.get_state(),
+            "dropout": torch.get_rng_state(),
+        }
+        file = io.BytesIO()
+        torch.save({part: state[part] for part in parts}, file)
+        file.seek(0)
+        return file
+
+    def load(self, file: io.BytesIO) -> None:
+        """Take over whatever parts the file has."""
+        state = torch.load(file)
+        self.steps = state.get("steps", 0)
+        if "model" in state:
+            self.model.load_state_dict(state["model"])
+        if "optimizer" in state:
+            self.optimizer.load_state_dict(state["optimizer"])
+        if "data" in state:
+            self.data.set_state(state["data"])
+        if "dropout" in state:
+            torch.set_rng_state(state["dropout"])
+
+
+def drift(parts: Iterable[str]) -> float:
+    """How far the weights of a run resumed with these parts end from those of an unbroken one."""
+    whole, first, second = Session(), Session(), Session()
+    torch.manual_seed(0)
+    whole.advance(20)
+    torch.manual_seed(0)
+    first.advance(10)
+    file = first.save(parts)
+    torch.manual_seed(0)
+    second.load(file)
+    second.advance(10)
+    pairs = zip(whole.model.weights, second.model.weights)
+    return max(float((a - b).detach().abs().max()) for a, b in pairs)
+
+
+def a_resumed_run_needs_all_of_its_state() -> None:
+    """A run resumes bit for bit if everything that the next step reads was saved."""
+    note("The run below has five kinds of state: weights, Adam's averages, the step that sets "
+         "the learning rate, the generator that picks the data, and the one behind dropout. "
+         "Train it without a break, and again with a stop, a file and a new start in the middle.")
+    parts = ["model", "optimizer", "steps", "data", "dropout"]
+    complete = drift(parts)  # @inspect complete
+    assert complete == 0.0, "the same to the last bit"
+
+    misbelief("A checkpoint is the model and the optimizer.",
+              "Those are two of the five. With only them the run goes on, without a word, as "
+              "another run.", rows="C02")
+    usual = drift(["model", "optimizer"])  # @inspect usual
+    assert usual > complete, "drifted off"
+    note("Leave out one part at a time and see how far the weights end from where they should be.")
+    costs = {part: drift([p for p in parts if p != part]) for part in parts}
+    lines = [f"| {part} | {cost:.3f} |" for part, cost in costs.items()]
+    rows = "\n".join(lines)  # @inspect costs
+    note(f"| left out | largest difference of a weight |\n|---|---|\n{rows}")
+    needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
+    assert needed == parts, "all of them"
+    note("The generator is the position in the data here, because it picks every batch. A run "
+         "that walks through a shuffled file has to save where it stands. One that scales its "
+         "loss saves the scaler, too.")
+
+
+def loading_a_file_restores_nothing() -> None:
+    """`torch.load` returns a dictionary; the model learns nothing of it."""
+    misbelief("To resume, call `torch.load` on the checkpoint.",
+              "That reads the file. Model and optimizer stay as they were until each is handed "
+              "its part with `load_state_dict`.", rows="C05")
+    trained, fresh = Stack(4, 1), Stack(4, 1)
+    file = io.BytesIO()
+    torch.save({"model": trained.state_dict()}, file)
+    file.seek(0)
+    state = torch.load(file)  # @inspect state
+
+    def equal() -> list[bool]:
+        pairs = zip(trained.parameters(), fresh.parameters())
+        return [torch.equal(a, b) for a, b in pairs]
+
+    assert equal() == [False, False], "loaded, not restored"
+    fresh.load_state_dict(state["model"])
+    assert equal() == [True, True], "now restored"
+
+
+def loading_an_optimizer_keeps_references() -> None:
+    """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
+    note("Two methods of the same name, and two habits. It matters to whoever loads one "
+         "checkpoint twice, say to try two learning rates from the same point.")
+    model = Stack(4, 0)
+    x, y = linear_batch(4, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    file = io.BytesIO()
+    torch.save([model.state_dict(), optimizer.state_dict()], file)
+    file.seek(0)
+    loaded = torch.load(file)
+    model.load_state_dict(loaded[0])
+    optimizer.load_state_dict(loaded[1])
+    w, in_file = model.weights[0], loaded[1]["state"][0]
+    average = optimizer.state[w]["exp_avg"]
+    assert not same_storage(w, loaded[0]["weights.0"]), "copied"
+    assert same_storage(average, in_file["exp_avg"]), "referred to"
+
+    note("The next step changes the optimizer in place, and with it the checkpoint in memory.")
+    before = in_file["exp_avg"].clone()
+    optimizer.step()
+    assert not torch.equal(in_file["exp_avg"], before), "altered"
+    assert in_file["step"] == 2, "even its step counter"
+    note("So load from the file each time, or pass in a `copy.deepcopy`.")
+
+
+def reloaded(value: object) -> Any:
+    """The value after `torch.save` and `torch.load`."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+def torch_load_refuses_what_it_does_not_know() -> None:
+    """`torch.load` reads tensors and plain values, and refuses the rest."""
+    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",
+              "Since PyTorch `2.6` it loads tensors and plain Python values only, unless told "
+              "otherwise. A pickled object may run any code on loading, so trust is something "
+              "to be declared.", rows="C04")
+    loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
+    errors = [message_of(partial(reloaded, value)) for value in loads]
+    assert errors == ["", "", ""], "loaded without complaint"
+    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]
+    errors = [message_of(partial(reloaded, value)) for value in fails]
+    refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
+    assert refusals == [True, True, True], "NumPy values, a module"
+
+    note("The state of NumPy's generator is what hurts, because resuming may need it. Newer "
+         "NumPy generators describe themselves in plain values, which pass.")
+    rng = np.random.default_rng(0)
+    rng.random(5)
+    saved = rng.bit_generator.state  # @inspect saved
+    restored = np.random.default_rng()
+    restored.bit_generator.state = reloaded(saved)
+    assert restored.random() == rng.random(), "the next draw agrees"
+
+
+# --- mixed precision
+
+
+def mixed_precision() -> None:
+    """Mixed precision and quantization."""
+    note("Mixed precision is often described as a narrow forward pass and a wide backward pass. "
+         "Watch the products as they run, and the backward pass turns out to be just as narrow. "
+         "What stays wide is what is kept from step to step.")
+    flops_do_not_depend_on_the_format()
+    the_backward_pass_is_narrow_too()
+    autocast_saves_on_activations_only()
+    a_step_is_timed_in_both_precisions()
+    the_loss_scale_finds_its_own_level()
+    one_byte_needs_a_scale()
+    what_supports_one_byte_training()
+    quantized_weights_trade_error_for_bytes()
+
+
+def flops_do_not_depend_on_the_format() -> None:
+    """A wider format costs no more FLOPs, only more bytes and more time for each."""
+    misbelief("Higher precision means more compute.",
+              "It is the same number of FLOPs in every format. What changes is the rate at which "
+              "a device does them, and the bytes it moves for them.", rows="X01")
+    formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
+    squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
+    counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
+    assert counts == [524288, 524288, 524288, 524288], "the same work"
+    sizes = [x.nbytes for x in squares]  # @inspect sizes as B
+    assert sizes == [32768, 16384, 8192, 8192], "other bytes"
+    note("Advice: start in `float32`, where mistakes are yours and not the format's, and narrow "
+         "from there, watching the loss. For language models the usual place to arrive is "
+         "`bfloat16` products over `float32` weights. The old warning that low-precision "
+         "training is very hard still holds where nothing at all is kept wide.")
+
+
+class Products(TorchDispatchMode):
+    """Notes the formats that go into every matrix product while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.formats: list[torch.dtype] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.ops.aten.mm.default:
+            formats = args[0].dtype, args[1].dtype
+            self.formats.append(torch.promote_types(*formats))
+        return func(*args, **(kwargs or {}))
+
+
+def the_backward_pass_is_narrow_too() -> None:
+    """Under autocast the backward pass multiplies in the narrow format as well."""
+    note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is a "
+         "stack under it, with an eye on every product:")
+    model, (x, y) = Stack(64, 2), linear_batch(64, 8)
+    with Products() as forward, torch.autocast("cpu", torch.bfloat16):
+        output = model(x)  # @inspect output.dtype
+    loss = F.mse_loss(output.float(), y)
+    with Products() as backward:
+        loss.backward()
+    assert forward.formats == [torch.bfloat16] * 3, "one for each layer"
+    assert backward.formats == [torch.bfloat16] * 5, "two each, less one"
+    misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.",
+              "Every product of the backward pass is narrow too, and so are the gradients that "
+              "travel between layers. Wide are the stored weights, their gradients and the "
+              "optimizer's state.", rows="X03")
+    weight = model.weights[0]
+    assert weight.dtype == torch.float32, "the weights as stored"
+    assert weight.grad is not None, "with a gradient"
+    assert weight.grad.dtype == torch.float32, "widened on arrival"
+
+
+def autocast_saves_on_activations_only() -> None:
+    """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
+    note("Parameters, gradients and Adam's averages cost as much as before. What shrinks is "
+         "hidden activations. Against that stand copies in the narrow format, made for the "
+         "products and kept for the backward pass: of the input, and of every weight but the "
+         "first, which no input gradient needs.")
+
+    def kept(batch: int, narrow: bool) -> int:
+        model, x = Stack(64, 2, between=nn.ReLU()), torch.randn(batch, 64)
+        given = [x, *model.parameters()]
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
+            return saved_bytes_of(lambda: model(x).square().sum(), given)
+
+    large, small = 4096, 8
+    wide, narrow = kept(large, False), kept(large, True)  # @inspect wide as B, narrow as B
+    assert wide == 4 * (2 * large * 64 + large), "hidden and output"
+    copies = 2 * (64 * 64 + 64)  # @inspect copies as B
+    halved = 2 * (2 * large * 64 + large)  # @inspect halved as B
+    assert narrow == halved + 2 * large * 64 + copies, "and the input"
+    saving = wide / narrow  # @inspect saving
+    assert round(saving, 2) == 1.33, "a deeper model comes closer to 2"
+    wide, narrow = kept(small, False), kept(small, True)  # @inspect wide as B, narrow as B
+    assert narrow > copies > wide, "a small batch: a loss"
+    note("With few examples, the copies alone weigh more than everything that was there to save.")
+
+
+@requires("cuda")
+def a_step_is_timed_in_both_precisions() -> None:
+    """What mixed precision saves is measured, in seconds and in bytes."""
+    model = Stack(4096, 8, between=nn.GELU()).cuda()
+    x, y = (t.cuda() for t in linear_batch(4096, batch=8192))
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step(narrow: bool) -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=narrow):
+            output = model(x)
+        F.mse_loss(output.float(), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    wide = time_call(lambda: step(False), "cuda").seconds  # @measure wide as s
+    narrow = time_call(lambda: step(True), "cuda").seconds  # @measure narrow as s
+    assert narrow < wide, "narrow products are faster"
+    peaks = []
+    for narrowed in (False, True):
+        torch.cuda.reset_peak_memory_stats()
+        step(narrowed)
+        peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
+    assert peaks[1] < peaks[0], "narrow activations are smaller"
+    note("Whether this is a good balance of speed and stability is for each model to show. The "
+         "two numbers above are what it has to be weighed against.")
+
+
+def the_loss_scale_finds_its_own_level() -> None:
+    """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
+    note("`float16` loses small gradients, so the loss is multiplied by a large factor first "
+         "[@micikevicius2018]. Too large a factor, and the gradient overflows instead. PyTorch's "
+         "scaler finds the level by trial: an infinite gradient means no step and half the scale.")
+    w = torch.tensor([1.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.01)
+    scaler = torch.amp.GradScaler("cpu")
+    scales, weights = [], []
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = (w.half().float() * 10).sum()
+        scales.append(scaler.get_scale())
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        weights.append(round(w.item(), 2))  # @inspect scales, weights
+    assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
+    assert scales[4:] == [4096, 4096], "then kept"
+    assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"
+    largest = torch.finfo(torch.float16).max / 10  # @inspect largest
+    power = 2 ** int(math.log2(largest))  # @inspect power
+    assert power == 4096, "the power of two that just fits"
+    note("The skipped steps are the cost, and the scale is state: `scaler.state_dict()` belongs "
+         "in the checkpoint. `bfloat16` has the range to do without all this.")
+    assert scaler.state_dict()["scale"] == 4096, "to be saved"
+
+
+def through(x: Tensor, dtype: torch.dtype, scaled: bool = True) -> Tensor:
+    """`x` after a round trip through a one-byte format, scaled to fill its range or as it is."""
+    scale = torch.finfo(dtype).max / x.abs().max() if scaled else 1.0
+    return (x * scale).to(dtype).float() / scale
+
+
+def error_of(y: Tensor, exact: Tensor) -> float:
+    """The size of the error relative to the size of the exact result."""
+    return float((y - exact).norm() / exact.norm())
+
+
+def one_byte_needs_a_scale() -> None:
+    """In one byte a tensor needs a scale of its own, or its small values are gone."""
+    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for one byte, it warns, switches "
+         "itself off, and the product is as wide as ever.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+    assert product.dtype == torch.float32, "not supported, not used"
+
+    note("So one-byte training scales by hand or by library: every tensor is stretched to fill "
+         "the format's range, and the factor is carried along. Weights of a layer with small "
+         "values, and what a product makes of them:")
+    x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
+    exact = x @ w
+    fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
+    lost = error_of(x @ through(w, fine, scaled=False), exact)  # @inspect lost
+    assert lost == 1.0, "everything: rounded to zero"
+    errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
+    assert 0.0255 < errors[0] < 0.0275, "E4M3, scaled"
+    assert 0.049 < errors[1] < 0.057, "E5M2, scaled"
+    ratio = errors[1] / errors[0]  # @inspect ratio
+    assert 1.9 < ratio < 2.15, "one fraction bit less"
+
+
+def what_supports_one_byte_training() -> None:
+    """Layers that multiply in one byte and training in one byte are two different works."""
+    misbelief("NVIDIA's Transformer Engine keeps everything in FP8 throughout training.",
+              "It is a library of layers, such as linear ones, that multiply in FP8, and it "
+              "leaves the rest to the program around it [@transformer-engine]. Gradients, "
+              "optimizer state and communication in FP8 are another work, by Peng and others "
+              "[@peng2023].", rows="X07")
+    misbelief("The documentation of mixed precision in PyTorch is arXiv `1710.03740`.",
+              "That is the paper by Micikevicius and others which proposed the method "
+              "[@micikevicius2018]. What PyTorch's functions do is written in PyTorch's "
+              "documentation [@pytorch-amp].", rows="X08")
+    link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
+    note("What one byte could save at most is quickly counted: weight, gradient and Adam's two "
+         "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "
+         "the four wider, so the truth lies between.")
+    formats = torch.float32, torch.float8_e4m3fn
+    wide, narrow = (4 * d.itemsize for d in formats)
+    assert (wide, narrow) == (16, 4), "bytes per parameter"
+
+
+def quantize(
+    w: Float[Tensor, "inner out"], bits: int
+) -> tuple[Tensor, Tensor]:
+    """Whole numbers of so many bits, and the scale of each column."""
+    top = 2 ** (bits - 1) - 1
+    scale = w.abs().amax(dim=0) / top
+    return (w / scale).round().to(torch.int8), scale
+
+
+def quantized_weights_trade_error_for_bytes() -> None:
+    """Quantization makes a trained model smaller, and a little wrong."""
+    note("A model that is only used needs no gradients, and can do with coarse weights: whole "
+         "numbers, and one scale for each column of a matrix.")
+    x, w = torch.randn(64, 256), torch.randn(256, 256)
+    exact = x @ w
+    error = {}
+    for bits in (8, 4):
+        whole, scale = quantize(w, bits)
+        error[bits] = error_of(x @ (whole * scale), exact)  # @inspect error
+    assert w.nbytes / whole.nbytes == 4.0, "one byte for each weight"
+    extra = scale.nbytes / whole.nbytes  # @inspect extra
+    assert round(extra, 3) == 0.016, "more, for the scales"
+    assert 0.0064 < error[8] < 0.0074, "8 bits: under a hundredth off"
+    assert 0.12 < error[4] < 0.13, "4 bits: an eighth off"
+    misbelief("Quantizing a trained model improves its performance.",
+              f"Its size and often its speed. Its answers get worse: by {error[8]:.1%} for this "
+              f"random matrix at `8` bits, by {error[4]:.0%} at `4`. Whether that matters has to "
+              "be measured on the model's task.", rows="X10")
+
+    note("`4` bits have no dtype of their own here. Such numbers share a byte in pairs:")
+    whole, _ = quantize(w, 4)
+    low, high = (whole.flatten() & 15).view(-1, 2).unbind(1)
+    packed = (low | high << 4).to(torch.uint8)  # @inspect packed
+    assert packed.nbytes == w.nbytes // 8, "really an eighth"
+    halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)
+    restored = torch.where(halves > 7, halves - 16, halves)
+    assert torch.equal(restored.view(256, 256), whole), "and back"
+
+
+# --- summary
+
+
+def summary() -> None:
+    """Summary."""
+    note("A chapter of counting ends with the formulas. Each number in the table was computed on "
+         "this page or is computed here; each formula was held against a measurement in the "
+         "section named beside it.")
+    the_formulas_and_where_they_were_shown()
+    the_four_kinds_of_memory_are_a_list_not_a_total()
+    count_first_then_run()
+
+
+def the_formulas_and_where_they_were_shown() -> None:
+    """The formulas, an example of each, and the section that shows it."""
+    width, layers, batch = 64, 2, 8
+    parameters = width**2 * layers + width  # @inspect parameters
+    assert parameters == 8256, "the model of this chapter"
+    kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
+    measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
+    assert kept == measured["activations"], "formula, measured"
+    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
+    assert work == step_flops(batch, width, layers), "formula, counted"
+    state = 16 * parameters  # @inspect state as B
+    held = sum(measured.values()) - kept  # @inspect held as B
+    assert state == held, "formula, measured"
+    product = 2 * batch * width * width  # @inspect product as FLOP
+    x, w = torch.ones(batch, width), torch.ones(width, width)
+    assert product == flops(lambda: x @ w), "formula, counted"
+    tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
+    assert tokens == 2.8, "of token ids"
+    note(f"""Examples for width `64`, two hidden layers, a batch of eight:
+
+| what | formula | example | shown in |
+|---|---|---|---|
+| bytes of a tensor | count × width | {w.nbytes:,} B | `a_fresh_tensor_costs_count_times_width` |
+| FLOPs of a product | $2mkn$ | {product:,} | `a_product_contracts_one_axis` |
+| parameters | $D^2L+D$ | {parameters:,} | `parameters_follow_from_the_shapes` |
+| kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | `autograd_keeps_more_than_the_hidden_layers` |
+| AdamW, `float32` | $16P$ | {state:,} B | `adamw_keeps_four_numbers_per_parameter` |
+| a step | $6BP-2BD^2$ | {work:,} FLOPs | `a_step_does_less_than_six_flops` |
+| sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | `sharding_divides_the_state` |
+| token file | tokens × width | {tokens} TB | `the_size_of_the_data_is_tokens_times_width` |
+""")
+
+
+class Temporaries(TorchDispatchMode):
+    """Notes the bytes of every tensor that is made in memory of its own while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        given = [x for x in args if isinstance(x, Tensor)]
+        if isinstance(made, Tensor):
+            if not any(same_storage(made, x) for x in given):
+                self.sizes.append(made.nbytes)
+        return made
+
+
+def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
+    """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
+    kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
+    assert len(kinds) == 4, "the four kinds"
+    total = sum(kinds.values())  # @inspect total as B
+    assert total == 138304, "of all four"
+    note("The list is complete for what a step *keeps*. On top of it come gradients of "
+         "activations, temporary tensors, and what the allocator rounds up. The temporaries can "
+         "be watched as they are made. AdamW, on a CPU, makes two for every parameter on its way "
+         "to the update:")
+    p = torch.randn(8256, requires_grad=True)
+    p.sum().backward()
+    optimizer = OPTIMIZERS["AdamW"]([p])
+    with Temporaries() as seen:
+        optimizer.step()
+    made = sum(size for size in seen.sizes if size > 4)  # @inspect made as B
+    kept = state_bytes(optimizer)  # @inspect kept as B
+    assert made - kept == 2 * p.nbytes, "beside the new state"
+
+
+def count_first_then_run() -> None:
+    """Count first, then run, then explain the difference."""
+    note("The mechanics are plain: tensors, products, gradients, a loop. The habit is the part "
+         "worth keeping. Write down bytes and FLOPs before running, measure, and do not rest "
+         "until the two agree or you can say why not. Intuitions grow from there; a rule of thumb "
+         "is trusted as far as its conditions are printed with it.")
+    guess = 6 * 8 * 8256  # @inspect guess as FLOP
+    counted = step_flops(8, 64, 2)  # @inspect counted as FLOP
+    gap = guess - counted  # @inspect gap as FLOP
+    assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
+    note("A gap with a name is not an error any more. It is something known about the machine.")
+
+
+# --- figures
 
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
@@ -2530,6 +6023,78 @@ def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:  # @hide
     ax.set_yticks([-row for row in range(len(formats))], names)
     ax.set(xlabel="power of ten", xlim=(-42, 48))
     ax.spines["left"].set_visible(False)
+    return fig
+
+
+def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:  # @hide
+    """The roof in TFLOP/s against intensity, and a labelled dot for each shape."""
+    fig, ax = blank(7, 3.8)
+    xs = [0.05, rate / bandwidth, 1e4]
+    ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2)
+    for name, x in shapes.items():
+        y = min(rate, x * bandwidth) / TERA
+        ax.plot(x, y, "o", color=RED if x < rate / bandwidth else GREEN, ms=8)
+        ax.annotate(name, (x, y), (8, -12), textcoords="offset points", color=GREY)
+    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="attainable TFLOP/s")
+    ax.set_ylim(0.1, 3000)
+    return fig
+
+
+def plot_sweep(sizes: list[int], rates: list[float], promised: float | None) -> Figure:  # @hide
+    """Rates in TFLOP/s against size, and the promised rate where there is one."""
+    fig, ax = blank(7, 3.4)
+    ax.plot(sizes, [rate / TERA for rate in rates], "o-", color=BLUE, lw=2)
+    if promised is not None:
+        ax.axhline(promised / TERA, color=RED, ls="--", lw=1.5)
+    ax.set(xlabel="rows and columns", ylabel="TFLOP/s", ylim=(0, None))
+    ax.set_xscale("log", base=2)
+    return fig
+
+
+def plot_products(costs: list[int]) -> Figure:                  # @hide
+    """A bar for each product of a step, layer by layer; the first input gradient greyed out."""
+    fig, ax = blank(8, 3.4)
+    kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
+    for layer, cost in enumerate(costs):
+        for row, (kind, color) in enumerate(kinds):
+            y, length = -(4 * layer + row), cost / TERA
+            skipped = layer == 0 and row == 2
+            ax.barh(y, length, 0.8, facecolor="none" if skipped else color,
+                    edgecolor=GREY if skipped else color, ls="--" if skipped else "-")
+            label = f"{kind}: {'not computed' if skipped else f'{length:.1f} TFLOP'}"
+            ax.text(length + 0.5, y, label, va="center", color=GREY)
+    ax.set_yticks([-1, -5], ["first layer", "second layer"])
+    ax.set(xlabel="TFLOP", xlim=(0, 1.4 * max(costs) / TERA))
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return fig
+
+
+def plot_spread(widths: list[int], raw: list[float], scaled: list[float]) -> Figure:  # @hide
+    """Deviation against width on logarithmic axes, with and without scaling."""
+    fig, ax = blank(7, 3.6)
+    ax.plot(widths, [math.sqrt(n) for n in widths], ls=":", color=GREY, lw=1.5)
+    ax.plot(widths, [1.0] * len(widths), ls=":", color=GREY, lw=1.5)
+    ax.plot(widths, raw, "o", color=RED, ms=8)
+    ax.plot(widths, scaled, "s", color=BLUE, ms=8)
+    ax.annotate("unit weights: slope ½", (widths[1], raw[1]), (10, -14),
+                textcoords="offset points", color=GREY)
+    ax.annotate("weights / √n", (widths[1], scaled[1]), (10, 8),
+                textcoords="offset points", color=GREY)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set(xlabel="inputs n", ylabel="std of x @ w", ylim=(0.5, 256))
+    return fig
+
+
+def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
+    """Histograms of both draws on a logarithmic scale of counts."""
+    fig, ax = blank(8, 3.4)
+    bins = [i / 5 for i in range(-27, 28)]
+    ax.hist(absolute.flatten().numpy(), bins, histtype="step", color=RED, lw=2, label="±3")
+    ax.hist(relative.flatten().numpy(), bins, color=BLUE, alpha=0.55, label="±3·std")
+    ax.set(yscale="log", xlabel="weight / std", ylabel="weights")
+    ax.legend(frameon=False, labelcolor=GREY)
     return fig
 
 

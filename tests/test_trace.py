@@ -171,9 +171,9 @@ def test_fields_that_hold_their_default_are_left_out():
     assert data["statements"] == [[0, 1, 1, "def", 2, 1], [1, 2, 2, "section", 2, 2], [2, 4, 4, "code", 4]]
     assert data["frames"] == [[0], [1], [2, 1, 2]]
     assert data["values"] == [
-        {"step": 2, "frame": 2, "line": 4, "text": "x", "value": 0, "kind": "inspect", "loop": 0, "turn": 3}
+        {"step": 2, "frame": 2, "line": 4, "text": "x", "value": 0, "loop": 0, "turn": 3}
     ]
-    assert data["claims"][0]["operands"] == [{"text": "x", "value": 0}, {"text": "1"}]
+    assert data["claims"][0]["operands"] == [["x", 0], ["1"]]
 
 
 def test_false_is_not_taken_for_a_default_zero():
@@ -332,9 +332,9 @@ def test_what_no_run_writes_is_refused_with_its_place(text, message):
         (changed("values", 0, "value", to=1), "snapshot 1 does not exist"),
         (changed("values", 0, "loop", to=1), "loop 1 does not exist"),
         (changed("claims", 0, "function", to=3), "function 3 does not exist"),
-        (changed("claims", 0, "operands", 0, "value", to=1), "snapshot 1 does not exist"),
+        (changed("claims", 0, "operands", 0, 1, to=1), "snapshot 1 does not exist"),
         (changed("series", 0, "loop", to=1), "loop 1 does not exist"),
-        (changed("loops", 0, "frame", to=3), "frame 3 does not exist"),
+        (changed("loops", 0, 0, to=3), "frame 3 does not exist"),
         (changed("errors", 0, "function", to=3), "function 3 does not exist"),
     ],
 )

@@ -7,7 +7,7 @@ import functools
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol
@@ -18,6 +18,7 @@ from litbook.trace import PieceKind
 P = ParamSpec("P")
 
 DEVICES = ("cuda",)
+LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
            ".webp": "image/webp", ".gif": "image/gif"}  # fmt: skip
@@ -34,6 +35,9 @@ class Recorder(Protocol):
         self, kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
     ) -> None:
         """Take one piece, made by the statement that is running now."""
+
+    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+        """Take a question with its answer as it is now."""
 
 
 _recorder: Recorder | None = None
@@ -60,6 +64,45 @@ def misbelief(said: str, run: str, *, rows: str = "") -> None:
     `rows` holds the ids of the inventory rows that this settles, separated by spaces; it is not shown.
     """
     _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run), rows=tuple(rows.split()))
+
+
+def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
+    """A question that the reader answers before opening `answer`, which is kept as it is at this moment.
+
+    `text` and `hint` are Markdown. `unit` drives the display of `answer` as it does in `# @inspect x as UNIT`.
+    Raises `AuthorError` for a blank text, and for an answer that is no value yet: a function, a generator.
+    """
+    asked, helped = _text("question", text), _text("question", hint)
+    if not asked.strip():
+        raise AuthorError("question() needs a text: ask something that this section answers")
+    if unit is not None and not _text("question", unit).strip():
+        raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
+    _refuse_unfinished(answer)
+    if _recorder is not None:
+        _recorder.question(asked, answer, unit, helped)
+    else:
+        print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}\n")
+
+
+def _refuse_unfinished(answer: object) -> None:
+    """Raise `AuthorError` for what would have to run before it is an answer."""
+    kind = type(answer)
+    if callable(answer):
+        name = str(getattr(answer, "__name__", kind.__name__))[:60]
+        raise AuthorError(f"question() takes the answer itself, not {name}: call it and pass what comes back")
+    if issubclass(kind, Iterator | AsyncIterator | Awaitable):
+        raise AuthorError(
+            f"question() takes the answer itself, not a {kind.__name__}: a record cannot hold what has not "
+            "been computed; pass a number, or a list of what it gives"
+        )
+
+
+def _bounded_repr(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # the lecture goes on, as it does when it is recorded
+        return f"(its text raised {type(error).__name__})"
+    return text if len(text) <= LONGEST_ANSWER else text[:LONGEST_ANSWER] + " …"
 
 
 def figure(fig: Any, *, caption: str, alt: str) -> None:
@@ -183,6 +226,7 @@ def _svg(fig: Any) -> str:
         fig.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata=unsigned)
     text = file.getvalue()
     text = text[text.index("<svg") :]  # no XML declaration and document type inside a page
+    text = re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", text))
     used = set(re.findall(r"#([\w.-]+)", text))
     salt = format(abs(hash_of(text)), "x")[:6]
     text = _ATTRIBUTE.sub(lambda m: _LONG.sub(_hundredths, m[0]), text)

@@ -33,6 +33,7 @@ from litbook.snapshot import Storages, is_immediate, snapshot
 from litbook.source import Lecture, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
+CALLS = 5  # calls of one function from one line that are kept, in one frame and one iteration
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
@@ -48,6 +49,7 @@ class Listener(Protocol):
     def skipped(self, function: int, device: str) -> None: ...
     def line(self, statement: int) -> None: ...
     def piece(self, piece: trace.Piece) -> None: ...
+    def question(self, piece: trace.Piece, answer: trace.Snapshot) -> None: ...
     def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None: ...
     def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None: ...
     def error(self, error: trace.Error) -> None: ...
@@ -144,6 +146,7 @@ class Recorder:
         listener, sections = self.listener, self._sections
         statements, watches = self.lecture.statements, self.lecture.watches
         enclosing, path = self._enclosing_loop, self.filename
+        calls: dict[int, dict[tuple[int, int], int]] = {}  # frame -> (function, line) -> how often
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
         limit, limit_before, paused = STEPS, STEPS, 0
@@ -174,11 +177,19 @@ class Recorder:
                 if of_lecture and (name[0] != "<" or name == "<module>"):
                     break
                 parent, caller = None, caller.f_back
+            line = caller.f_lineno if caller is not None else 0
+            if parent is not None and not sections[function]:
+                of_parent = calls.setdefault(parent, {})
+                of_parent[function, line] = times = of_parent.get((function, line), 0) + 1
+                if times > CALLS:  # a sort key, a comprehension: the same call over and over
+                    active.pop(id(frame), None)
+                    recorder.dropped += 1
+                    return
             number = len(functions)
             functions.append(function)
             active[id(frame)] = number
             if len(events) < limit:
-                append((_FRAME, number, parent, caller.f_lineno if caller is not None else 0))
+                append((_FRAME, number, parent, line))
 
         def loop(statement: int) -> None:
             address = id(_getframe(1))
@@ -195,6 +206,7 @@ class Recorder:
                 return
             count = state.count
             state.count = count + 1
+            calls.pop(state.frame, None)  # each iteration may call anew
             if count >= FIRST:
                 now, last = len(events), state.last
                 if count >= FIRST + LAST:  # the iteration before the last one goes
@@ -371,6 +383,17 @@ class Recorder:
         self.events.append((_PIECE, piece))
         if self.listener is not None:
             self.listener.piece(piece)
+
+    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+        """Take a question, and a snapshot of its answer as it is now."""
+        frame, line = self._site(_getframe(1))
+        if frame is None:
+            return
+        piece = trace.Piece("question", 0, frame, line, text, hint, unit=unit)
+        shown = snapshot(answer, self.storages)
+        self.events.append((_PIECE, piece, shown))
+        if self.listener is not None:
+            self.listener.question(piece, shown)
 
     def output(self, text: str) -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
@@ -557,6 +580,8 @@ class _Made:
                     self.states.append(state)
             case (tag, piece) if tag == _PIECE:
                 self._take_piece(piece)
+            case (tag, piece, answer) if tag == _PIECE:
+                self._take_piece(piece, answer)
             case (int(frame), int(statement)):
                 if frame in self._frame:
                     self.steps.append((self._frame[frame], statement))
@@ -575,8 +600,11 @@ class _Made:
             self.snapshots.append(shown)
         self.last = self._known[key]
 
-    def _take_piece(self, piece: trace.Piece) -> None:
+    def _take_piece(self, piece: trace.Piece, answer: trace.Snapshot | None = None) -> None:
         if piece.frame in self._frame:
+            if answer is not None:
+                self.keep(answer)
+                piece = replace(piece, answer=self.last)
             frame, step = self._frame[piece.frame], max(0, len(self.steps) - 1)
             self.pieces.append(replace(piece, frame=frame, step=step))
 

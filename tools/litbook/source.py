@@ -24,7 +24,7 @@ from pathlib import Path
 from litbook import trace
 from litbook.errors import Place, Problem, UnusableLecture
 
-WORDS = {"note", "misbelief", "figure", "image", "link"}
+WORDS = {"note", "misbelief", "question", "figure", "image", "link"}
 DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
 
 # Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,
@@ -896,15 +896,19 @@ def _segment(text: str, node: ast.expr) -> str:
 def unspoken(statement: ast.stmt) -> str:
     """What a `note("...")` says without being run; an ellipsis where an f-string would put a value.
 
-    "" for other statements, and for a text that only running can make.
+    A `question("...")` asks, and says that there is no answer yet. "" for other statements, and for a text
+    that only running can make.
     """
     match statement:
-        case ast.Expr(ast.Call(func, [ast.Constant(value=str(text))])) if _dotted(func).endswith("note"):
-            return inspect.cleandoc(text)
-        case ast.Expr(ast.Call(func, [ast.JoinedStr(values)])) if _dotted(func).endswith("note"):
-            parts = (str(v.value) if isinstance(v, ast.Constant) else "…" for v in values)
-            return inspect.cleandoc("".join(parts))
-    return ""
+        case ast.Expr(ast.Call(func, [ast.Constant(value=str(text))])):
+            said = text
+        case ast.Expr(ast.Call(func, [ast.JoinedStr(values)])):
+            said = "".join(str(v.value) if isinstance(v, ast.Constant) else "…" for v in values)
+        case _:
+            return ""
+    if _dotted(func).endswith("question"):
+        return f"**Check yourself.** {inspect.cleandoc(said)}\n\nNo answer yet: this line has not run."
+    return inspect.cleandoc(said) if _dotted(func).endswith("note") else ""
 
 
 # ---------------------------------------------------------------------------- compiled code

@@ -215,7 +215,7 @@ class Frame:
     line: int = 0
 
 
-PieceKind = Literal["note", "misbelief", "figure", "image", "link", "output"]
+PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output"]
 
 
 @dataclass(frozen=True)
@@ -229,10 +229,12 @@ class Piece:
     step: int
     frame: int
     line: int
-    text: str  # prose, caption, link text or output
-    data: str = ""  # SVG of a figure, target of a link, "run" text of a misbelief, data URI of an image
+    text: str  # prose, question, caption, link text or output
+    data: str = ""  # SVG of a figure, target of a link, "run" of a misbelief, hint, data URI of an image
     alt: str = ""
     rows: tuple[str, ...] = ()  # inventory ids that a misbelief settles
+    answer: int | None = None  # of a question: index into `snapshots`
+    unit: str | None = None  # of that answer
 
 
 @dataclass(frozen=True)
@@ -392,8 +394,8 @@ _SNAPSHOTS: dict[str, type] = {
 }
 
 
-# The two lists with an entry for every statement and call: rows of values in the order of the fields.
-_ROWS = (Statement, Frame)
+# What there is most of is kept as rows: values in the order of the fields.
+_ROWS = (Statement, Frame, Loop, Operand)
 
 
 def number(value: float | int | bool) -> Number:
@@ -417,7 +419,8 @@ def to_data(thing: Any) -> Any:
         data = {}
         for f in dataclasses.fields(thing):
             value = getattr(thing, f.name)
-            if f.name != "kind" and value == f.default and type(value) is type(f.default):
+            tag = f.name == "kind" and type(thing) in _SNAPSHOTS.values()
+            if not tag and value == f.default and type(value) is type(f.default):
                 continue
             data[f.name] = to_data(value)
         return data
@@ -677,6 +680,7 @@ def _found_references(record: Record) -> Iterator[Reference]:
     for piece in record.pieces:
         yield "frame", piece.frame, frames
         yield "step", piece.step, steps
+        yield "snapshot", piece.answer, len(record.snapshots)
     for value in record.values:
         yield "frame", value.frame, frames
         yield "step", value.step, steps
