@@ -5870,14 +5870,14 @@ def the_formulas_and_where_they_were_shown() -> None:
 
 | what | formula | example | shown in |
 |---|---|---|---|
-| bytes of a tensor | count × width | {w.nbytes:,} B | `a_fresh_tensor_costs_count_times_width` |
-| FLOPs of a product | $2mkn$ | {product:,} | `a_product_contracts_one_axis` |
-| parameters | $D^2L+D$ | {parameters:,} | `parameters_follow_from_the_shapes` |
-| kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | `autograd_keeps_more_than_the_hidden_layers` |
-| AdamW, `float32` | $16P$ | {state:,} B | `adamw_keeps_four_numbers_per_parameter` |
-| a step | $6BP-2BD^2$ | {work:,} FLOPs | `a_step_does_less_than_six_flops` |
-| sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | `sharding_divides_the_state` |
-| token file | tokens × width | {tokens} TB | `the_size_of_the_data_is_tokens_times_width` |
+| bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
+| FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_contracts_one_axis) |
+| parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
+| kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
+| AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
+| a step | $6BP-2BD^2$ | {work:,} FLOPs | [a step](#a_step_does_less_than_six_flops) |
+| sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
+| token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
 """)
 
 
