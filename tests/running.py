@@ -21,7 +21,7 @@ REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 
-HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, requires\n'
+HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
 
 
 def write(folder: Path, text: str, name: str = "lecture_sample.py") -> Path:

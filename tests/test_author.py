@@ -35,6 +35,9 @@ class Taker:
     def piece(self, kind: Any, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
         self.pieces.append((kind, text, data, alt, rows))
 
+    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+        self.pieces.append(("question", text, answer, unit, hint))
+
 
 @pytest.fixture
 def taker():
@@ -55,7 +58,7 @@ def fig():
 
 
 def test_the_words_are_those_of_the_package() -> None:
-    assert sorted(litbook.__all__) == ["figure", "image", "link", "misbelief", "note", "requires"]
+    assert sorted(litbook.__all__) == ["figure", "image", "link", "misbelief", "note", "question", "requires"]
 
 
 # ------------------------------------------------------------------------ note, misbelief

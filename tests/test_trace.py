@@ -508,10 +508,11 @@ def mended(record: Record) -> Record:
     values = tuple(replace(v, value=None, loop=None) for v in values)
     claims = within(r.claims, len(functions), "function")
     claims = tuple(replace(c, operands=within(c.operands, len(r.snapshots), "value")) for c in claims)
+    answered = within(r.pieces, len(r.snapshots), "answer") or tuple(replace(p, answer=None) for p in r.pieces)
     return replace(
         r, schema=trace.SCHEMA, functions=functions, statements=statements, frames=frames, steps=steps, loops=loops,
         values=within(values, len(r.snapshots), "value"), claims=claims,
-        pieces=within(within(r.pieces, len(frames), "frame"), some, "step"),
+        pieces=within(within(answered, len(frames), "frame"), some, "step"),
         series=within(r.series, len(loops), "loop"), errors=within(r.errors, len(functions), "function"),
         unreached=tuple(at % len(statements) for at in r.unreached) if statements else (),
     )  # fmt: skip

@@ -69,7 +69,7 @@ def misbelief(said: str, run: str, *, rows: str = "") -> None:
 def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
     """A question that the reader answers before opening `answer`, which is kept as it is at this moment.
 
-    `text` and `hint` are Markdown. `unit` drives the display of `answer` as it does in `# @inspect x as UNIT`.
+    `text` and `hint` are Markdown. `unit` drives the display of `answer`, as in `# @inspect x as UNIT`.
     Raises `AuthorError` for a blank text, and for an answer that is no value yet: a function, a generator.
     """
     asked, helped = _text("question", text), _text("question", hint)

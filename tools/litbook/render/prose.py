@@ -112,6 +112,11 @@ def inline(text: str, setting: Setting) -> str:
     return match[1] if match and "<p>" not in match[1] else markup.text(text)
 
 
+def passage(text: str, setting: Setting) -> str:
+    """A text as one line of HTML to stand inside a box: its headings are only bold."""
+    return re.sub(r"<h[1-6]>(.*?)</h[1-6]>", r"<p><strong>\1</strong></p>", _html(text, setting))
+
+
 def blocks(text: str, setting: Setting) -> list[str]:
     """Markdown headings, and between them HTML blocks of one line each."""
     found: list[str] = []

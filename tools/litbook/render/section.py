@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.errors import Place
-from litbook.render import cards, drawings, figures, margin, markup, outline, prose, values
+from litbook.render import cards, drawings, figures, margin, markup, outline, prose, questions, values
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
-TOLD = ("note", "misbelief", "figure", "image", "link")
+TOLD = ("note", "misbelief", "question", "figure", "image", "link")
 
 
 @dataclass
@@ -148,11 +148,11 @@ def _told(
     for piece in evidence.pieces:
         if piece.kind in TOLD and first <= piece.line <= last:
             sheet.at(piece.line)
-            parts += _piece(sheet, piece)
+            parts += _piece(sheet, piece, evidence)
     return parts
 
 
-def _piece(sheet: Sheet, piece: Piece) -> list[str]:
+def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[str]:
     setting = sheet.setting
     if piece.kind == "note":
         return prose.blocks(piece.text, setting)
@@ -160,6 +160,8 @@ def _piece(sheet: Sheet, piece: Piece) -> list[str]:
         said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
         text = f"<p><b>Commonly said:</b> “{said}”</p><p><b>Run:</b> {run}</p>"
         return [markup.tag("div", text, class_="lb-mis", role="note")]
+    if piece.kind == "question":
+        return [questions.box(piece, evidence.record, setting, evidence.stamp)]
     if piece.kind == "link":
         return [_link(sheet, piece)]
     return [_picture(sheet, piece)]

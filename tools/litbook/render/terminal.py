@@ -129,6 +129,17 @@ class Terminal:
         else:
             self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
 
+    def question(self, piece: trace.Piece, answer: trace.Snapshot) -> None:
+        """A question, and its answer below: a terminal folds nothing."""
+        if self.quiet:
+            return
+        self._gap()
+        self._say(Text.assemble(("Check yourself: ", "bold blue"), harmless(piece.text)))
+        if piece.data:
+            self._say(Text.assemble(("Hint: ", "bold blue"), harmless(piece.data)))
+        self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
+        self._gap()
+
     def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
         if self.quiet:

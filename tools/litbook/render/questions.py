@@ -1,0 +1,40 @@
+"""A question with its captured answer as one box: the question is there to read, the answer to open.
+
+Opening needs no script. On paper nothing can be opened, so the answer stands at the end of the box.
+"""
+
+from __future__ import annotations
+
+from litbook.render import cards, markup, prose, values
+from litbook.trace import Piece, Record, Snapshot, Tensor
+
+
+def box(piece: Piece, record: Record, setting: prose.Setting, stamp: str = "") -> str:
+    """The box of one question. `stamp` names the recording that the answer is from; empty for this run's."""
+    parts = [
+        markup.tag("p", "Check yourself", class_="lb-asktitle"),
+        prose.passage(piece.text, setting),
+        _opening("Hint", prose.passage(piece.data, setting)) if piece.data else "",
+    ]
+    if piece.answer is not None:
+        shown = record.snapshots[piece.answer]
+        value = markup.tag("b", markup.text(values.line(shown, piece.unit)))
+        where = f"captured when line {piece.line} ran" + (f": {stamp}" if stamp else "")
+        said = markup.tag("p", value, " ", markup.tag("small", markup.text(where)), class_="lb-reply")
+        parts += [
+            _opening("Answer", said + _card(shown)),
+            markup.tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True),
+        ]
+    name = f"Check yourself, line {piece.line}"
+    return markup.tag("div", *parts, class_="lb-ask", role="group", aria_label=name)
+
+
+def _opening(title: str, inside: str) -> str:
+    return markup.tag("details", markup.tag("summary", title), inside, class_=f"lb-open lb-{title.lower()}")
+
+
+def _card(shown: Snapshot) -> str:
+    """A tensor with more values than its line holds is drawn, too."""
+    if not isinstance(shown, Tensor) or not cards.has_card(shown):
+        return ""
+    return markup.tag("div", cards.tensor("answer", shown), class_="lb-shelf")
