@@ -22,6 +22,7 @@ PAGES = (
     "lectures/lecture_02/storage-and-views/",
     "lectures/lecture_02/tensors-on-a-gpu/",
     "lectures/ledger/",
+    "lectures/misbeliefs/",
 )
 STORAGE = "lectures/lecture_02/storage-and-views/"
 

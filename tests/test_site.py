@@ -48,6 +48,7 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
         "lecture_02/memory.md",
         "ledger.json",
         "ledger.md",
+        "misbeliefs.md",
     ]
     assert "Memory &amp; views" in (project / "docs/lectures/index.md").read_text()
 
@@ -62,6 +63,7 @@ def test_the_nav_follows_the_lecture(project):
                 {"Compute": "lectures/lecture_02/compute.md"},
             ]
         },
+        {"Commonly said, measured otherwise": "lectures/misbeliefs.md"},
         {"Ledger": "lectures/ledger.md"},
     ]
 

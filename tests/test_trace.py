@@ -508,7 +508,9 @@ def mended(record: Record) -> Record:
     values = tuple(replace(v, value=None, loop=None) for v in values)
     claims = within(r.claims, len(functions), "function")
     claims = tuple(replace(c, operands=within(c.operands, len(r.snapshots), "value")) for c in claims)
-    answered = within(r.pieces, len(r.snapshots), "answer") or tuple(replace(p, answer=None) for p in r.pieces)
+    answered = within(r.pieces, len(r.snapshots), "answer") or tuple(
+        replace(p, answer=None) for p in r.pieces
+    )
     return replace(
         r, schema=trace.SCHEMA, functions=functions, statements=statements, frames=frames, steps=steps, loops=loops,
         values=within(values, len(r.snapshots), "value"), claims=claims,

@@ -18,9 +18,9 @@ TOOLS = Path(__file__).resolve().parents[1]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
-from litbook import trace  # noqa: E402
+from litbook import compare, recordings, trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, ledger, page, verdicts  # noqa: E402
+from litbook.render import books, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -80,17 +80,19 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
             log.warning("%s cannot be run: %s", path.name, error)
             continue
         problems: list[Problem] = []
-        recordings = _recordings(path, record)
-        found = page.pages(record, bibliography, recordings, problems)
+        others = _recordings(path, record)
+        found = page.pages(record, bibliography, others, problems)
         report(record, problems)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
-        shelf.append(ledger.Shelf(path.stem, record, recordings))
+        shelf.append(ledger.Shelf(path.stem, record, others))
     if shelf:
         written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
         written.add(_write(place / "ledger.json", ledger.data(shelf)))
-        entries = [f"{PLACE}/{books.INDEX}", *entries, {"Ledger": f"{PLACE}/ledger.md"}]
+        written.add(_write(place / "misbeliefs.md", misbeliefs.page(shelf, bibliography)))
+        entries = [f"{PLACE}/{books.INDEX}", *entries, {misbeliefs.TITLE: f"{PLACE}/misbeliefs.md"}]
+        entries.append({"Ledger": f"{PLACE}/ledger.md"})
     _remove_stale(place, written)
     return entries
 
@@ -129,17 +131,24 @@ def _bibliography(lectures: Path) -> Bibliography:
 
 
 def _recordings(path: Path, here: trace.Record) -> list[trace.Record]:
-    """Recordings of this lecture from other devices than this build's."""
+    """Recordings of this lecture from other devices; that of this build's device is compared with the build."""
     found = []
-    for file in sorted((path.parent / "recordings").glob(f"{path.stem}.*.json")):
+    for file in recordings.of(path):
         try:
-            record = trace.read(file)
+            record = recordings.read(file, path.stem)
+            if record.environment.device.slug != here.environment.device.slug:
+                found.append(record)
+                continue
+            for difference in compare.compare(here, record).differences:
+                log.warning("%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
         except LitbookError as error:
-            log.warning("%s", error)
-            continue
-        if record.environment.device.slug != here.environment.device.slug:
-            found.append(record)
+            log.warning("%s", failures.harmless(str(error)))
     return found
+
+
+def _way_out(path: Path, here: trace.Record) -> str:
+    command = f"python tools/run_lecture.py {path.stem} --device {here.environment.device.kind} --approve"
+    return f"if that is right: {command}"
 
 
 # ---------------------------------------------------------------------------- files

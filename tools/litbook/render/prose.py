@@ -78,6 +78,10 @@ def anchor(key: str) -> str:
     return "ref-" + re.sub(r"[^\w-]", "-", key)
 
 
+Resolve = Callable[[str], str | None]
+"""A function's name -> the address of its section, from the page in hand; None where it has none."""
+
+
 @dataclass
 class Setting:
     """What surrounds a note: where it stands, what it may cite and link to, where problems go."""
@@ -85,7 +89,7 @@ class Setting:
     citations: Citations
     problems: list[Problem] = field(default_factory=list)
     place: Place | None = None
-    resolve: Callable[[str], str | None] = lambda _: None  # function name -> address of its section
+    resolve: Resolve = lambda _: None
     ids: str = "note"  # headings of notes become f"{ids}-1", ...
     level: int = 2  # the heading above the note
     headings: int = 0

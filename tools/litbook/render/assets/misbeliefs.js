@@ -1,0 +1,37 @@
+// The filter of "Commonly said, measured otherwise": every word has to occur. The words are in the address.
+const box = document.querySelector(".lb-find");
+const field = box.querySelector("input");
+const shown = box.querySelector(".lb-shown");
+const entries = [...document.querySelectorAll(".lb-sayings > li")];
+const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+const texts = entries.map((entry) => plain(entry.textContent));
+
+function filter() {
+  const words = plain(field.value).split(/\s+/).filter(Boolean);
+  entries.forEach((entry, i) => { entry.hidden = !words.every((word) => texts[i].includes(word)); });
+  for (const list of document.querySelectorAll(".lb-sayings")) {
+    const empty = [...list.children].every((entry) => entry.hidden);
+    list.hidden = empty;
+    list.previousElementSibling.hidden = empty; // its heading
+  }
+  shown.textContent = `${entries.filter((entry) => !entry.hidden).length} of ${entries.length}`;
+}
+
+function remember() {
+  const address = new URL(location.href);
+  address.searchParams.delete("q");
+  if (field.value.trim()) address.searchParams.set("q", field.value.trim());
+  history.replaceState(null, "", address);
+}
+
+field.value = (new URLSearchParams(location.search).get("q") ?? "").slice(0, field.maxLength);
+field.addEventListener("input", filter);
+field.addEventListener("change", remember);
+field.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !field.value) return;
+  field.value = "";
+  filter();
+  remember();
+});
+box.hidden = false;
+filter();
