@@ -18,7 +18,7 @@ TOOLS = Path(__file__).resolve().parents[1]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
-from litbook import compare, recordings, trace  # noqa: E402
+from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
 from litbook.render import books, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
@@ -80,12 +80,12 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
             log.warning("%s cannot be run: %s", path.name, error)
             continue
         problems: list[Problem] = []
-        others = _recordings(path, record)
-        found = page.pages(record, bibliography, others, problems)
+        recordings = _recordings(path, record)
+        found = page.pages(record, bibliography, recordings, problems)
         report(record, problems)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
-        shelf.append(ledger.Shelf(path.stem, record, others))
+        shelf.append(ledger.Shelf(path.stem, record, recordings))
     if shelf:
         written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
@@ -131,24 +131,17 @@ def _bibliography(lectures: Path) -> Bibliography:
 
 
 def _recordings(path: Path, here: trace.Record) -> list[trace.Record]:
-    """Recordings of this lecture from other devices; that of this build's device is compared with the build."""
+    """Recordings of this lecture from other devices than this build's."""
     found = []
-    for file in recordings.of(path):
+    for file in sorted((path.parent / "recordings").glob(f"{path.stem}.*.json")):
         try:
-            record = recordings.read(file, path.stem)
-            if record.environment.device.slug != here.environment.device.slug:
-                found.append(record)
-                continue
-            for difference in compare.compare(here, record).differences:
-                log.warning("%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
+            record = trace.read(file)
         except LitbookError as error:
-            log.warning("%s", failures.harmless(str(error)))
+            log.warning("%s", error)
+            continue
+        if record.environment.device.slug != here.environment.device.slug:
+            found.append(record)
     return found
-
-
-def _way_out(path: Path, here: trace.Record) -> str:
-    command = f"python tools/run_lecture.py {path.stem} --device {here.environment.device.kind} --approve"
-    return f"if that is right: {command}"
 
 
 # ---------------------------------------------------------------------------- files
