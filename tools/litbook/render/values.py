@@ -263,9 +263,9 @@ def _prefixed(value: int | float, unit: str) -> str:
 
 
 def _flop(value: int | float) -> str:
-    """A count of operations is exact; a prefix beside it says how large."""
+    """A count of operations, exact while that can be read; from a million on with a prefix."""
     short = _prefixed(value, "FLOP")
-    if abs(value) < 10**6 or abs(value) >= 10**18:
+    if abs(value) < 10**6 or abs(value) >= 10**12:
         return f"{_exactly(value)} FLOP" if abs(value) < 10**6 else short
     return f"{_exactly(value)} FLOP · {short}"
 
