@@ -316,7 +316,7 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     per_parameter = (2 * p.nbytes + moments) / n                # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), "half of the float32 model"
     misbelief(
-        "AdamW costs `16` bytes per parameter.",
+        f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.",
         "With float32 everywhere, yes. Call `model.bfloat16()` first and it is "
         f"{per_parameter:.0f}: `torch.optim.AdamW` stores its state in the dtype of the "
         "parameter and never makes a float32 copy by itself. What that thrift does to small "
@@ -430,9 +430,9 @@ def activations_grow_with_the_batch() -> None:
     state = 16 * (2 * 64 * 64)                                  # @inspect state as B
     assert state / base == 2.0, "weights, gradients and moments"
     note(
-        "At this batch the activations are half the size of that; at four times the batch "
-        "they are twice its size, and the optimizer's bill has not moved. So bytes per "
-        "parameter give a bound and never an estimate. Real layers save more than these two: "
+        "At this batch the activations are half the size of that; at a batch of `32` they are "
+        "twice its size, and the optimizer's bill has not moved. So bytes per parameter give "
+        "a bound and never an estimate. Real layers save more than these two: "
         "nonlinearities, normalizations and attention keep tensors of their own."
     )
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
@@ -594,7 +594,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     decimal = size / 10**9                                      # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "in GB, powers of ten"
     misbelief(
-        "That matrix takes `2.3` GB.",
+        f"That matrix takes {size / MiB / 1000:.1f} GB.",
         f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
         "number that is wrong in both. GPU datasheets speak decimal, most memory tools "
         "binary.",
@@ -801,10 +801,9 @@ def small_values_vanish_in_float16() -> None:
     assert stairs == [0, 1, 2, 3, 4], "five values on this stretch"
     figure(
         staircase_figure(xs, ys, unit, lost=1e-8),
-        caption="float16 near zero, both axes in units of its smallest value. The dot is 1e-8.",
+        caption="float16 near zero, both axes in units of its smallest value. The dot is that gradient.",
         alt="A staircase of steps one unit wide along the diagonal. The first step up is at "
-        "one half of the smallest value; a dot for 1e-8 lies left of it, on the floor at "
-        "zero.",
+        "one half of the smallest value; the dot lies left of it, on the floor at zero.",
     )
 
 
@@ -906,8 +905,9 @@ def one_byte_comes_in_two_formats() -> None:
         byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()),
         caption="Every positive value of either format: eight to a doubling above, four below.",
         alt="Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and "
-        "ends at 448; the row for E5M2 has half as many ticks per doubling and stretches "
-        "from far below the first of E4M3 up to 57344.",
+        f"ends at {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per "
+        "doubling and stretches from far below the first of E4M3 up to "
+        f"{torch.finfo(E5M2).max:.0f}.",
     )
 
 
@@ -986,11 +986,12 @@ def one_value_in_five_formats() -> None:
     fields = [layout(d) for d in FORMATS]
     figure(
         bits_figure(names, patterns, fields, stored),
-        caption="The bits of 0.1: sign, exponent, fraction. A filled box is a one.",
-        alt="Five rows of boxes, one per bit, coloured by field. float32 has 1 sign, 8 "
-        "exponent and 23 fraction bits, float16 1, 5 and 10, bfloat16 1, 8 and 7 equal to "
-        "the start of float32 but for rounding, and the one-byte formats 1, 4, 3 and 1, 5, "
-        "2. Beside each row stands the value stored.",
+        caption="The bits of one tenth: sign, exponent, fraction. A filled box is a one.",
+        alt="Five rows of boxes, one per bit, coloured by field. Sign, exponent and fraction "
+        "take "
+        + ", ".join(f"{s}, {e} and {f} bits in {n}" for n, (s, e, f) in zip(names, fields))
+        + ". bfloat16 looks like the start of float32 but for rounding. Beside each row "
+        "stands the value stored.",
     )
 
 
@@ -1025,8 +1026,8 @@ def the_machine_prints_its_own_limits() -> None:
     figure(
         decades_figure(FORMATS),
         caption="From the smallest normal number to the largest. The numbers are decades.",
-        alt="Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about 76 "
-        "decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four and a "
+        alt="Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about "
+        f"{decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four and a "
         "half.",
     )
 
@@ -2441,7 +2442,7 @@ def counting_flops() -> None:
     """Counting FLOPs."""
     note(
         "Transpose the largest matrix you have, convert it to another format, compare it with "
-        "zero. Every float in it has been touched, and not one FLOP has been spent. What "
+        "zero. Every float in it has been touched, and no FLOP has been spent. What "
         "counts is a convention, and it pays to know it exactly. So everything here is "
         "counted twice: by a formula, and by a machine that was not shown the formula."
     )
@@ -2801,7 +2802,7 @@ def compare_dense_with_dense() -> None:
     formats = dense / dense_peak("H100 SXM", "float32")         # @inspect formats as times
     assert 14.7 < formats < 14.8, "bfloat16 against float32"
     misbelief(
-        "An H100 is more than `6` times an A100.",
+        f"An H100 is more than {mixed:.0f} times an A100.",
         "Only if one is quoted sparse and the other dense. Like for like it promises "
         f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
         "units. Give the number; `>>` says less.",
@@ -2929,7 +2930,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
     note(
         "On its first call a library chooses a kernel, perhaps compiles it, and asks for "
-        "memory. The timer of this book calls until three times in a row agree, then "
+        "memory. The timer of this book calls until several calls in a row agree, then "
         "measures, and reports the median, and as its spread the distance between the "
         "quartiles. The obvious timer takes the mean of the first few calls. Here both time a "
         "call that sets up once, and slowly:"
@@ -3020,10 +3021,11 @@ def the_denominator_decides() -> None:
         "the rate of the ordinary units; with TF32 the promise is another.",
         rows="F30",
     )
-    wrong = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect wrong
+    promised = dense_peak("H100 SXM", "bfloat16")
+    wrong = rate / promised                                     # @inspect wrong
     assert 0.054 < wrong < 0.055, "by another format's peak"
     misbelief(
-        "An H100 promises `989.5e12` FLOP/s to a `float32` product.",
+        f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.",
         "That is the promise for `bfloat16`. The tensors were `float32`, and TF32 is off by "
         f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
         rows="F36",
@@ -3145,12 +3147,13 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
     assert reached["4096 tokens"] == 1, "works at the peak"
     assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
+    waiting = [name for name, part in reached.items() if part < 1]
     figure(
         plot_roofline(rate, bandwidth, shapes),
         caption="The roofline of an H100 SXM in dense bfloat16, and operations under it.",
         alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
-        "bandwidth and turns flat at the peak. Adding two matrices and a layer with 1 or 64 "
-        "tokens lie on the slope; the layer with 4096 tokens lies on the flat part.",
+        f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
+        f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
     )
 
 
@@ -3568,7 +3571,7 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert left_over == attention, "attention, and nothing else"
     note(
         "What the rule leaves out is attention: queries meet keys, then weights meet values, "
-        "at $2dT$ FLOPs per token and layer each, and three times that with the backward "
+        "at $2dT$ FLOPs per token and layer each, and twice that again in the backward "
         "pass. In all $12LdT$ per token. The masked half is included, since an ordinary "
         "product computes it too."
     )
@@ -3729,9 +3732,9 @@ def the_same_sum_in_another_order_is_another_number() -> None:
 def parameters() -> None:
     """Parameters and their first values."""
     note(
-        "A line copied from script to script cuts initial weights off at `±3`, to be rid of "
-        "outliers. It removes none, because its bounds are not in the units that its readers "
-        "think. How large first values should be is a matter of counting the terms of a sum."
+        "A line copied from script to script cuts initial weights off at two bounds, to be "
+        "rid of outliers. It removes none, because the bounds are not in the units that its "
+        "readers think. How large first values should be is a matter of counting the terms of a sum."
     )
     a_parameter_is_a_tensor_that_is_registered()
     an_output_is_a_sum_of_many_terms()
@@ -3797,9 +3800,9 @@ def an_output_is_a_sum_of_many_terms() -> None:
     figure(
         plot_spread(widths, spread, scaled),
         caption="Standard deviation of x @ w against the number of inputs, both logarithmic.",
-        alt="With unit weights the dots climb along a dotted line of slope one half, from 16 at a "
-        "width of 256 to 128 at 16384. With weights divided by the root of the width they "
-        "stay on a level line at one.",
+        alt="With unit weights the dots climb along a dotted line of slope one half, from "
+        f"{roots[0]:.0f} at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With "
+        "weights divided by the root of the width they stay on a level line at one.",
     )
 
 
@@ -4255,7 +4258,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
          "down to answers from a forum [@touvron2023]. Their sum, in GB:")
     text = 3300 + 783 + 328 + 83 + 85 + 92 + 78  # @inspect text
     assert text == 4749, "before tokenization"
-    misbelief("LLaMA's training data is `2.8` TB.",
+    misbelief(f"LLaMA's training data is {narrow / TERA} TB.",
               f"The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are "
               f"twice that, and the text was {text / 1000:.2f} TB. Say what is counted, and how "
               "wide.", rows="P07")
@@ -4279,7 +4282,7 @@ def get_batch(
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets, and the targets are the inputs one token later."""
     note("A language model predicts the next token at every position, so the right answer for "
-         "each input token is its successor in the file. `get_batch` cuts stretches one token "
+         "each input token is its successor in the file. `get_batch` cuts stretches a token "
          "too long and returns two views of them. The tokens here count up, which makes the "
          "shift visible.")
     data = np.arange(1, 11, dtype=np.int32)
@@ -4592,8 +4595,9 @@ def the_place_of_epsilon_matters() -> None:
     """A small constant in the wrong place switches AdaGrad off for small gradients."""
     note("The small number `eps` keeps the division from being one by zero. It looks harmless "
          "inside the root.")
+    eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.",
-              "PyTorch adds `1e-10`, and adds it *outside* the root. The first step of AdaGrad "
+              f"PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad "
               "is then the learning rate, however small the gradient.", rows="O02")
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
@@ -5024,12 +5028,13 @@ def the_bill_in_bytes() -> None:
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
 
-    bills = {name: bill(name, 64, 2, 64) for name in OPTIMIZERS}
+    batch = 64
+    bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
     rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
     kept = 4 * (64 * 64 * 3 + 2 * 64)  # @inspect kept as B
     assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
     figure(plot_bill(bills),
-           caption="One step of the wider model at a batch of 64, measured, in KiB.",
+           caption=f"One step of the wider model at a batch of {batch}, measured, in KiB.",
            alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
                "are the same in all of them. Optimizer state is missing for SGD, as long as the "
                "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
@@ -5162,7 +5167,7 @@ def training() -> None:
 
 def the_task_has_a_known_answer() -> None:
     """The data come from a linear function whose weights are known."""
-    note("The weights are `0, 1, 2` and so on. Inputs are standard normal, so a model that "
+    note("The weights count up from zero. Inputs are standard normal, so a model that "
          "predicts zero has an expected squared error of $\\sum_i i^2$: the loss to start from.")
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
@@ -5294,11 +5299,12 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
     figure(plot_losses(runs),
            caption="Loss on the fixed batch for five learning rates.",
-           alt="Loss against step on a logarithmic axis. The curve for 0.01 falls slowly, those "
-               "for 0.05 and 0.1 fall to the floor of the format, 0.2 wanders around its start, "
-               "and 0.5 climbs off the page within the first steps.")
+           alt="Loss against step on a logarithmic axis. The curve for "
+               f"{rates[0]} falls slowly, those for {rates[1]} and {rates[2]} fall to the floor "
+               f"of the format, {rates[3]} wanders around its start, and {rates[4]} climbs off "
+               "the page within the first steps.")
     misbelief("`10` steps at another learning rate are a bit of tuning.",
-              "The published experiment set `0.1`, which its loop ignored. Had it listened, the "
+              "The published experiment set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
               "last batch loss would still have been noise. What makes rates comparable is "
               "a fixed seed, a fixed test batch and enough steps.", rows="Q04")
 
@@ -5565,7 +5571,7 @@ def reloaded(value: object) -> Any:
 def torch_load_refuses_what_it_does_not_know() -> None:
     """`torch.load` reads tensors and plain values, and refuses the rest."""
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",
-              "Since PyTorch `2.6` it loads tensors and plain Python values only, unless told "
+              "It once did. Now it loads tensors and plain Python values only, unless told "
               "otherwise. A pickled object may run any code on loading, so trust is something "
               "to be declared.", rows="C04")
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
@@ -5753,7 +5759,7 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
-    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for one byte, it warns, switches "
+    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte, it warns, switches "
          "itself off, and the product is as wide as ever.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -5761,7 +5767,7 @@ def one_byte_needs_a_scale() -> None:
             product = torch.ones(2, 2) @ torch.ones(2, 2)
     assert product.dtype == torch.float32, "not supported, not used"
 
-    note("So one-byte training scales by hand or by library: every tensor is stretched to fill "
+    note("So FP8 training scales by hand or by library: every tensor is stretched to fill "
          "the format's range, and the factor is carried along. Weights of a layer with small "
          "values, and what a product makes of them:")
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
@@ -5788,7 +5794,7 @@ def what_supports_one_byte_training() -> None:
               "[@micikevicius2018]. What PyTorch's functions do is written in PyTorch's "
               "documentation [@pytorch-amp].", rows="X08")
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    note("What one byte could save at most is quickly counted: weight, gradient and Adam's two "
+    note("What a single byte could save at most is quickly counted: weight, gradient and Adam's two "
          "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "
          "the four wider, so the truth lies between.")
     formats = torch.float32, torch.float8_e4m3fn
