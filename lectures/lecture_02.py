@@ -37,7 +37,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import figure, link, misbelief, note, requires
+from litbook import figure, link, misbelief, note, question, requires
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 GB = 10**9
@@ -157,6 +157,12 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         "the second gives seconds.",
         rows="N15",
     )
+    side = torch.empty(1000, 1000, device="meta")  # @hide
+    question(
+        "A machine sustains `1e12` FLOP/s. How long does it take to multiply "
+        "two square matrices of side `1000`?",
+        answer=flops(lambda: side @ side) / 1e12, unit="s",
+    )
 
 
 def a_training_run_in_three_lines() -> None:
@@ -186,6 +192,11 @@ def a_training_run_in_three_lines() -> None:
         f"So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no "
         "machine fails. An estimate is worth as much as the conditions printed next to it."
     )
+    question(
+        "The same run has to end within `30` days, at the same MFU. How many "
+        "GPUs does it take?",
+        answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs",
+    )
 
 
 def the_rule_leaves_attention_out() -> None:
@@ -207,6 +218,11 @@ def the_rule_leaves_attention_out() -> None:
     note(
         f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. A "
         "kernel that skips the masked half of the scores spends about half of that."
+    )
+    question(
+        "At about which context does attention cost this model as much as "
+        "everything that the rule counts?",
+        answer=round(by_rule / (12 * layers * width)), unit="tokens",
     )
 
 
@@ -234,6 +250,12 @@ def the_promise_is_printed_twice_too_large() -> None:
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")                   # @inspect nvl as FLOP/s
     assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
+    question(
+        "The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with "
+        "sparsity [@nvidia-l4]. A dense product runs there at `91` TFLOP/s. "
+        "What share of the peak is that?",
+        answer=91 / (242 / 2), unit="%",
+    )
 
 
 def days_are_inverse_to_mfu() -> None:
@@ -269,6 +291,11 @@ def days_are_inverse_to_mfu() -> None:
         "half the height of the one for the dense peak, the PCIe card's above both. A dot "
         "marks the dense estimate at an MFU of one half.",
     )
+    question(
+        "Suppose the run took `160` days on the SXM cards, without a failure. "
+        "Which MFU did it reach?",
+        answer=round(days(dense, 1.0) / 160, 2),
+    )
 
 
 def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
@@ -302,6 +329,12 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         f"{CARDS['H100 SXM'].memory / GB:.0f} GB [@nvidia-h100], because activations, "
         "temporaries and fragmentation have not been given a byte yet."
     )
+    question(
+        "Another optimizer keeps one moment instead of two, also in "
+        "`float32`. How many parameters can it train at most on a card of "
+        "`24` GB?",
+        answer=24 * GB // (p.nbytes * 3 // p.numel()),
+    )
 
 
 def adamw_follows_the_dtype_it_is_given() -> None:
@@ -322,6 +355,15 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         "parameter and never makes a float32 copy by itself. What that thrift does to small "
         "updates is shown under number formats.",
         rows="N11",
+    )
+    p64 = nn.Parameter(torch.randn(n).double())  # @hide
+    state = adamw_step(p64)  # @hide
+    question(
+        "Someone calls `model.double()` first, which makes every parameter "
+        "`float64`. How many bytes per parameter does training with AdamW "
+        "hold then?",
+        answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
+        unit="B",
     )
 
 
@@ -364,6 +406,12 @@ def a_master_copy_eats_what_it_saves() -> None:
         "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
         "weight. How much speed depends on the card and has to be measured on it."
     )
+    question(
+        "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
+        "each moment squeezed into a single byte. How many bytes per "
+        "parameter?",
+        answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
+    )
 
 
 def pooled_memory_needs_sharded_state() -> None:
@@ -395,6 +443,12 @@ def pooled_memory_needs_sharded_state() -> None:
         f"{pooled / 1e9:.0f} billion is a ceiling that activations, temporaries and "
         "fragmentation push down.",
         rows="N08",
+    )
+    question(
+        "A gentler kind of sharding splits only the moments over the `8` "
+        "GPUs; every GPU keeps all parameters and gradients. How many bytes "
+        "per parameter does each GPU hold in `float32`?",
+        answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
     )
 
 
@@ -436,6 +490,12 @@ def activations_grow_with_the_batch() -> None:
         "nonlinearities, normalizations and attention keep tensors of their own."
     )
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
+    question(
+        "Weights, gradients and moments took twice the bytes of the "
+        "activations at first. Double the width, and keep batch and sequence: "
+        "what is that factor now?",
+        answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
+    )
 
 
 def bandwidth_is_the_third_resource() -> None:
@@ -469,6 +529,12 @@ def bandwidth_is_the_third_resource() -> None:
         f"At most {reachable:.1%} of the peak, and no better code can help. Only more FLOPs "
         "per byte can."
     )
+    question(
+        "Several readers can share one pass over `w` if their vectors are the "
+        "columns of one matrix. Count only the bytes of `w`: with how many "
+        "columns does an H100 SXM stop waiting for memory?",
+        answer=math.ceil(balance), unit="columns",
+    )
 
 
 # --- tensors
@@ -501,6 +567,14 @@ def one_decimal_point_decides_the_dtype() -> None:
     note("A forgotten point shows up late, at the first operation that only floats have:")
     refused = message_of(lambda: whole.requires_grad_())        # @inspect refused
     assert "floating point" in refused, "integers have no gradient"
+    lists = [3, 4], [3, 4.], [1e3, 1], [10**3, 1]  # @hide
+    candidates = [torch.tensor(numbers) for numbers in lists]  # @hide
+    question(
+        "How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`, "
+        "`torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, "
+        "`torch.tensor([10**3, 1])`?",
+        answer=sum(message_of(t.requires_grad_) == "" for t in candidates),
+    )
 
 
 def four_ways_to_make_a_tensor() -> None:
@@ -518,6 +592,11 @@ def four_ways_to_make_a_tensor() -> None:
     unwritten = torch.empty(4, 8)                               # @inspect unwritten
     torch.use_deterministic_algorithms(False)
     assert unwritten.isnan().sum() == 32, "nothing was promised"
+    question(
+        "Deterministic mode is on. In a fresh `torch.empty(4, 8)` every "
+        "element but one is set to `1`. What is the sum of the tensor?",
+        answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item(),
+    )
 
 
 def randn_draws_from_the_standard_normal() -> None:
@@ -529,6 +608,12 @@ def randn_draws_from_the_standard_normal() -> None:
     inside = (x.abs() < 1).double().mean().item()               # @inspect inside
     theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
     assert 0.995 < inside / theory < 1.005, "share within one deviation"
+    y = 3 + 2 * x  # @hide
+    question(
+        "What share of the entries of `3 + 2 * torch.randn(10**6)` lies "
+        "between `1` and `5`?",
+        answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%",
+    )
 
 
 def truncation_narrows_the_spread() -> None:
@@ -550,6 +635,12 @@ def truncation_narrows_the_spread() -> None:
         f"Asked for a standard deviation of one, it delivers {std:.2f}. The argument names "
         "the normal *before* the cut."
     )
+    question(
+        "The weights should *end up* with a deviation of `0.02`, and the "
+        "bounds lie two of the deviations asked for from zero. Which `std` do "
+        "you ask for?",
+        answer=round(0.02 / theory, 4),
+    )
 
 
 def most_tensors_hold_floats() -> None:
@@ -567,6 +658,14 @@ def most_tensors_hold_floats() -> None:
     assert mask.dtype == torch.bool, "a mask is a yes or no"
     widths = tokens.element_size(), mask.element_size()         # @inspect widths
     assert widths == (8, 1), "bytes per id, bytes per yes or no"
+    ids = torch.arange(1024)  # @hide
+    mask_bytes = torch.ones(1024, 1024, dtype=torch.bool).nbytes  # @hide
+    question(
+        "A sequence of `1024` token ids comes with a causal mask, a yes or no "
+        "for each pair of tokens. How many times the bytes of the ids does "
+        "the mask take?",
+        answer=mask_bytes // ids.nbytes, unit="times",
+    )
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
@@ -576,6 +675,11 @@ def a_fresh_tensor_costs_count_times_width() -> None:
     assert x.element_size() == 4, "bytes per float32"
     assert x.nbytes == 128, "count times width"
     assert x.untyped_storage().nbytes() == 128, "what is really allocated"
+    question(
+        "A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What "
+        "is `n`?",
+        answer=6000 // torch.zeros(25, 1).nbytes,
+    )
 
 
 def a_tensor_can_be_weighed_without_memory() -> None:
@@ -606,6 +710,11 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     )
     training = size * 16 // 4                                   # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
+    question(
+        "An L40S has `48` GB [@nvidia-l40s]. If nothing else needed room, how "
+        "many such matrices could it train with AdamW?",
+        answer=CARDS["L40S"].memory // training,
+    )
 
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
@@ -634,6 +743,12 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         "For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, "
         "and count each storage once.",
         rows="T06",
+    )
+    grid = torch.zeros(100, 100)[::2, ::2]  # @hide
+    question(
+        "`torch.zeros(100, 100)[::2, ::2]` takes every other row and column. "
+        "How many bytes *more* than it reports does it keep alive?",
+        answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
     )
 
 
@@ -716,6 +831,11 @@ def a_float_is_three_fields() -> None:
     assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "a quarter of the way up"
     decoded = decode(pattern, torch.float32)                    # @inspect decoded
     assert decoded == 0.15625, "by the definition"
+    question(
+        "A `float32` has sign `1`, exponent `10000001` and a fraction of `11` "
+        "followed by zeros. Which number is it?",
+        answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32),
+    )
 
 
 def float32_is_the_default() -> None:
@@ -738,6 +858,13 @@ def float32_is_the_default() -> None:
         "experience is that it gets by with far less than this [@micikevicius2018]. So take "
         "`float32` as the safe place to start from and the yardstick for anything narrower, "
         "and expect to pay for it in memory."
+    )
+    three = [torch.zeros(1000), torch.arange(1000)]  # @hide
+    three += [torch.from_numpy(np.zeros(1000))]  # @hide
+    question(
+        "How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and "
+        "`torch.from_numpy(np.zeros(1000))` take together?",
+        answer=sum(t.nbytes for t in three), unit="B",
     )
 
 
@@ -764,6 +891,13 @@ def float32_overflows_too() -> None:
         "The cure is not a wider format but a smaller factor, which is what initialization "
         "is about."
     )
+    question(
+        "With matrices of width `256`, each product makes the entries about "
+        "`16` times larger. About how many layers fit into the range of "
+        "`float32`?",
+        answer=round(math.log(torch.finfo(torch.float32).max, 16)),
+        unit="layers",
+    )
 
 
 def float16_spends_little_on_range() -> None:
@@ -783,6 +917,11 @@ def float16_spends_little_on_range() -> None:
     smallest = 2.0**-24                                         # @inspect smallest
     assert cast(smallest, torch.float16) == 2**-24, "just above zero"
     assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"
+    top = torch.tensor(largest, dtype=torch.float16)  # @hide
+    question(
+        "Which number of `float16` comes right before the largest?",
+        answer=(top.view(torch.int16) - 1).view(torch.float16).item(),
+    )
 
 
 def small_values_vanish_in_float16() -> None:
@@ -804,6 +943,10 @@ def small_values_vanish_in_float16() -> None:
         caption="float16 near zero, both axes in units of its smallest value. The dot is that gradient.",
         alt="A staircase of steps one unit wide along the diagonal. The first step up is at "
         "one half of the smallest value; the dot lies left of it, on the floor at zero.",
+    )
+    question(
+        "What does `1e-7` become in `float16`?",
+        answer=cast(1e-7, torch.float16),
     )
 
 
@@ -828,6 +971,11 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         "[@norrie2021]. No line of code can settle a date, so this book gives the place and "
         "a source.",
         rows="D23",
+    )
+    question(
+        "If the lower half is simply cut off, how many different `float32` "
+        "patterns become the same `bfloat16`?",
+        answer=2 ** (len(full) - len(top)),
     )
 
 
@@ -859,6 +1007,13 @@ def bfloat16_has_the_exponents_of_float32() -> None:
         "sentinel such as `3.4e38` turns infinite.",
         rows="D19",
     )
+    codes = torch.arange(1, 2**15, dtype=torch.int16)  # @hide
+    positive = codes.view(torch.bfloat16)  # @hide
+    question(
+        "Subnormal numbers are evenly spaced. How many positive ones does "
+        "`bfloat16` have?",
+        answer=(positive < narrow.smallest_normal).sum().item(),
+    )
 
 
 def bfloat16_is_much_coarser() -> None:
@@ -880,6 +1035,12 @@ def bfloat16_is_much_coarser() -> None:
         f"{against_half:.0f} times lower than float16's and {against_full:,.0f} times lower "
         f"than float32's: about {digits:.1f} decimal digits.",
         rows="D21",
+    )
+    thousand = torch.tensor(1000.0, dtype=torch.bfloat16)  # @hide
+    following = thousand.view(torch.int16) + 1  # @hide
+    question(
+        "Which `bfloat16` comes right after `1000`?",
+        answer=following.view(torch.bfloat16).item(),
     )
 
 
@@ -909,6 +1070,10 @@ def one_byte_comes_in_two_formats() -> None:
         "doubling and stretches from far below the first of E4M3 up to "
         f"{torch.finfo(E5M2).max:.0f}.",
     )
+    question(
+        "How many different finite values does `E5M2` have, zero counted once?",
+        answer=wide[wide.isfinite()].unique().numel(),
+    )
 
 
 def one_buys_range_the_other_resolution() -> None:
@@ -925,6 +1090,11 @@ def one_buys_range_the_other_resolution() -> None:
         "is, as for weights and activations: so advises the paper that proposed the pair "
         "[@micikevicius2022]."
     )
+    question(
+        "From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What "
+        "does each of them store for `18.5`?",
+        answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
+    )
 
 
 def the_two_overflow_differently() -> None:
@@ -940,6 +1110,12 @@ def the_two_overflow_differently() -> None:
     note("If the result must not depend on that, clamp before the cast:")
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
     assert clamped.tolist() == [448.0, -448.0, 288.0], "the same everywhere"
+    many = torch.tensor([1000.0, 2000.0, -3000.0, 64.0])  # @hide
+    question(
+        "The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to "
+        "`E4M3` in this way. What do the results add up to in `float32`?",
+        answer=many.clamp(-448, 448).to(E4M3).float().sum().item(),
+    )
 
 
 def one_byte_is_for_storing_and_multiplying() -> None:
@@ -964,6 +1140,12 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         "Intel [@micikevicius2022]. A proposal leaves room: on overflow, where one library "
         "saturates, another returns NaN [@ml-dtypes].",
         rows="D33",
+    )
+    question(
+        "Two `E4M3` vectors of `1000` elements are added in this way. How "
+        "many bytes do the two widened copies and their sum take, before the "
+        "result is narrowed?",
+        answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes, unit="B",
     )
 
 
@@ -992,6 +1174,10 @@ def one_value_in_five_formats() -> None:
         + ", ".join(f"{s}, {e} and {f} bits in {n}" for n, (s, e, f) in zip(names, fields))
         + ". bfloat16 looks like the start of float32 but for rounding. Beside each row "
         "stands the value stored.",
+    )
+    question(
+        "How many of the five formats hold `1 + 1/256` exactly?",
+        answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
     )
 
 
@@ -1030,6 +1216,11 @@ def the_machine_prints_its_own_limits() -> None:
         f"{decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four and a "
         "half.",
     )
+    question(
+        "How many of the five formats hold both `1e5` and `1e-5` as normal "
+        "numbers?",
+        answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits),
+    )
 
 
 def running_sum(
@@ -1067,6 +1258,11 @@ def a_running_sum_stalls() -> None:
         "The broader warning, that training in narrow formats is unstable, is best taken "
         "apart the same way: stalled sums here, lost updates and vanished gradients next."
     )
+    question(
+        "Add `4` instead of `1`, again and again, in `float16`. Where does "
+        "the total stop?",
+        answer=running_sum(4.0, 4000, torch.float16),
+    )
 
 
 def small_updates_are_lost() -> None:
@@ -1094,6 +1290,13 @@ def small_updates_are_lost() -> None:
         "It is fair to say that low resolution matters little for *inputs* of a matrix "
         "product, where errors average out. It matters for weights that are nudged and for "
         "totals that grow."
+    )
+    two = torch.tensor(2.0, dtype=torch.bfloat16)  # @hide
+    under = two.view(torch.int16) - 1  # @hide
+    question(
+        "The gap below a `bfloat16` weight of `2` is twice as wide. How much "
+        "can be taken from such a weight at most without any effect?",
+        answer=(2 - under.view(torch.bfloat16).item()) / 2,
     )
 
 
@@ -1124,6 +1327,12 @@ def rounding_at_random_saves_them() -> None:
         "is too strong. A master copy cures it, random rounding cures it, and optimizers "
         "with one-byte states train well [@dettmers2022].",
         rows="D39",
+    )
+    question(
+        "The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is "
+        "rounded at random for `1000` weights of exactly `4`. How many of "
+        "them move, on average?",
+        answer=round(1000 * 1e-3 / (1 / 64)), unit="weights",
     )
 
 
@@ -1157,6 +1366,11 @@ def scaling_the_loss_saves_small_gradients() -> None:
         "`bfloat16` has enough exponents to do without, which is a good reason to prefer it "
         "where the card has it."
     )
+    question(
+        "The largest `float16` is `65504`. About how large may a gradient be, "
+        "if it is not to overflow at that first scale?",
+        answer=torch.finfo(torch.float16).max / scaler.get_scale(),
+    )
 
 
 def autocast_chooses_for_each_operation() -> None:
@@ -1184,6 +1398,13 @@ def autocast_chooses_for_each_operation() -> None:
         "`bfloat16`, those of attention included; \"attention in `float32`\" is too coarse a "
         "rule. Keep in `float32` what adds up or normalizes: softmax and normalization "
         "statistics, the loss, long sums, the weights that the optimizer updates."
+    )
+    question(
+        "Make the layer `nn.Linear(8, 32)`, under the same autocast. How many "
+        "bytes do its output for this `x` and the gradient of its weight take "
+        "together?",
+        answer=4 * 32 * product.itemsize + 32 * 8 * layer.weight.grad.itemsize,
+        unit="B",
     )
 
 
@@ -1228,6 +1449,14 @@ def tensors_start_on_the_cpu() -> None:
     after = torch.zeros(32, 32)
     assert inside.device.type == "meta", "inside the context"
     assert after.device.type == "cpu", "after it"
+    moved = [x.to("cpu"), x.to(torch.float32), x.to(torch.float64)]  # @hide
+    moved += [x.to("meta"), x.to("cpu", torch.float32)]  # @hide
+    question(
+        "How many of these are `x` itself: `x.to(\"cpu\")`, "
+        "`x.to(torch.float32)`, `x.to(torch.float64)`, `x.to(\"meta\")`, "
+        "`x.to(\"cpu\", torch.float32)`?",
+        answer=sum(t is x for t in moved),
+    )
 
 
 def ask_before_you_move() -> None:
@@ -1247,6 +1476,11 @@ def ask_before_you_move() -> None:
         assert held == 0, "nothing allocated on no GPU"
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))     # @measure stranded
         assert stranded != silence, "and nowhere to move to"
+    question(
+        "`torch.zeros(32, 32).to(\"cuda:3\")` ran without an error. How many "
+        "GPUs does PyTorch see there at least?",
+        answer=torch.device("cuda:3").index + 1, unit="GPUs",
+    )
 
 
 def blocks_are_multiples_of_a_smallest_one() -> None:
@@ -1268,6 +1502,11 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         f"For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. "
         f"A `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}.",
         rows="G04",
+    )
+    question(
+        "How many bytes does a `bfloat16` vector of `300` elements take on "
+        "the GPU?",
+        answer=-(-300 * torch.bfloat16.itemsize // block) * block, unit="B",
     )
 
 
@@ -1292,6 +1531,13 @@ def moving_allocates_on_the_gpu() -> None:
     grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
     assert grown == 2 * 4608, "not twice 4356"
     assert len(small) == len(odd) == 2, "kept alive until here"
+    before = torch.cuda.memory_allocated()  # @hide
+    both = z.to("cuda:0"), z.bfloat16()  # @hide
+    question(
+        "By how much does `memory_allocated` grow when `z.to(\"cuda:0\")` and "
+        "`z.bfloat16()` are both kept?",
+        answer=torch.cuda.memory_allocated() - before, unit="B",
+    )
 
 
 @requires("cuda")
@@ -1319,6 +1565,17 @@ def deleting_returns_blocks_to_a_cache() -> None:
         "Watching both numbers is sound practice. Calling `empty_cache` in a training loop "
         "rarely is: it makes room for other programs, not for this one, and costs time."
     )
+    x = torch.empty(64 * MiB, device="cuda")  # @hide
+    del x  # @hide
+    half = torch.empty(32 * MiB, device="cuda")  # @hide
+    cached = torch.cuda.memory_reserved() - start[1]  # @hide
+    taken = torch.cuda.memory_allocated() - start[0]  # @hide
+    question(
+        "After `del x`, and without `empty_cache`, a tensor of `32 * MiB` "
+        "floats is made. How many of the bytes that `x` had does PyTorch then "
+        "hold for no tensor?",
+        answer=cached - taken, unit="B",
+    )
 
 
 @requires("cuda")
@@ -1334,6 +1591,12 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     note(
         "So read `total_memory` where a program depends on it, and leave the nominal figure "
         "to napkins."
+    )
+    question(
+        "An L4 is sold with `24` GB, decimal [@nvidia-l4]. If `total_memory` "
+        "were exactly that, how many GiB would a tool show that counts in "
+        "powers of two?",
+        answer=CARDS["L4"].memory / GiB, unit="GiB",
     )
 
 
@@ -1358,6 +1621,12 @@ def a_narrow_product_is_timed_here() -> None:
         assert narrow < wide, "narrow is faster"
     work = flops(lambda: b @ b)                                 # @inspect work as FLOP
     assert work == flops(lambda: a @ a) == 2 * 8192**3, "the same work"
+    question(
+        "An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` "
+        "[@nvidia-a100]. A wide product takes `80` ms there. How long does "
+        "the narrow one take, if both come equally close to their promise?",
+        answer=80e-3 * 19.5 / 312, unit="s",
+    )
 
 
 @requires("cuda")
@@ -1376,6 +1645,14 @@ def both_one_byte_formats_multiply() -> None:
         assert mixed.dtype == torch.bfloat16, "wider than what went in"
         assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
         assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"
+    question(
+        "A `(16, 64)` matrix in `E5M2` times a `(64, 32)` matrix in `E4M3`, "
+        "with the result in `bfloat16`. How many bytes do the three matrices "
+        "take together?",
+        answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
+            + 16 * 32 * torch.bfloat16.itemsize,
+        unit="B",
+    )
 
 
 # --- storage and views
@@ -1426,6 +1703,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     one = f"{bits[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"
     assert same_storage(x, bits), "same bytes, another dtype"
+    piece = torch.zeros(4, 5)[1:, 2]  # @hide
+    question("`m` is a fresh matrix of shape `(4, 5)`. What are the offset "
+             "and the stride of `m[1:, 2]`?",
+             answer=(piece.storage_offset(), *piece.stride()))
 
 
 def strides_turn_an_index_into_an_address() -> None:
@@ -1452,6 +1733,10 @@ def strides_turn_an_index_into_an_address() -> None:
     assert (start, strides) == (6, (4, 1)), "own offset, parent's strides"
     assert line[start + steps] == block[1, 1], "with the offset: right"
     assert line[steps] not in block, "without it: outside the block"
+    question("A fresh tensor of shape `(3, 4, 5)` is laid out in the same "
+             "way, last axis fastest. How many elements lie before the one at "
+             "`[2, 1, 3]`?",
+             answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
 
 
 def a_storage_is_indexed_by_bytes() -> None:
@@ -1481,6 +1766,9 @@ def a_storage_is_indexed_by_bytes() -> None:
     place = 6
     assert x.flatten()[place] == old, "flattened, then indexed"
     assert x.as_strided((), (), place) == old, "no axes, only an offset"
+    question("In which element of an `int64` tensor does entry `42` of its "
+             "untyped storage lie?",
+             answer=42 // torch.zeros(8, dtype=torch.int64).element_size())
 
 
 def basic_indexing_shares_and_picking_copies() -> None:
@@ -1510,6 +1798,10 @@ def basic_indexing_shares_and_picking_copies() -> None:
     note("Arithmetic that makes a new tensor is no such change, even when it reuses the old name.")
     x = x + 1  # @inspect x, row
     assert row.tolist() == [1, 100, 3], "the old storage is untouched"
+    parts = x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2]  # @hide
+    question("How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and "
+             "`x[1, 2]` share the storage of `x`?",
+             answer=sum(same_storage(x, part) for part in parts))
 
 
 def view_gives_the_same_numbers_another_shape() -> None:
@@ -1534,6 +1826,10 @@ def view_gives_the_same_numbers_another_shape() -> None:
     turned = message_of(lambda: x.t().view(2, 3))  # @inspect turned
     assert "is invalid for input of size 6" in few, "counts must agree"
     assert "not compatible with" in turned, "strides must allow it"
+    z = torch.arange(12).view(3, 4)  # @hide
+    question("For `z = torch.arange(12).view(3, 4)`, what is "
+             "`z.view(4, 3)[2, 1]`?",
+             answer=z.view(4, 3)[2, 1].item())
 
 
 def a_transpose_swaps_strides() -> None:
@@ -1553,6 +1849,8 @@ def a_transpose_swaps_strides() -> None:
          "memory. Such a tensor is called *non-contiguous*.")
     assert x.is_contiguous() is True, "rows in storage order"
     assert y.is_contiguous() is False, "rows that jump"
+    question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
+             answer=torch.zeros(2, 3, 4).transpose(0, 2).stride())
 
 
 def contiguous_means_reading_in_storage_order() -> None:
@@ -1569,6 +1867,10 @@ def contiguous_means_reading_in_storage_order() -> None:
     down, across = top.flatten().diff(), left.flatten().diff()
     assert down.tolist() == [1, 1, 1, 1, 1, 1, 1], "no jump anywhere"
     assert across.tolist() == [1, 3, 1, 3, 1, 3, 1], "a jump after each row"
+    parts = x[1:3], x[:, 1:], x[::2], x[2], x[:, 0]  # @hide
+    question("How many of `x[1:3]`, `x[:, 1:]`, `x[::2]`, `x[2]` and "
+             "`x[:, 0]` are contiguous?",
+             answer=sum(part.is_contiguous() for part in parts))
 
 
 def some_shapes_cannot_be_a_view() -> None:
@@ -1598,6 +1900,11 @@ def some_shapes_cannot_be_a_view() -> None:
     assert torch.equal(reshaped, copied), "reshape: same numbers"
     assert not same_storage(x, reshaped), "copied, because it must"
     assert same_storage(x, shared), "shared, because it can"
+    x.reshape(3, 2)[0, 0] = 9  # @hide
+    x.t().reshape(2, 3)[0, 0] = 8  # @hide
+    question("First `x.reshape(3, 2)[0, 0] = 9`, then "
+             "`x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?",
+             answer=x[0, 0].item())
 
 
 def a_view_needs_axes_that_merge() -> None:
@@ -1628,6 +1935,9 @@ def a_view_needs_axes_that_merge() -> None:
     assert same_storage(block, merged), "so this is a view"
     assert (middle, walk) == (4, 2), "step and walk differ"
     assert "view size is not compatible" in error, "so this is refused"
+    question("Of `torch.zeros(4, 6, 8)[:, :3]`, `view` can merge one pair of "
+             "neighbouring axes. Which shape does that give?",
+             answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
 
 
 def contiguous_copies_only_when_it_must() -> None:
@@ -1648,6 +1958,13 @@ def contiguous_copies_only_when_it_must() -> None:
     assert flat.stride() == (4, 1), "rows of two, four apart"
     assert flat.is_contiguous() is False, "reshape left the gaps"
     assert flat.contiguous().stride() == (2, 1), "contiguous closed them"
+    turned, back = x.t().contiguous(), x.t().t().contiguous()  # @hide
+    made = x.contiguous(), turned, back, x.reshape(3, 2), x.clone()  # @hide
+    question("How many bytes of new memory do `x.contiguous()`, "
+             "`x.t().contiguous()`, `x.t().t().contiguous()`, "
+             "`x.reshape(3, 2)` and `x.clone()` take together?",
+             answer=sum(t.nbytes for t in made if not same_storage(x, t)),
+             unit="B")
 
 
 def a_small_view_keeps_everything_alive() -> None:
@@ -1671,6 +1988,11 @@ def a_small_view_keeps_everything_alive() -> None:
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
     assert with_base // MiB == 4, "the file holds the matrix"
     assert row_only // MiB == 0, "the clone's file does not"
+    one = torch.zeros(256, 1024)[0, 0]  # @hide
+    question("In each of `100` steps a loop computes fresh `float32` logits "
+             "of shape `(256, 1024)` and appends `logits[0, 0]` to a list. "
+             "How much memory does the list keep alive?",
+             answer=100 * one.untyped_storage().nbytes(), unit="B")
 
 
 def a_view_costs_the_same_at_any_size() -> None:
@@ -1690,6 +2012,11 @@ def a_view_costs_the_same_at_any_size() -> None:
          "transpose cannot. Whether a view or a copy is faster in the end is worth measuring.")
     clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
+    question("A `float64` matrix of shape `(1000, 500)` is transposed and "
+             "made contiguous. How many bytes are read and written, taken "
+             "together?",
+             answer=2 * torch.zeros(1000, 500, dtype=torch.float64).nbytes,
+             unit="B")
 
 
 def elementwise() -> None:
@@ -1724,6 +2051,12 @@ def elementwise_operations_make_a_new_tensor() -> None:
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "the very same object"
     assert row.tolist() == [2, 2, 2], "the view sees it"
+    doubled = x * 2  # @hide
+    raised = doubled + 1  # @hide
+    made = doubled, raised, raised.abs_()  # @hide
+    question("How many times does `(x * 2 + 1).abs_()` take new memory for a "
+             "result?",
+             answer=len({t.data_ptr() for t in made} - {x.data_ptr()}))
 
 
 def an_integer_tensor_turns_into_floats() -> None:
@@ -1752,6 +2085,9 @@ def an_integer_tensor_turns_into_floats() -> None:
          "floats.")
     error = message_of(lambda: x.sqrt_())  # @inspect error
     assert "Float can't be cast" in error, "refused in place"
+    question("`torch.arange(1000)` takes `8000` bytes. How many does "
+             "`torch.arange(1000) / 1` take?",
+             answer=(torch.arange(1000) / 1).nbytes, unit="B")
 
 
 def the_flop_counter_sees_only_products() -> None:
@@ -1776,6 +2112,11 @@ def the_flop_counter_sees_only_products() -> None:
     assert (x.nbytes, y.nbytes) == (400, 400), "bytes read, bytes written"
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "bytes moved for each addition"
+    a, b = torch.ones(10, 20), torch.ones(20, 30)  # @hide
+    question("With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how "
+             "many FLOPs does the counter report for "
+             "`(a @ b + 1).softmax(-1)`?",
+             answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP")
 
 
 def triu_keeps_the_diagonal_and_above() -> None:
@@ -1790,6 +2131,8 @@ def triu_keeps_the_diagonal_and_above() -> None:
     assert above == [[1, 1, 1], [0, 1, 1], [0, 0, 1]], "diagonal and above"
     assert below == [[1, 0, 0], [1, 1, 0], [1, 1, 1]], "diagonal and below"
     assert shifted == [[0, 1, 1], [0, 0, 1], [0, 0, 0]], "what lies above"
+    question("How many ones are left in `torch.ones(5, 5).tril(diagonal=1)`?",
+             answer=int(torch.ones(5, 5).tril(diagonal=1).sum().item()))
 
 
 def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
@@ -1853,6 +2196,11 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
            alt="Grids of squares with queries down and keys across. Under tril all squares lie on "
                "or below the diagonal. Under triu they lie on or above it, and all those above "
                "are red: each query except the last puts weight on later keys.")
+    past = torch.ones(100, 100, dtype=torch.bool).tril()  # @hide
+    same = torch.ones(100, 8)  # @hide
+    question("How many of the weights does the causal mask set to zero in a "
+             "sequence of `100` tokens?",
+             answer=(attention_weights(same, past) == 0).sum().item())
 
 
 def pytorchs_causal_attention_agrees() -> None:
@@ -1870,6 +2218,12 @@ def pytorchs_causal_attention_agrees() -> None:
     leaking = attention_weights(x, keep.triu())
     assert torch.allclose(builtin, causal), "is_causal means tril"
     assert not torch.allclose(builtin, leaking), "it is not triu"
+    same = torch.zeros(1, 4, 8)  # @hide
+    tens = torch.tensor([[[0.0], [10], [20], [30]]])  # @hide
+    question("All scores are equal, and the values of the four keys are `0`, "
+             "`10`, `20`, `30`. What does attention with `is_causal=True` "
+             "return for the third query?",
+             answer=attend(same, same, tens, is_causal=True)[0, 2].item())
 
 
 def the_other_triangle_is_right_in_the_other_layout() -> None:
@@ -1893,6 +2247,11 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     assert torch.equal(~remove, keep.tril()), "one mask, said two ways"
     more = with_diagonal.sum() - remove.sum()  # @inspect more.item()
     assert more == n, "triu would remove the diagonal too"
+    others = ~keep.tril(diagonal=1)  # @hide
+    question("Queries are rows, the mask names what to remove, and each token "
+             "may see the past, itself and the *next* token. Which `diagonal` "
+             "does `triu` get?",
+             answer=next(d for d in range(n) if keep.triu(d).equal(others)))
 
 
 def a_leak_shows_when_the_future_changes() -> None:
@@ -1913,6 +2272,14 @@ def a_leak_shows_when_the_future_changes() -> None:
     causal, leaking = moved(keep.tril()), moved(keep.triu())
     assert causal == [False, False, False, True], "the past stands still"
     assert leaking == [True, True, True, True], "every token knew"
+    tokens = torch.rand(10, 8)  # @hide
+    mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
+    before = attention_weights(tokens, mask) @ tokens  # @hide
+    tokens[2] = torch.rand(8)  # @hide
+    after = attention_weights(tokens, mask) @ tokens  # @hide
+    question("In a sequence of `10` tokens under the causal mask, the third "
+             "is changed. How many outputs move?",
+             answer=(after - before).abs().amax(1).gt(1e-4).sum().item())
 
 
 def matmul_and_named_axes() -> None:
@@ -1959,6 +2326,10 @@ def a_product_contracts_one_axis() -> None:
          "them to zero. So a product costs `2 * m * k * n` FLOPs, and PyTorch's counter agrees.")
     counted = flops(lambda: x @ w)  # @inspect counted as FLOP
     assert counted == 2 * m * k * n, "counted as by hand"
+    row, narrow = torch.ones(1, 64), torch.ones(64, 8)  # @hide
+    question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` "
+             "FLOPs. What is `m`?",
+             answer=102400 // flops(lambda: row @ narrow))
 
 
 def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:  # @hide
@@ -2033,6 +2404,10 @@ def a_batched_product_is_one_folded_product() -> None:
            alt="Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives "
                "a stack of thin sheets. Below, one tall matrix made of as many bands, times the "
                "same narrow matrix, gives one tall thin matrix.")
+    left, right = torch.ones(2, 5, 6, 10), torch.ones(10, 3)  # @hide
+    question("How many FLOPs does `x @ w` cost for `x` of shape "
+             "`(2, 5, 6, 10)` and `w` of shape `(10, 3)`?",
+             answer=flops(lambda: left @ right), unit="FLOP")
 
 
 def a_batch_on_both_sides_cannot_fold() -> None:
@@ -2045,6 +2420,10 @@ def a_batch_on_both_sides_cannot_fold() -> None:
     separate = flops_by_operation(lambda: x @ own)  # @inspect separate
     assert shared == {"aten.mm": 65536}, "one tall product"
     assert separate == {"aten.bmm": 65536}, "many products, as many FLOPs"
+    question("The FLOPs stay the same, but the bytes do not. How many *more* "
+             "have to be read when `16` examples bring a `float32` right side "
+             "of shape `(512, 512)` each, instead of sharing one?",
+             answer=(16 - 1) * torch.ones(512, 512).nbytes, unit="B")
 
 
 def only_the_last_axis_is_special() -> None:
@@ -2061,6 +2440,9 @@ def only_the_last_axis_is_special() -> None:
     swapped = x.transpose(0, 2) @ w  # @inspect swapped.shape
     assert tuple(swapped.shape) == (16, 8, 4, 2), "only hidden is gone"
     assert torch.equal(swapped, y.transpose(0, 2)), "swapped, nothing else"
+    question("For the same `x` and a `v` of shape `(8, 5)`, what is the shape "
+             "of `x.transpose(1, 3) @ v`?",
+             answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape))
 
 
 def a_forgotten_transpose_is_silent_on_squares() -> None:
@@ -2085,6 +2467,13 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     assert not torch.equal(right, wrong), "the numbers do not"
     note("Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` "
          "does not say which axes are meant. Names would, and the rest of this part gives them.")
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
+    tried = [torch.ones(shape) for shape in shapes]  # @hide
+    errors = [message_of(partial(torch.matmul, t, t)) for t in tried]  # @hide
+    question("For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, "
+             "`(2, 4, 8)`, `(1, 8, 4)` and `(3, 8, 8)` of `x` does `x @ x` "
+             "raise no error?",
+             answer=errors.count(""))
 
 
 def an_annotation_names_dtype_rank_and_sizes() -> None:
@@ -2108,6 +2497,13 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
     needed = metadata.requires("jaxtyping") or []  # @measure needed
     jax = [package for package in needed if package.startswith("jax")]
     assert len(jax) == 0, "JAX is not required"
+    values = [torch.ones(1, 1), even.double(), torch.ones(9)]  # @hide
+    values += [even.int(), torch.ones(2, 3) @ torch.ones(3, 2)]  # @hide
+    question("How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, "
+             "`torch.ones(9)`, `torch.ones(3, 3).int()` and "
+             "`torch.ones(2, 3) @ torch.ones(3, 2)` fit "
+             "`Float[Tensor, \"n n\"]`?",
+             answer=sum(isinstance(value, square) for value in values))
 
 
 def a_bare_annotation_enforces_nothing() -> None:
@@ -2124,6 +2520,9 @@ def a_bare_annotation_enforces_nothing() -> None:
     promised: Any = project.__annotations__["return"]
     assert tuple(y.shape) == (5, 2, 4), "computed without complaint"
     assert not isinstance(y, promised), "not what the annotation says"
+    question("Now the first argument has an axis too few: what is the shape "
+             "of `project(torch.ones(7), torch.ones(7, 4))`?",
+             answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape))
 
 
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -2170,6 +2569,14 @@ def a_checker_makes_annotations_binding() -> None:
     assert "checking parameter 'x'" in rank, "an axis too many"
     assert "checking parameter 'x'" in dtype, "integers for floats"
     assert "checking the return value" in result, "axes the wrong way round"
+    def passes(n: int) -> bool:  # @hide
+        w = torch.ones(3, n)
+        return message_of(lambda: project(x, w, turn=True)) == ""
+
+    question("`project(x, torch.ones(3, n), turn=True)` returns the axes the "
+             "wrong way round, and for a single `n` the checker lets it pass. "
+             "Which?",
+             answer=next(n for n in range(1, 9) if passes(n)))
 
 
 def one_pattern_serves_numpy_and_torch() -> None:
@@ -2188,6 +2595,9 @@ def one_pattern_serves_numpy_and_torch() -> None:
     array = rearrange(image.numpy(), "h w c -> c h w")
     assert type(array) is np.ndarray, "NumPy in, NumPy out"
     assert np.array_equal(array, new.numpy()), "the same numbers"
+    question("Which four numbers must `x.permute` get to do what "
+             "`rearrange(x, \"a b c d -> d a c b\")` does?",
+             answer=tuple("abcd".index(name) for name in "dacb"))
 
 
 def einsum_sums_the_axes_left_out() -> None:
@@ -2212,6 +2622,10 @@ def einsum_sums_the_axes_left_out() -> None:
     note("The rule does not ask for a product. With one input, leaving a name out is just a sum.")
     summed = einsum(x, "batch query hidden -> batch query")  # @inspect summed
     assert torch.equal(summed, x.sum(-1)), "hidden is summed away"
+    a = torch.ones(3, 4)  # @hide
+    question("`a` and `b` are matrices of ones, both of shape `(3, 4)`. What "
+             "is `einsum(a, b, \"row col, row col ->\")`?",
+             answer=einsum(a, a, "row col, row col ->").item())
 
 
 def an_ellipsis_stands_for_any_axes() -> None:
@@ -2226,6 +2640,10 @@ def an_ellipsis_stands_for_any_axes() -> None:
     old = x @ y.transpose(-2, -1)
     assert tuple(scores.shape) == (5, 2, 3, 6), "leading axes broadcast"
     assert torch.equal(scores, old), "old way, new way"
+    x, y = torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4)  # @hide
+    question("With the same pattern, what shape do the scores of `x` of shape "
+             "`(7, 1, 3, 4)` and `y` of shape `(5, 6, 4)` have?",
+             answer=tuple(einsum(x, y, pattern).shape))
 
 
 def einsum_checks_sizes_but_stretches_ones() -> None:
@@ -2246,6 +2664,11 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
     refused = message_of(lambda: x @ thin.transpose(-2, -1))  # @inspect refused
     assert entries == {4.0}, "summed over the stretched axis"
     assert "RuntimeError" in refused, "the product refuses"
+    x, y = torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1)  # @hide
+    question("With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` "
+             "holds twos in shape `(2, 5, 1)`. What is every entry of the "
+             "result?",
+             answer=einsum(x, y, pattern).unique().item())
 
 
 def reduce_names_the_axis_it_removes() -> None:
@@ -2266,6 +2689,13 @@ def reduce_names_the_axis_it_removes() -> None:
     assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
     assert mean.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
     assert torch.equal(total, ones.sum(-1)), "the true old way"
+    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
+    sums = reduce(box, pattern, "sum")  # @hide
+    means = reduce(box, pattern, "mean")  # @hide
+    question("A tensor of shape `(4, 5, 7)` is reduced by "
+             "`batch seq hidden -> hidden`. By which factor do its sum and "
+             "its mean differ?",
+             answer=(sums / means).unique().item())
 
 
 def reduce_takes_more_than_one_tensor() -> None:
@@ -2292,6 +2722,11 @@ def reduce_takes_more_than_one_tensor() -> None:
               "reduce.", rows="M27")
     total = reduce([x, 10 * x], "copy row col -> row col", "sum")  # @inspect total
     assert torch.equal(total, 11 * x), "two tensors, added"
+    copies = [x, 2 * x, 3 * x]  # @hide
+    question("With the same `x`, what does "
+             "`reduce([x, 2 * x, 3 * x], \"copy row col -> copy\", \"max\")` "
+             "hold?",
+             answer=reduce(copies, "copy row col -> copy", "max").tolist())
 
 
 def pooling_is_a_reduction() -> None:
@@ -2312,6 +2747,11 @@ def pooling_is_a_reduction() -> None:
     by_pattern, by_library = pooled.flatten(), library.flatten()
     assert tuple(pooled.shape) == (1, 3, 3, 1), "a mean for each tile"
     assert torch.allclose(by_pattern, by_library), "the library's pooling"
+    many = torch.ones(8, 3, 32, 32)  # @hide
+    tiled = reduce(many, pattern, "mean", tile_h=4, tile_w=8)  # @hide
+    question("Into which shape does the same pattern reduce a batch of shape "
+             "`(8, 3, 32, 32)` with `tile_h=4` and `tile_w=8`?",
+             answer=tuple(tiled.shape))
 
 
 def the_order_in_the_parentheses_matters() -> None:
@@ -2335,6 +2775,10 @@ def the_order_in_the_parentheses_matters() -> None:
     image = torch.randn(3, 3, 9)
     parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @inspect parts.shape
     assert tuple(parts.shape) == (3, 1, 3, 9), "one group of three"
+    v = torch.arange(12)  # @hide
+    question("For `v = torch.arange(12)`, what is "
+             "`rearrange(v, \"(b a) -> a b\", a=3)[2, 1]`?",
+             answer=rearrange(v, "(b a) -> a b", a=3)[2, 1].item())
 
 
 def heads_share_a_small_matrix() -> None:
@@ -2357,6 +2801,13 @@ def heads_share_a_small_matrix() -> None:
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
     assert dense_cost == 2 * split_cost, "zeros included, twice the FLOPs"
+    row, apart = torch.ones(1, 512), torch.ones(8, 64)  # @hide
+    big, small = torch.eye(512), torch.eye(64)  # @hide
+    question("An axis of `512` numbers carries `8` heads. By which factor "
+             "does the block-diagonal matrix cost more FLOPs than splitting "
+             "the heads off?",
+             answer=flops(lambda: row @ big) // flops(lambda: apart @ small),
+             unit="times")
 
 
 def repeat_copies_nothing() -> None:
@@ -2384,6 +2835,9 @@ def repeat_copies_nothing() -> None:
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"
     assert real.stride() == (81, 9, 1), "a stride of one whole picture"
+    question("What are the strides of "
+             "`repeat(picture, \"h w -> h c w\", c=5)`?",
+             answer=repeat(picture, "h w -> h c w", c=5).stride())
 
 
 def a_rearrange_layer_hides_the_input_size() -> None:
@@ -2416,6 +2870,9 @@ def a_rearrange_layer_hides_the_input_size() -> None:
     network[4] = Rearrange("b c h w -> b (c h w)", h=5, w=5)
     here = message_of(lambda: network(small))  # @inspect here
     assert "Shape mismatch, 4 != 5" in here, "fails where it was assumed"
+    question("How many numbers must the first linear layer count on for "
+             "pictures of `40x40`?",
+             answer=network[:4](torch.randn(1, 3, 40, 40)).numel())
 
 
 def einops_errors_repeat_the_pattern() -> None:
@@ -2433,6 +2890,13 @@ def einops_errors_repeat_the_pattern() -> None:
     assert str(x.shape) in uneven, "so is the shape"
     assert "should be on both): {'s'}" in forgotten, "an axis that got lost"
     assert "expected 2 dims. Received 3" in missing, "an axis nobody named"
+    def fits(heads: int) -> bool:  # @hide
+        wide = torch.ones(2, 3, 12)
+        return message_of(lambda: rearrange(wide, pattern, heads=heads)) == ""
+
+    question("For how many values of `heads` does the pattern fit a last axis "
+             "of length `12`?",
+             answer=sum(fits(heads) for heads in range(1, 13)))
 
 
 # --- counting FLOPs
