@@ -23,6 +23,7 @@ PAGES = (
     "lectures/lecture_02/tensors-on-a-gpu/",
     "lectures/ledger/",
     "lectures/misbeliefs/",
+    "calculator/",
 )
 STORAGE = "lectures/lecture_02/storage-and-views/"
 

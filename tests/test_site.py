@@ -186,7 +186,7 @@ def site_project(tmp_path):
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
-    for name in ("how-to-read", "write-a-lecture", "how-it-works", "record"):
+    for name in ("how-to-read", "calculator", "write-a-lecture", "how-it-works", "record"):
         (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n")
     (tmp_path / "lectures").mkdir()
     return tmp_path

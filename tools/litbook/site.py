@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import runpy
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import trace  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, ledger, misbeliefs, page, verdicts  # noqa: E402
+from litbook.render import books, calculator, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -37,6 +39,9 @@ NAV = "Lectures"  # the entry of the nav that the pages replace
 # hook for every saved file, also when only a docs page changed.
 _records: dict[Path, tuple[str, trace.Record]] = {}
 
+# What stands for a comment of the calculator's page: tables and formulas of this book.
+_napkin: dict[str, str] = {}
+
 
 def on_config(config: Any) -> Any:
     """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
@@ -44,6 +49,7 @@ def on_config(config: Any) -> Any:
     docs = Path(config["docs_dir"])
     entries = build(root / "lectures", docs, _run)
     _copy_assets(docs / "assets" / "litbook")
+    _calculator(root / "lectures", docs / "assets" / "litbook" / "calculator-data.js")
     if config["nav"] is not None:
         config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
         if not entries:
@@ -58,7 +64,9 @@ def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (Mk
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The front page's numbers come out of the records, too."""
+    """The front page's numbers come out of the records, too, and the calculator's out of the book's files."""
+    for comment, text in _napkin.items():
+        markdown = markdown.replace(comment, text)
     found = [record for _, record in _records.values()]
     if not found:
         return markdown
@@ -178,6 +186,32 @@ def _copy_assets(target: Path) -> None:
         if path.is_file() and (not copy.exists() or copy.read_bytes() != path.read_bytes()):
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
+
+
+# ---------------------------------------------------------------------------- the calculator
+
+
+def _calculator(lectures: Path, target: Path) -> None:
+    """Write what the calculator computes with: the cards of `hardware.py`, the recipes of `napkin.py`."""
+    _napkin.clear()
+    hardware, napkin = lectures / "hardware.py", lectures / "napkin.py"
+    if not (hardware.exists() and napkin.exists()):
+        target.unlink(missing_ok=True)  # another book; it has no calculator
+        return
+    try:
+        cards = [asdict(card) for card in runpy.run_path(str(hardware))["CARDS"].values()]
+        ours = runpy.run_path(str(napkin))
+        recipes = [asdict(recipe) for recipe in ours["RECIPES"]]
+        limits = {name: asdict(limit) for name, limit in ours["LIMITS"].items()}
+        bibliography = _bibliography(lectures)
+        _write(target, calculator.data(cards, recipes, limits, bibliography))
+        _napkin["<!-- cards -->"] = calculator.cards_table(cards, bibliography)
+        _napkin["<!-- recipes -->"] = calculator.recipes_table(recipes)
+    except (Exception, SystemExit) as error:  # whatever is wrong in files that an author edits
+        log.warning("the calculator has no data: %s: %s", type(error).__name__, error)
+        return
+    formulas = napkin.read_text(encoding="utf-8").partition("# --- the formulas\n")[2].strip()
+    _napkin["<!-- formulas -->"] = f"```python\n{formulas}\n```"
 
 
 # ---------------------------------------------------------------------------- what fails

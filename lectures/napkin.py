@@ -1,0 +1,105 @@
+"""Napkin math as functions: how long a run takes, what it keeps in memory, how large a model fits.
+
+The site's calculator computes the same in the reader's browser, with the recipes and limits of this file; a test
+compares the two on a grid of inputs. Sizes are bytes, times are days, rates are FLOP/s.
+
+A number outside its limits raises `ValueError`: an MFU above 1 is a mistake, not a result.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+DAY = 24 * 60 * 60  # seconds
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What training keeps for every parameter, in bytes. Lecture 02 weighs each of these."""
+
+    key: str
+    name: str
+    parameter: int
+    gradient: int
+    master: int  # a copy of the parameter in float32, beside the narrow one
+    state: int   # the optimizer's own
+
+    @property
+    def total(self) -> int:
+        """Bytes per parameter."""
+        return self.parameter + self.gradient + self.master + self.state
+
+
+RECIPES = (
+    Recipe("adamw", "AdamW, float32 throughout", 4, 4, 0, 8),
+    Recipe("adamw-mixed", "AdamW, bfloat16, float32 master copy", 2, 2, 4, 8),
+    Recipe("adamw-mixed-grad32", "AdamW, bfloat16, float32 master copy and gradients", 2, 4, 4, 8),
+    Recipe("adamw-mixed-state16", "AdamW, bfloat16 also for moments, float32 master copy", 2, 2, 4, 4),
+    Recipe("adamw-bfloat16", "AdamW, bfloat16 throughout", 2, 2, 0, 4),
+    Recipe("momentum", "SGD with momentum, float32", 4, 4, 0, 4),
+    Recipe("sgd", "plain SGD, float32", 4, 4, 0, 0),
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What an input may be, ends included."""
+
+    least: float
+    most: float
+    whole: bool = False
+
+
+LIMITS = {
+    "parameters": Limit(1, 1e15, whole=True),
+    "tokens": Limit(1, 1e18, whole=True),
+    "devices": Limit(1, 1e7, whole=True),
+    "mfu": Limit(0.0001, 1),
+    "bytes": Limit(0.01, 1000),
+}
+
+
+def checked(name: str, value: float) -> float:
+    """`value` as it is, if it lies within `LIMITS[name]`; else `ValueError` says what does."""
+    limit = LIMITS[name]
+    if not limit.least <= value <= limit.most:  # NaN is refused here, too
+        raise ValueError(f"{name} has to be from {limit.least:g} to {limit.most:g}, not {value!r}")
+    if limit.whole and value != math.floor(value):
+        raise ValueError(f"{name} has to be a whole number, not {value!r}")
+    return value
+
+
+# --- the formulas
+
+
+def work(parameters: float, tokens: float) -> float:
+    """FLOPs of training: 2 per parameter and token forward, 4 backward."""
+    return 6 * checked("parameters", parameters) * checked("tokens", tokens)
+
+
+def days(
+    parameters: float, tokens: float, devices: float, peak: float | None, mfu: float
+) -> float | None:
+    """Days of training on `devices` that promise `peak` and keep the fraction `mfu` of it.
+
+    None where no peak is known: then there is nothing to divide by.
+    """
+    total = work(parameters, tokens)
+    rate = checked("mfu", mfu) * checked("devices", devices)
+    return None if peak is None else total / (peak * rate * DAY)
+
+
+def memory_per_device(
+    parameters: float, per_parameter: float, devices: float = 1, *, sharded: bool
+) -> float:
+    """Bytes of parameters, gradients and optimizer state on each device; activations come on top."""
+    held = checked("parameters", parameters) * checked("bytes", per_parameter)
+    return held / checked("devices", devices) if sharded else held
+
+
+def largest_model(
+    memory: float, per_parameter: float, devices: float = 1, *, sharded: bool
+) -> int:
+    """Parameters that fit into devices of `memory` bytes each, with nothing left for activations."""
+    pool = memory * checked("devices", devices) if sharded else memory
+    return math.floor(pool / checked("bytes", per_parameter))
