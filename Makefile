@@ -27,7 +27,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve clean FORCE
+.PHONY: help site test check build serve unbacked clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -55,6 +55,9 @@ build: $(STAMP)  ## what `site` does, without the last words
 # `mkdocs serve` reloads without it.
 serve: $(STAMP)  ## live preview while writing
 	$(PY) -m mkdocs serve --livereload --dev-addr localhost:$(PORT)
+
+unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
+	$(PY) tools/unbacked.py
 
 clean:  ## remove .venv, the site and every cache
 	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info

@@ -45,6 +45,9 @@ ROOMS: dict[str, set[str]] = {
         "errors",
     },
     "source": {"trace", "errors"},
+    # what is said of the text alone
+    "literals": set(),
+    "unbacked": {"literals", "source", "errors"},
     "instrument": {"source", "trace", "errors"},
     "author": {"trace", "errors"},
     # run and its side rooms: what it asks, what it puts back, what listens while a lecture runs
@@ -64,7 +67,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
     },
     "compare": {"trace", "errors"},
-    "site": {"run", "compare", "render/", "trace", "errors"},
+    "site": {"run", "compare", "unbacked", "render/", "trace", "errors"},
     "__init__": {"author"},
 }
 ANYTHING = {"cli", "__main__"}  # the front door
@@ -95,6 +98,7 @@ BANNED: dict[str, dict[str, str]] = {
     "errors": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "trace": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "source": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
+    "unbacked": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "instrument": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
         room: {"torch": LOOKED_UP, "numpy": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
@@ -122,7 +126,7 @@ EXPECTED = [
 ]
 
 # Loading these loads no torch, whatever they import in turn.
-LIGHT = ["errors", "trace", "source", "instrument", "author", "compare", *SNAPSHOTS]
+LIGHT = ["errors", "trace", "source", "unbacked", "instrument", "author", "compare", *SNAPSHOTS]
 
 
 @dataclass(frozen=True)

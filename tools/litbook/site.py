@@ -20,7 +20,7 @@ TOOLS = Path(__file__).resolve().parents[1]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
-from litbook import trace  # noqa: E402
+from litbook import trace, unbacked  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
 from litbook.render import books, calculator, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
@@ -221,3 +221,5 @@ def report(record: trace.Record, problems: list[Problem]) -> None:
     """One warning for every failed claim, every error and every problem in the prose."""
     for found in [*failures.problems(record), *problems]:  # the command line prints the same
         log.warning("%s", found)
+    for number in unbacked.in_text(record.sources[0].text, record.sources[0].path):
+        log.warning("%s", failures.harmless(str(number)))

@@ -1,0 +1,158 @@
+"""String literals of a source text -> their characters, each with the line and column it stands at.
+
+A syntax tree knows where a literal begins and ends, not where a character of its value stands: escapes,
+line continuations, triple quotes and implicit concatenation lie between. So the literal's own text is read
+again here, the same way on every Python; an f-string's `{…}` becomes one character, `HOLE`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+HOLE = "\ue000"  # a private character: stands for what an f-string computes
+
+_OPENING = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<quote>'''|\"\"\"|'|\")")
+_BETWEEN = re.compile(r"(?:\s|\\\n|#[^\n]*\n)*")  # what may stand between two literals that are one string
+_ESCAPE = re.compile(
+    r"\\(?:\n|N\{[^}]*\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.S
+)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text, and for each of its characters where it stands: 1-based line, 1-based column in characters."""
+
+    text: str
+    places: tuple[tuple[int, int], ...]
+
+    def __add__(self, other: Passage) -> Passage:
+        return Passage(self.text + other.text, self.places + other.places)
+
+
+class Source:
+    """A source text in which literals are looked up."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0]  # of the lines, as offsets into the text
+        for match in re.finditer("\n", text):
+            self.starts.append(match.end())
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a tree's position: its columns count bytes of UTF-8."""
+        start = self.starts[line - 1]
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        shown = self.text[start:end]
+        return start + (column if shown.isascii() else len(shown.encode()[:column].decode(errors="ignore")))
+
+    def hole(self, node: ast.expr) -> Passage:
+        """One `HOLE` where the expression `node` stands."""
+        return Passage(HOLE, ((node.lineno, node.col_offset + 1),))
+
+    def passage(self, node: ast.Constant | ast.JoinedStr) -> Passage:
+        """The characters of a string or f-string."""
+        start = self.offset(node.lineno, node.col_offset)
+        end = self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        reader = _Reader(self.text, end)
+        found = [character for at in [start] for character in reader.literals(at)]
+        return Passage("".join(c for c, _ in found), self._places([at for _, at in found]))
+
+    def _places(self, offsets: list[int]) -> tuple[tuple[int, int], ...]:
+        places, line = [], 0
+        for offset in offsets:  # in rising order: the line only moves on
+            if not line:
+                line = max(i for i, start in enumerate(self.starts) if start <= offset) + 1
+            while line < len(self.starts) and self.starts[line] <= offset:
+                line += 1
+            places.append((line, offset - self.starts[line - 1] + 1))
+        return tuple(places)
+
+
+class _Reader:
+    """Reads literals off `text`, up to the offset `end`."""
+
+    def __init__(self, text: str, end: int) -> None:
+        self.text = text
+        self.end = end
+
+    def literals(self, at: int) -> list[tuple[str, int]]:
+        """The characters of one or more literals side by side, each with its offset."""
+        found: list[tuple[str, int]] = []
+        while at < self.end and (opening := _OPENING.match(self.text, at)):
+            at = self.literal(opening, found)
+            between = _BETWEEN.match(self.text, at)
+            at = between.end() if between else at
+        return found
+
+    def literal(self, opening: re.Match[str], into: list[tuple[str, int]]) -> int:
+        """Read one literal; the offset behind its closing quote."""
+        prefix, quote, at = opening["prefix"].lower(), opening["quote"], opening.end()
+        while at < len(self.text) and not self.text.startswith(quote, at):
+            character = self.text[at]
+            if character == "\\":
+                at = self.escape(at, "r" in prefix, into)
+            elif character in "{}" and "f" in prefix:
+                at = self.brace(at, into)
+            else:
+                into.append((character, at))
+                at += 1
+        return at + len(quote)
+
+    def escape(self, at: int, raw: bool, into: list[tuple[str, int]]) -> int:
+        match = _ESCAPE.match(self.text, at)
+        written = match[0] if match else "\\"
+        if raw:
+            into += [(character, at + i) for i, character in enumerate(written)]
+        elif written != "\\\n":
+            into.append((_unescaped(written), at))
+        return at + len(written)
+
+    def brace(self, at: int, into: list[tuple[str, int]]) -> int:
+        if self.text[at : at + 2] in ("{{", "}}"):
+            into.append((self.text[at], at))
+            return at + 2
+        into.append((HOLE, at))
+        return self.behind_hole(at + 1)
+
+    def behind_hole(self, at: int) -> int:
+        """The offset behind the `}` that ends a hole; strings, brackets and a format may stand inside."""
+        depth = 0
+        while at < len(self.text):
+            character = self.text[at]
+            if character in "'\"":
+                opening = _OPENING.match(self.text, self.prefix_before(at))
+                at = self.literal(opening, []) if opening else at + 1
+                continue
+            if character in "([{":
+                depth += 1
+            elif character in ")]" or (character == "}" and depth):
+                depth -= 1
+            elif character == "}":
+                return at + 1
+            elif character == ":" and not depth:
+                return self.behind_format(at + 1)
+            at += 1
+        return at
+
+    def prefix_before(self, at: int) -> int:
+        """Where the literal starts whose quote is at `at`: an `f` before it makes its braces holes."""
+        start = at
+        while start and self.text[start - 1] in "rRbBuUfFtT" and at - start < 2:
+            start -= 1
+        named = start and (self.text[start - 1].isalnum() or self.text[start - 1] == "_")
+        return at if named else start
+
+    def behind_format(self, at: int) -> int:
+        while at < len(self.text) and self.text[at] != "}":
+            at = self.behind_hole(at + 1) if self.text[at] == "{" else at + 1
+        return at + 1
+
+
+def _unescaped(written: str) -> str:
+    try:
+        value = ast.literal_eval(f'"{written}"') if written != '\\"' else '"'
+    except (SyntaxError, ValueError):
+        return written[-1]
+    return value if len(value) == 1 else written[-1]
