@@ -80,7 +80,7 @@ def work(parameters: float, tokens: float) -> float:
 def days(
     parameters: float, tokens: float, devices: float, peak: float | None, mfu: float
 ) -> float | None:
-    """Days of training on `devices` that promise `peak` and keep the fraction `mfu` of it.
+    """Days on `devices` that reach the fraction `mfu` of their `peak`.
 
     None where no peak is known: then there is nothing to divide by.
     """
@@ -92,7 +92,7 @@ def days(
 def memory_per_device(
     parameters: float, per_parameter: float, devices: float = 1, *, sharded: bool
 ) -> float:
-    """Bytes of parameters, gradients and optimizer state on each device; activations come on top."""
+    """Bytes of parameters, gradients and optimizer state on each device."""
     held = checked("parameters", parameters) * checked("bytes", per_parameter)
     return held / checked("devices", devices) if sharded else held
 
@@ -100,6 +100,6 @@ def memory_per_device(
 def largest_model(
     memory: float, per_parameter: float, devices: float = 1, *, sharded: bool
 ) -> int:
-    """Parameters that fit into devices of `memory` bytes each, with nothing left for activations."""
+    """Parameters whose state fits into `memory` bytes on each device."""
     pool = memory * checked("devices", devices) if sharded else memory
     return math.floor(pool / checked("bytes", per_parameter))
