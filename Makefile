@@ -6,6 +6,7 @@
 #                PyTorch's installation page names the index that has it. CI sets this variable.
 #   PORT         where `make serve` listens                  make serve PORT=8001
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
+#                or, in `make record`, for run_lecture.py    make record ARGS=--approve
 
 PYTHON ?= python3
 TORCH_INDEX ?=
@@ -27,7 +28,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve unbacked clean FORCE
+.PHONY: help site test check build serve record unbacked clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -55,6 +56,14 @@ build: $(STAMP)  ## what `site` does, without the last words
 # `mkdocs serve` reloads without it.
 serve: $(STAMP)  ## live preview while writing
 	$(PY) -m mkdocs serve --livereload --dev-addr localhost:$(PORT)
+
+# `make record` refuses where a value differs from the recording, and shows the difference. When the new value is
+# right: make record ARGS=--approve. On a machine with a GPU this records the GPU; ARGS="--device cpu" the CPU.
+record: $(STAMP)  ## keep what the lectures say on this device as recordings, and refresh the README's badge
+	for lecture in lectures/lecture_*.py; do \
+	  $(PY) tools/run_lecture.py $$lecture --quiet --record $(ARGS) || exit 1; \
+	done
+	$(PY) -m litbook.site docs/images/claims.svg
 
 unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
 	$(PY) tools/unbacked.py

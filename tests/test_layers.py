@@ -67,7 +67,8 @@ ROOMS: dict[str, set[str]] = {
         "errors",
     },
     "compare": {"trace", "errors"},
-    "site": {"run", "compare", "unbacked", "render/", "trace", "errors"},
+    "recordings": {"trace", "errors"},
+    "site": {"run", "compare", "unbacked", "recordings", "render/", "trace", "errors"},
     "__init__": {"author"},
 }
 ANYTHING = {"cli", "__main__"}  # the front door
@@ -107,6 +108,7 @@ BANNED: dict[str, dict[str, str]] = {
     "recorder": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "run": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "compare": {"torch": EXECUTE, "ast": EXECUTE, "html": "it compares; rendering is next door"},
+    "recordings": {"torch": EXECUTE, "ast": EXECUTE, "html": "it keeps files; rendering is next door"},
 }
 BANNED_IN_RENDER = {"torch": EXECUTE, "ast": EXECUTE}
 
@@ -121,12 +123,14 @@ EXPECTED = [
     "errors",
     "render/page",
     "render/terminal",
+    "compare",
+    "recordings",
     "site",
     "cli",
 ]
 
 # Loading these loads no torch, whatever they import in turn.
-LIGHT = ["errors", "trace", "source", "unbacked", "instrument", "author", "compare", *SNAPSHOTS]
+LIGHT = ["errors", "trace", "source", "unbacked", "instrument", "author", "compare", "recordings", *SNAPSHOTS]
 
 
 @dataclass(frozen=True)

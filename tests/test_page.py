@@ -6,6 +6,8 @@ import html.parser
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
 import markdown
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook import source, trace
-from litbook.render import bibliography, figures, ledger, page
+from litbook.render import badge, bibliography, figures, ledger, page
 from litbook.trace import (
     Claim,
     Error,
@@ -715,21 +717,70 @@ def test_a_figure_without_alt_is_a_problem():
 def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
     shelf = [ledger.Shelf("lecture_02", lived(), (recorded(),))]
     body = shown(ledger.page(shelf))
-    assert body.count('<li class="lb-entry') == 3
+    assert body.count('<tr class="lb-entry') == 3
     assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
-    assert "✗ fails · (2, 3) == (3, 2) · CPU, 20 Nov 2026" in words(body)
-    assert "✓ holds · 7.88e14 > 0 · NVIDIA H200, 19 Nov 2026" in words(body)
+    assert "Claim Section This build NVIDIA H200, 19 Nov 2026, recorded" in words(body)
+    assert "✗ fails · (2, 3) == (3, 2)" in words(body)
+    assert "✓ holds · 7.88e14 > 0" in words(body)
+    assert "recorded NVIDIA H200 · 19 Nov 2026 · Python " in words(body)
 
 
 def test_the_ledger_is_also_data():
-    rows = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
-    assert rows[0] == {
+    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    assert made_["schema"] == 1
+    assert made_["counts"] == {"claims": 3, "holds": 1, "fails": 1, "not-reached": 0, "needs-device": 1}
+    assert [(run["kind"], run["name"]) for run in made_["runs"]] == [
+        ("build", "CPU"),
+        ("recording", "NVIDIA H200"),
+    ]
+    assert made_["claims"][0] == {
         "lecture": "lecture_02",
         "section": "transpose",
+        "address": f"lecture_02/memory/#L{at('assert y.str')}",
         "line": at("assert y.str"),
         "claim": "y.stride() == (1, 3)",
         "caption": "strides *swap*",
-        "operands": {"y.stride()": "(1, 3)", "(1, 3)": "(1, 3)"},
-        "verdicts": {"CPU, 20 Nov 2026": "holds"},
+        "kind": "assert",
+        "verdicts": [
+            {
+                "run": 0,
+                "verdict": "holds",
+                "current": True,
+                "operands": [
+                    {"text": "y.stride()", "value": "(1, 3)"},
+                    {"text": "(1, 3)", "value": "(1, 3)"},
+                ],
+            }
+        ],
     }
-    assert rows[2]["verdicts"] == {"CPU, 20 Nov 2026": "needs-device", "NVIDIA H200, 19 Nov 2026": "holds"}
+    assert [v["verdict"] for v in made_["claims"][2]["verdicts"]] == ["needs-device", "holds"]
+    assert [v["run"] for v in made_["claims"][2]["verdicts"]] == [0, 1]
+
+
+def test_every_field_of_claims_json_is_documented():
+    text = (Path(__file__).parent.parent / "docs" / "maintain.md").read_text(encoding="utf-8")
+    text = text[text.index("## `claims.json`") :]
+    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    told = set(re.findall(r"`([\w-]+)`", text))
+    verdict = made_["claims"][0]["verdicts"][0]
+    parts = (made_, made_["counts"], made_["runs"][0], made_["claims"][0], verdict, verdict["operands"][0])
+    for part in parts:
+        assert set(part) <= told
+
+
+def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fails():
+    shelf = ledger.Shelf("lecture_02", lived(), (recorded(),))
+    assert "<title>claims: 1 of 3 fail</title>" in ledger.tally([shelf])
+    claims = tuple(replace(c, verdict="holds") if c.verdict == "fails" else c for c in lived().claims)
+    good = replace(lived(), claims=claims)
+    assert "claims: 3 hold<" in ledger.tally([ledger.Shelf("lecture_02", good, (recorded(),))])
+    assert "claims: 2 hold, 1 on another device<" in ledger.tally([ledger.Shelf("lecture_02", good)])
+    assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
+
+
+def test_a_badge_is_one_picture_whose_text_is_text():
+    made_ = badge.svg("<script>", '"&', True)
+    root = ElementTree.fromstring(made_)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.get("aria-label") == '<script>: "&'
+    assert "http" not in made_.replace("http://www.w3.org/2000/svg", "")

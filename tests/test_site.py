@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.test_page import lived, recorded
 
-from litbook import site, trace
+from litbook import recordings, site, trace
 from litbook.errors import Place, Problem, UnusableLecture
 
 REPO = Path(__file__).resolve().parent.parent
@@ -42,11 +44,12 @@ def written(project) -> list[str]:
 def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lectures(project):
     build(project)
     assert written(project) == [
+        "claims.json",
+        "claims.svg",
         "index.md",
         "lecture_02/compute.md",
         "lecture_02/index.md",
         "lecture_02/memory.md",
-        "ledger.json",
         "ledger.md",
         "misbeliefs.md",
     ]
@@ -150,6 +153,60 @@ def test_recordings_of_other_devices_are_read_and_a_broken_one_is_a_warning(proj
     assert "lecture_02.other.json is not a whole record" in caplog.text
 
 
+def test_each_difference_from_this_devices_recording_is_a_warning_with_the_way_out(project, caplog):
+    place = project / "lectures" / "recordings"
+    place.mkdir()
+    it = replace(lived(), claims=())
+    (place / "lecture_02.cpu.json").write_text(recordings.dumps(it))
+    build(project, lambda path: it)
+    assert caplog.text == ""
+    changed = tuple(
+        replace(s, dtype="float16") if isinstance(s, trace.Tensor) else s for s in it.snapshots
+    )  # of every tensor that the lecture shows
+    site._records.clear()
+    build(project, lambda path: replace(it, snapshots=changed))
+    found = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert found
+    for message in found:
+        lines = message.splitlines()
+        assert re.match(r"lectures/lecture_02\.py:\d+: \w+: .+ is not what was recorded$", lines[0])
+        assert lines[1] == "    .dtype: was float32, is float16"
+        assert lines[-1] == (
+            "    if that is right: python tools/run_lecture.py lecture_02 --device cpu --approve"
+        )
+
+
+def test_a_recording_of_this_device_that_cannot_be_used_is_a_warning_and_is_not_overwritten(project, caplog):
+    file = project / "lectures" / "recordings" / "lecture_02.cpu.json"
+    file.parent.mkdir()
+    file.write_text("{")
+    build(project, lambda path: replace(lived(), claims=()))
+    assert "recordings/lecture_02.cpu.json is not a whole record" in caplog.text
+    assert "take the file back from git, or run the lecture with --approve" in caplog.text
+    assert file.read_text() == "{"
+
+
+def test_hostile_text_in_a_recording_reaches_no_page_as_markup_and_no_terminal(project, caplog):
+    place = project / "lectures" / "recordings"
+    place.mkdir()
+    hostile = "\u001b[31m<script>alert(1)</script>"
+    other = recorded()
+    claims = tuple(replace(c, caption=hostile, why=hostile) for c in other.claims)
+    device = replace(other.environment.device, name=hostile)
+    other = replace(
+        other, claims=claims, environment=replace(other.environment, device=device, commit=hostile)
+    )
+    (place / "lecture_02.nvidia-h200.json").write_text(trace.dumps(other))
+    same = replace(lived(), snapshots=tuple(trace.Opaque(hostile, hostile) for _ in lived().snapshots))
+    (place / "lecture_02.cpu.json").write_text(trace.dumps(same))
+    build(project)
+    assert "\x1b" not in caplog.text
+    for file in (project / "docs/lectures").rglob("*"):
+        if file.is_file():
+            assert "\x1b" not in file.read_text()
+            assert "<script>alert" not in file.read_text() or file.suffix == ".json"
+
+
 def test_a_broken_bibliography_is_a_warning(project, caplog):
     (project / "lectures" / "references.bib").write_text("@misc{a, title={A}}\n@misc{a, title={B}}")
     build(project)
@@ -186,7 +243,7 @@ def site_project(tmp_path):
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
-    for name in ("how-to-read", "calculator", "write-a-lecture", "how-it-works", "record"):
+    for name in ("how-to-read", "calculator", "write-a-lecture", "how-it-works", "record", "maintain"):
         (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n")
     (tmp_path / "lectures").mkdir()
     return tmp_path
@@ -216,6 +273,37 @@ def test_a_strict_build_fails_with_the_line_of_the_failed_claim(site_project):
     assert done.returncode != 0
     said = "lectures/lecture_01.py:14: claim fails: it holds\n    assert two == 3\n    2 == 3\n"
     assert said in done.stderr
+
+
+def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_project):
+    shutil.copy(REPO / "tools" / "run_lecture.py", site_project / "tools")
+    lecture = site_project / "lectures" / "lecture_01.py"
+    lecture.write_text(HOLDS)
+    command = [
+        sys.executable,
+        str(site_project / "tools" / "run_lecture.py"),
+        "lecture_01",
+        "--device",
+        "cpu",
+    ]
+    subprocess.run([*command, "--record"], check=True, capture_output=True, timeout=60)
+    assert mkdocs(site_project, HOLDS).returncode == 0
+    file = site_project / "lectures" / "recordings" / "lecture_01.cpu.json"
+    before = file.read_text()
+    file.write_text(before.replace("\n2,\n", "\n3,\n", 1))
+    done = mkdocs(site_project, HOLDS)
+    assert done.returncode != 0
+    assert (
+        "lectures/lecture_01.py:13: one: two is not what was recorded\n"
+        "    was 3, is 2, by 1 (0.333 of it)\n"
+        "    if that is right: python tools/run_lecture.py lecture_01 --device cpu --approve\n"
+    ) in done.stderr
+    subprocess.run([*command, "--approve"], check=True, capture_output=True, timeout=60)
+    assert mkdocs(site_project, HOLDS).returncode == 0
+    changed = [
+        line for line in difflib.ndiff(before.splitlines(), file.read_text().splitlines()) if line[0] in "-+"
+    ]
+    assert all('"date":' in line for line in changed)  # the edit is undone; when it was recorded is new
 
 
 def test_no_page_asks_another_site_for_anything(site_project):

@@ -109,6 +109,17 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
     ]
 
 
+def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) -> None:
+    (machine.folder / "lectures").mkdir()
+    for name in ("lecture_01.py", "lecture_02.py", "hardware.py"):
+        (machine.folder / "lectures" / name).touch()
+    done = machine.make("record", "ARGS=--approve")
+    assert done.returncode == 0, done.stderr
+    calls = [line.strip() for line in done.stdout.splitlines()]
+    assert any("tools/run_lecture.py $lecture --quiet --record --approve || exit 1" in line for line in calls)
+    assert machine.notes()[-1] == "litbook.site docs/images/claims.svg"
+
+
 def test_the_second_call_installs_nothing(machine: Machine) -> None:
     machine.make("site")
     machine.notes()

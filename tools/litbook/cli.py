@@ -1,6 +1,7 @@
 """The command line: arguments, exit codes, all printing.
 
     python tools/run_lecture.py LECTURE [SECTION ...]
+    python tools/run_lecture.py --compare OLD.json NEW.json
 
 Nothing heavy is imported before the lecture is known to be usable: `--help`, `--list` and errors of the
 command line or the lecture's text must come at once.
@@ -13,11 +14,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import run, source
-from litbook.errors import LitbookError, NotFound
+from litbook import compare, recordings, run, source
+from litbook.errors import LitbookError, NotFound, RecordError
 from litbook.render import report
 from litbook.render.report import harmless
 
@@ -27,8 +29,15 @@ if TYPE_CHECKING:
 LECTURES = Path(__file__).resolve().parents[2] / "lectures"
 
 EXIT = """\
-exit status: 0 every claim holds; 1 a claim failed or the lecture raised; 2 the lecture or the
-command line cannot be used; 130 interrupted"""
+exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture
+raised; 2 the lecture, its recording or the command line cannot be used; 130 interrupted"""
+
+
+class NotKept(LitbookError):
+    """The run is not recorded, because of what it found."""
+
+    slug = "not-recorded"
+    exit_status = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     asked = _parser().parse_intermixed_args(arguments)  # sections may stand behind options, too
     try:
+        if asked.compare:
+            return _compare(asked)
         if asked.lecture is None:
             return _list_lectures()
         path = find_lecture(asked.lecture)
@@ -92,6 +103,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--record", action="store_true", help="keep the run as the recording of this kind of device")
+    add(
+        "--approve",
+        action="store_true",
+        help="as --record, also where values differ from the recording there is",
+    )
+    add(
+        "--compare",
+        metavar=("OLD", "NEW"),
+        nargs=2,
+        type=Path,
+        help="run nothing; list what differs between two files written with --out",
+    )
     return parser
 
 
@@ -157,8 +181,11 @@ def _list_sections(path: Path) -> int:
 
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
+    keep = asked.record or asked.approve
     run.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
+    if keep and asked.sections:
+        raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
     from litbook.render.terminal import Screen, Terminal
 
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
@@ -168,18 +195,178 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         )
     finally:
         terminal.end()
-    status = _close(record, asked)
+    against = _against(path, record)
+    kept = _keep(against, record, asked) if keep else None
+    status = _close(record, against, kept, asked)
     if asked.out is not None:
         _write(asked.out, record)
     return status
 
 
-def _close(record: trace.Record, asked: argparse.Namespace) -> int:
-    """The failures in full, then the line that counts."""
+def _close(
+    record: trace.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
+) -> int:
+    """The failures in full, what differs from the recording, then the line that counts."""
     if not asked.quiet:
         _say()
-    _say("\n\n".join([*report.problems(record), report.summary(record)]))
-    return 0 if report.holds(record) else 1
+    summary = report.summary(record)
+    differing = against.differing(record)
+    accepted = isinstance(kept, str)
+    said = report.problems(record) + [harmless(str(found)) for found in differing]
+    if differing:
+        summary += f"; {_count(len(differing), 'difference')} from {against.shown}"
+        if not accepted:
+            said.append(_way_out(asked, record))
+    if isinstance(kept, str):
+        said.append(kept)
+    _say("\n\n".join([*said, summary]))
+    if isinstance(kept, LitbookError):
+        _complain(str(kept))
+    elif against.unusable and not accepted:
+        _complain(str(against.unusable))
+    if not report.holds(record) or (differing and not accepted):
+        return 1
+    trouble = kept if isinstance(kept, LitbookError) else None if accepted else against.unusable
+    return trouble.exit_status if trouble else 0
+
+
+# ---------------------------------------------------------------------------- recordings
+
+
+@dataclass(frozen=True)
+class Against:
+    """The recording of this kind of device, as far as there is one, and what the run has to say about it."""
+
+    file: Path
+    comparison: compare.Comparison | None = None
+    unusable: LitbookError | None = None
+
+    @property
+    def shown(self) -> str:
+        return harmless("/".join(self.file.parts[-3:]))
+
+    def differing(self, record: trace.Record) -> list[compare.Difference]:
+        """What differs. That a section's text is new is no difference while sections are run alone."""
+        found = self.comparison.differences if self.comparison else ()
+        return [d for d in found if not (record.ran and d.kind in ("text", "section"))]
+
+
+def _against(path: Path, record: trace.Record) -> Against:
+    file = recordings.file_of(path, record.environment.device)
+    if not os.path.lexists(file):
+        return Against(file)
+    try:
+        return Against(file, compare.compare(record, recordings.read(file, record.lecture)))
+    except LitbookError as error:
+        return Against(file, unusable=error)
+
+
+def _keep(against: Against, record: trace.Record, asked: argparse.Namespace) -> str | LitbookError:
+    """Write the recording, and say so; or why not."""
+    if not report.holds(record):
+        return NotKept(
+            "not recorded: a claim fails or the lecture raised\n"
+            "    a recording is of a run in which every claim holds"
+        )
+    if not asked.approve and against.unusable:
+        return against.unusable
+    if not asked.approve and against.differing(record):
+        return NotKept(
+            f"not recorded: {against.shown} says something else\n    --approve accepts what differs"
+        )
+    if against.comparison and not against.comparison.differences:
+        return (
+            f"{against.shown} stays as it is: no value, claim or section differs (delete it to record afresh)"
+        )
+    try:
+        recordings.write(against.file, record)
+    except RecordError as error:
+        return error
+    return f"recorded in {against.shown}"
+
+
+def _way_out(asked: argparse.Namespace, record: trace.Record) -> str:
+    device = record.environment.device.kind
+    command = f"python tools/run_lecture.py {asked.lecture} --device {device} --approve"
+    return harmless(f"If the new values are the right ones: {command}")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _compare(asked: argparse.Namespace) -> int:
+    """`--compare OLD NEW`: one table of what differs between two records, section by section."""
+    if asked.lecture is not None:
+        raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
+    from litbook import trace
+
+    old, new = (trace.read(file) for file in asked.compare)
+    found = compare.compare(new, old)
+    _say(harmless("\n".join([*_columns(_environments(old, new, asked.compare)), "", *_table(found), ""])))
+    counted = f"{_count(found.values, 'value')} and {_count(found.claims, 'claim')} were compared"
+    _say(
+        f"{_count(len(found.differences), 'difference') if found.differences else 'no difference'}; {counted}"
+    )
+    return 1 if found.differences else 0
+
+
+def _environments(old: trace.Record, new: trace.Record, files: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Where and with what the two records were made, as far as that differs."""
+    rows = [("", *map(str, files))]
+    sides = [_environment(record) for record in (old, new)]
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        a, b = (side.get(name, "-") for side in sides)
+        if a != b or name == "torch":
+            rows.append((name, a, b))
+    return rows
+
+
+def _environment(record: trace.Record) -> dict[str, str]:
+    it = record.environment
+    known = {**it.versions, "python": it.python, "os": it.os, "cpu": it.cpu, "threads": str(it.threads)}
+    device = it.device
+    return known | {
+        "device": device.name,
+        "driver": device.driver or "-",
+        "cuda": device.cuda or "-",
+        "date": it.date,
+    }
+
+
+def _table(found: compare.Comparison) -> list[str]:
+    """A line per change, under the name of its section."""
+    rows = [("line", "what", "was", "is", "by")]
+    heads: dict[int, str] = {}
+    by_section: dict[str, list[compare.Difference]] = {}
+    for difference in found.differences:
+        by_section.setdefault(difference.section, []).append(difference)
+    for section, differences in by_section.items():
+        heads[len(rows)] = section[:WIDE]
+        for it in differences:
+            changes = it.changes or (compare.Change("", "", ""),)
+            what = it.what[:WIDE]
+            rows += [
+                (str(it.place.line), f"{what}{c.at}" if it.changes else what, c.was, c.now, c.by)
+                for c in changes
+            ]
+    lines: list[str] = []
+    for number, line in enumerate(_columns(rows) if found.differences else []):
+        lines += ["", heads[number], line] if number in heads else [line]
+    return lines
+
+
+WIDE = 60  # characters of an expression in the table
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+# ---------------------------------------------------------------------------- the record in a file
 
 
 def _check_writable(out: Path | None) -> None:
@@ -190,7 +377,7 @@ def _check_writable(out: Path | None) -> None:
 
 
 def _write(out: Path, record: trace.Record) -> None:
-    """Write the record whole or not at all: a temporary file beside it, then a rename.
+    """Write the record whole or not at all.
 
     What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
     """
@@ -201,18 +388,9 @@ def _write(out: Path, record: trace.Record) -> None:
         if out.exists() and not out.is_file():
             out.write_bytes(content)
         else:
-            _replace(out.resolve(), content)
+            recordings.replace_whole(out, content)
     except OSError as error:
         raise LitbookError(f"--out {out}: {error.strerror}; nothing was written") from None
-
-
-def _replace(file: Path, content: bytes) -> None:
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _complain(text: str) -> None:

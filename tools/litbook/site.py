@@ -20,7 +20,7 @@ TOOLS = Path(__file__).resolve().parents[1]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
-from litbook import trace, unbacked  # noqa: E402
+from litbook import compare, recordings, trace, unbacked  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
 from litbook.render import books, calculator, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
@@ -34,6 +34,8 @@ log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).parent / "render" / "assets"
 PLACE = "lectures"  # below docs/, where generated pages go; git ignores it
 NAV = "Lectures"  # the entry of the nav that the pages replace
+_PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
+BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
 
 # Records of this process by lecture and hash of everything a lecture may read: `mkdocs serve` calls the
 # hook for every saved file, also when only a docs page changed.
@@ -70,9 +72,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     found = [record for _, record in _records.values()]
     if not found:
         return markdown
-    return markdown.replace("<!-- claims -->", verdicts.tally(found)).replace(
-        "<!-- excerpt -->", page.excerpt(found[0])
-    )
+    counted = f"{verdicts.tally(found)}\n\n{BADGE}"
+    return markdown.replace("<!-- claims -->", counted).replace("<!-- excerpt -->", page.excerpt(found[0]))
 
 
 def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
@@ -88,16 +89,17 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
             log.warning("%s cannot be run: %s", path.name, error)
             continue
         problems: list[Problem] = []
-        recordings = _recordings(path, record)
-        found = page.pages(record, bibliography, recordings, problems)
+        own, others = _recordings(path, record)
+        found = page.pages(record, bibliography, others, problems)
         report(record, problems)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
-        shelf.append(ledger.Shelf(path.stem, record, recordings))
+        shelf.append(ledger.Shelf(path.stem, record, others, own))
     if shelf:
         written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
-        written.add(_write(place / "ledger.json", ledger.data(shelf)))
+        written.add(_write(place / "claims.json", ledger.data(shelf)))
+        written.add(_write(place / "claims.svg", ledger.tally(shelf)))
         written.add(_write(place / "misbeliefs.md", misbeliefs.page(shelf, bibliography)))
         entries = [f"{PLACE}/{books.INDEX}", *entries, {misbeliefs.TITLE: f"{PLACE}/misbeliefs.md"}]
         entries.append({"Ledger": f"{PLACE}/ledger.md"})
@@ -138,18 +140,47 @@ def _bibliography(lectures: Path) -> Bibliography:
         return {}
 
 
-def _recordings(path: Path, here: trace.Record) -> list[trace.Record]:
-    """Recordings of this lecture from other devices than this build's."""
-    found = []
-    for file in sorted((path.parent / "recordings").glob(f"{path.stem}.*.json")):
+def _recordings(path: Path, here: trace.Record) -> tuple[trace.Record | None, list[trace.Record]]:
+    """This lecture's recording from this build's kind of device, and those from others.
+
+    What the build does not confirm of the first is a warning; so is a recording that cannot be used.
+    """
+    own, others = None, []
+    for file in recordings.of(path):
         try:
-            record = trace.read(file)
+            record = recordings.read(file, path.stem)
+            if record.environment.device.slug != here.environment.device.slug:
+                others.append(record)
+                continue
+            own = record
+            for difference in compare.compare(here, record).differences:
+                log.warning("%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
         except LitbookError as error:
-            log.warning("%s", error)
-            continue
-        if record.environment.device.slug != here.environment.device.slug:
-            found.append(record)
-    return found
+            log.warning("%s", failures.harmless(str(error)))
+    return own, others
+
+
+def badge(lectures: Path) -> str:
+    """The README's badge: an SVG that counts the claims that hold in the recordings of all lectures.
+
+    It is committed, because a README is read where nothing was built. It counts recordings and not a run, so
+    that a test can tell whether it is current without running anything: every strict build already compares
+    a run with the recording.
+    """
+    shelves = []
+    for path in sorted(lectures.glob("lecture_*.py")):
+        found = sorted(
+            (recordings.read(file, path.stem) for file in recordings.of(path)),
+            key=lambda record: (record.environment.device.slug != "cpu", record.environment.date),
+        )
+        if found:
+            shelves.append(ledger.Shelf(path.stem, found[0], found[1:]))
+    return ledger.tally(shelves)
+
+
+def _way_out(path: Path, here: trace.Record) -> str:
+    command = f"python tools/run_lecture.py {path.stem} --device {here.environment.device.kind} --approve"
+    return f"if that is right: {command}"
 
 
 # ---------------------------------------------------------------------------- files
@@ -223,3 +254,7 @@ def report(record: trace.Record, problems: list[Problem]) -> None:
         log.warning("%s", found)
     for number in unbacked.in_text(record.sources[0].text, record.sources[0].path):
         log.warning("%s", failures.harmless(str(number)))
+
+
+if __name__ == "__main__":  # python -m litbook.site docs/images/claims.svg
+    _write(Path(sys.argv[1]), badge(TOOLS.parent / "lectures"))

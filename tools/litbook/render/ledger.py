@@ -1,19 +1,24 @@
 """The ledger: every claim of the book on one page, with its place, both sides, and its verdict per device.
 
-Filtering needs no script: five radio buttons, and style rules that hide what was not asked for.
+It is a plain table. Filtering by verdict needs no script: radio buttons, and style rules that hide what was
+not asked for. `assets/ledger.js` adds sorting, and filters by section and device. `claims.json` is the same
+as data; `docs/maintain.md` documents its fields.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from litbook.render import books, margin, markup, prose, values, verdicts
+from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
-from litbook.render.evidence import others, stamp
-from litbook.trace import Claim, Record
+from litbook.render.evidence import day
+from litbook.trace import Claim, Environment, Record
+
+SCHEMA = 1  # of claims.json
+SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page
 
 FILTERS = (
     ("all", "all"),
@@ -26,49 +31,101 @@ FILTERS = (
 
 @dataclass(frozen=True)
 class Shelf:
-    """One lecture: the folder of its pages, its record, and recordings of other devices."""
+    """One lecture: the folder of its pages, its record, recordings of other devices and of this one."""
 
     folder: str
     record: Record
     recordings: Sequence[Record] = ()
+    own: Record | None = None
+
+    def runs(self) -> list[Record]:
+        """This build, then every recording, this device's first."""
+        newest = sorted(self.recordings, key=lambda r: r.environment.date, reverse=True)
+        return [self.record, *([self.own] if self.own else []), *newest]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim on one machine."""
+    """What became of a claim in one run; `run` counts the shelf's runs."""
 
-    where: str
-    verdict: str
-    sides: str
+    run: int
+    claim: Claim
+    record: Record
+    current: bool  # whether its section had the same text then
 
 
 def page(lectures: Sequence[Shelf]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     claims = [claim for it in lectures for claim in it.record.claims]
     summary = markup.tag("p", verdicts.counted(claims), class_="lb-summary") if claims else ""
-    download = 'Every claim of every section; as data: <a href="../ledger.json">ledger.json</a>.'
+    download = 'Every claim of every section; as data: <a href="../claims.json">claims.json</a>.'
     parts = ["# Ledger", summary, markup.tag("p", download), _filters()]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
-        parts += [f"## {markup.for_heading(title)} {{#{it.folder}}}", _entries(it)]
+        parts += [f"## {markup.for_heading(title)} {{#{it.folder}}}", _runs(it), _table(it)]
+    parts.append(f'<script type="module" src="{SCRIPT}"></script>')
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+# ---------------------------------------------------------------------------- as data
+
+
 def data(lectures: Sequence[Shelf]) -> str:
-    """The ledger as JSON: a list of claims."""
-    rows = [_data(it, claim) for it in lectures for claim in it.record.claims]
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    """The ledger as JSON, one run and one claim a line."""
+    runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
+    for it in lectures:
+        book = books.of(it.record, books.NOTHING_CITED, (), [])
+        claims += [_claim(it, book, claim, found, len(runs)) for claim, found in _verdicts(it)]
+        runs += [_run(it, record, i) for i, record in enumerate(it.runs())]
+    counts = _counts([claim for it in lectures for claim in it.record.claims])
+    lines = [f'"schema": {SCHEMA}', f'"counts": {_json(counts)}']
+    for name, rows in (("runs", runs), ("claims", claims)):
+        lines.append(f'"{name}": [\n' + ",\n".join(map(_json, rows)) + "\n]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _data(it: Shelf, claim: Claim) -> dict[str, Any]:
+def _json(thing: Any) -> str:
+    return json.dumps(thing, ensure_ascii=True, allow_nan=False)
+
+
+def _counts(claims: Sequence[Claim]) -> dict[str, int]:
+    found: list[str] = [claim.verdict for claim in claims]
+    return {"claims": len(found)} | {verdict: found.count(verdict) for verdict in margin.SIGNS}
+
+
+def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
+    environment = record.environment
+    return {
+        "lecture": it.folder,
+        "kind": "recording" if number else "build",
+        "device": environment.device.slug,
+        "name": environment.device.name,
+        "date": environment.date,
+        "python": environment.python,
+        "versions": environment.versions,
+        "commit": environment.commit,
+        "counts": _counts(record.claims),
+    }
+
+
+def _claim(it: Shelf, book: Book, claim: Claim, found: list[Verdict], first: int) -> dict[str, Any]:
     return {
         "lecture": it.folder,
         "section": it.record.functions[claim.function].name,
+        "address": _address(it, book, claim).removeprefix("../"),
         "line": claim.line,
         "claim": claim.text,
         "caption": claim.caption,
-        "operands": {o.text: _side(it.record, o.value) for o in claim.operands},
-        "verdicts": {v.where: v.verdict for v in _verdicts(it, claim)},
+        "kind": claim.kind,
+        "verdicts": [
+            {
+                "run": first + v.run,
+                "verdict": v.claim.verdict,
+                "current": v.current,
+                "operands": [{"text": o.text, "value": _side(v.record, o.value)} for o in v.claim.operands],
+            }
+            for v in found
+        ],
     }
 
 
@@ -76,22 +133,46 @@ def _side(record: Record, value: int | None) -> str | None:
     return None if value is None else values.line(record.snapshots[value])
 
 
-def _verdicts(it: Shelf, claim: Claim) -> list[Verdict]:
-    """On this machine first, then in every recording that has the same claim."""
-    found = [Verdict(stamp(it.record), claim.verdict, margin.tested(claim, it.record))]
-    for other in others(it.record, claim.function, it.recordings):
-        for there in other.record.claims:
-            if there.function == other.function and there.text == claim.text:
-                found.append(Verdict(other.stamp, there.verdict, margin.tested(there, other.record)))
-                break
+def _verdicts(it: Shelf) -> Iterator[tuple[Claim, list[Verdict]]]:
+    """Every claim, with what became of it in this build and in the recordings that have the same claim."""
+    recorded = [_by_place(recording) for recording in it.runs()[1:]]
+    digests = [{f.name: f.digest for f in recording.functions} for recording in it.runs()[1:]]
+    for (section, text, nth), claim in _by_place(it.record).items():
+        found = [Verdict(0, claim, it.record, True)]
+        for number, recording in enumerate(it.runs()[1:]):
+            there = recorded[number].get((section, text, nth))
+            if there is not None:
+                current = digests[number][section] == it.record.functions[claim.function].digest
+                found.append(Verdict(number + 1, there, recording, current))
+        yield claim, found
+
+
+def _by_place(record: Record) -> dict[tuple[str, str, int], Claim]:
+    """Claims by section, text, and which of those with the same text it is."""
+    found: dict[tuple[str, str, int], Claim] = {}
+    often: dict[tuple[str, str], int] = {}
+    for claim in record.claims:
+        key = record.functions[claim.function].name, claim.text
+        often[key] = nth = often.get(key, -1) + 1
+        found[*key, nth] = claim
     return found
+
+
+def tally(lectures: Sequence[Shelf]) -> str:
+    """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file."""
+    seen = [{v.claim.verdict for v in found} for it in lectures for _, found in _verdicts(it)]
+    failing, holding = (sum(verdict in found for found in seen) for verdict in ("fails", "holds"))
+    if failing:
+        return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", False)
+    rest = len(seen) - holding
+    return badge.svg("claims", f"{holding:,} hold" + (f", {rest:,} on another device" if rest else ""), True)
 
 
 # ---------------------------------------------------------------------------- as HTML
 
 
 def _filters() -> str:
-    """Radio buttons; the style sheet does the rest."""
+    """Radio buttons, for which the style sheet does the rest; the script puts more beside them."""
     buttons = [
         f'<label><input type="radio" name="lb-filter" value="{key}"> {label}</label>'
         for key, label in FILTERS
@@ -100,26 +181,77 @@ def _filters() -> str:
     return markup.tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
 
 
-def _entries(it: Shelf) -> str:
+def _runs(it: Shelf) -> str:
+    """Where and with what each column was made."""
+    lines = [
+        markup.tag(
+            "li",
+            markup.tag("b", "this build" if not i else "recorded"),
+            " ",
+            markup.text(_made(r.environment)),
+        )
+        for i, r in enumerate(it.runs())
+    ]
+    return markup.tag("ul", *lines, class_="lb-runs")
+
+
+def _made(environment: Environment) -> str:
+    versions = [f"{name} {version}" for name, version in environment.versions.items()]
+    commit = [f"commit {environment.commit}"] if environment.commit else []
+    words = [
+        environment.device.name,
+        day(environment.date),
+        f"Python {environment.python}",
+        *versions,
+        *commit,
+    ]
+    return " · ".join(words)
+
+
+def _table(it: Shelf) -> str:
+    if not it.record.claims:
+        return ""
     book = books.of(it.record, books.NOTHING_CITED, (), [])
-    rows = [_entry(it, book, claim) for claim in it.record.claims]
-    return markup.tag("ul", *rows, class_="lb-ledger") if rows else ""
+    names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
+    head = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in names))
+    rows = [_row(it, book, claim, found, len(names) - 2) for claim, found in _verdicts(it)]
+    table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *rows), class_="lb-ledger")
+    return markup.tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label="claims")
 
 
-def _entry(it: Shelf, book: Book, claim: Claim) -> str:
-    function = it.record.functions[claim.function]
-    where = book.place.get(claim.function, books.INDEX)
-    address = f"../{it.folder}/{books.way(books.INDEX, where).removeprefix('./')}#L{claim.line}"
-    link = markup.tag("a", markup.text(f"{function.name}:{claim.line}"), href=address)
+def _short(record: Record) -> str:
+    return f"{record.environment.device.name}, {day(record.environment.date)}"
+
+
+def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int) -> str:
+    name = it.record.functions[claim.function].name
+    link = markup.tag("a", markup.text(f"{name}:{claim.line}"), href=_address(it, book, claim))
     setting = prose.Setting(prose.Citations(book.bibliography))
     caption = markup.tag("span", prose.inline(claim.caption, setting)) if claim.caption else ""
     test = markup.tag("code", markup.text(claim.text))
-    lines = "".join(_verdict(v) for v in _verdicts(it, claim))
-    return markup.tag("li", caption, test, lines, link, class_=f"lb-entry lb-{claim.verdict}")
+    by_run = {v.run: v for v in found}
+    cells = [_cell(by_run.get(i)) for i in range(columns)]
+    return markup.tag(
+        "tr",
+        markup.tag("td", caption, " " if caption else "", test),
+        markup.tag("td", link),
+        *cells,
+        class_=f"lb-entry lb-{claim.verdict}",
+        data_section=name,
+        data_line=claim.line,
+    )
 
 
-def _verdict(it: Verdict) -> str:
-    sign = markup.tag("b", margin.SIGNS[it.verdict], aria_hidden="true")
-    words: Iterable[str] = (margin.WORDS[it.verdict], it.sides, it.where)
+def _address(it: Shelf, book: Book, claim: Claim) -> str:
+    where = book.place.get(claim.function, books.INDEX)
+    return f"../{it.folder}/{books.way(books.INDEX, where).removeprefix('./')}#L{claim.line}"
+
+
+def _cell(it: Verdict | None) -> str:
+    if it is None:
+        return markup.tag("td", "–", data_verdict="none")
+    verdict = it.claim.verdict
+    sign = markup.tag("b", margin.SIGNS[verdict], aria_hidden="true")
+    words = (margin.WORDS[verdict], margin.tested(it.claim, it.record), "" if it.current else "older text")
     text = markup.text(" · ".join(word for word in words if word))
-    return markup.tag("div", sign, " ", text, class_=f"lb-ruling lb-{it.verdict}")
+    return markup.tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}", data_verdict=verdict)
