@@ -63,7 +63,7 @@ record: $(STAMP)  ## keep what the lectures say on this device as recordings, an
 	for lecture in lectures/lecture_*.py; do \
 	  $(PY) tools/run_lecture.py $$lecture --quiet --record $(ARGS) || exit 1; \
 	done
-	$(PY) -m litbook.site docs/images/claims.svg
+	$(PY) tools/badge.py docs/images/claims.svg
 
 unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
 	$(PY) tools/unbacked.py

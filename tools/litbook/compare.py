@@ -464,11 +464,11 @@ def _sequences(was: trace.Sequence, now: trace.Sequence, at: str) -> list[Change
 
 
 def _mappings(was: trace.Mapping, now: trace.Mapping, at: str) -> list[Change]:
-    names, others = [list(map(_said, it.keys)) for it in (was, now)]
+    names, others = [[getattr(key, "text", None) or _said(key) for key in it.keys] for it in (was, now)]
     if was.length != now.length or names != others:
         return [Change(f"{at} keys", _bounded(", ".join(names)), _bounded(", ".join(others)))]
     pairs = zip(names, was.items, now.items, strict=False)
-    return [c for name, a, b in pairs for c in changes(a, b, f"{at}[{name}]")]
+    return [c for name, a, b in pairs for c in changes(a, b, f"{at}[{_bounded(name)}]")]
 
 
 _EXACT = (

@@ -254,7 +254,3 @@ def report(record: trace.Record, problems: list[Problem]) -> None:
         log.warning("%s", found)
     for number in unbacked.in_text(record.sources[0].text, record.sources[0].path):
         log.warning("%s", failures.harmless(str(number)))
-
-
-if __name__ == "__main__":  # python -m litbook.site docs/images/claims.svg
-    _write(Path(sys.argv[1]), badge(TOOLS.parent / "lectures"))
