@@ -2972,6 +2972,14 @@ def only_arithmetic_counts() -> None:
     x = torch.randn(3, 5)
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
     assert handled == 0, "copied, cast, compared"
+    tally.clear()  # @hide
+    p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
+    smaller = (p * q + p).T < q.T  # @hide
+    question(
+        "`p` and `q` have `4 × 6` numbers each. What does the tally count in "
+        "`(p * q + p).T < q.T`?",
+        answer=len(tally), unit="FLOP",
+    )
 
 
 def a_product_costs_two_m_k_n() -> None:
@@ -2996,6 +3004,15 @@ def a_product_costs_two_m_k_n() -> None:
     work = flops(lambda: x @ w)                                 # @inspect work as FLOP
     assert work == 2 * m * k * n == 210, "as PyTorch counts"
     assert work - (times + plus) == m * n == 21, "one too many per entry"
+    tally.clear()  # @hide
+    outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
+    question(
+        "A column of `4` numbers times a row of `6` is a product, too. How "
+        "many operations does it really take, and how many does the formula "
+        "charge?",
+        answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
+        unit="FLOP",
+    )
 
 
 def the_missing_additions_do_not_matter() -> None:
@@ -3022,6 +3039,11 @@ def the_missing_additions_do_not_matter() -> None:
     missing = work - rows * cols * (2 * inner - 1)              # @inspect missing as FLOP
     assert missing == 16384 * 8192, "one per entry, again"
     assert missing / work == 1 / 65536, "lost in any rounding"
+    question(
+        "How long must the inner length be for the missing additions to be "
+        "just one hundredth of what the formula charges?",
+        answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
+    )
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
@@ -3048,6 +3070,15 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     assert work == 2 * 1024 * params, "data points times parameters"
     same = flops(lambda: forward(tokens))                       # @inspect same as FLOP
     assert same == work, "as many tokens, as many FLOPs"
+    wide = torch.empty(1000, 3000, device="meta")  # @hide
+    text = torch.empty(4, 250, 1000, device="meta")  # @hide
+    work = flops(lambda: text @ wide)  # @hide
+    question(
+        "`4` sequences of `250` tokens pass through a linear map, and the "
+        f"counter says `{work / 1e9:.0f}e9` FLOPs. How many weights has the "
+        "map?",
+        answer=wide.numel(), unit="weights",
+    )
 
 
 def not_everything_else_is_linear() -> None:
@@ -3091,6 +3122,14 @@ def not_everything_else_is_linear() -> None:
     assert svd == 0, "reported, not spent"
     q = torch.randn(1, 1, 16, 8)
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
+    picture, square = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 5, 5)  # @hide
+    filtered = F.conv2d(picture, square)  # @hide
+    question(
+        "How many FLOPs does one output of a convolution cost that reads "
+        "`16` channels with kernels of `5 × 5`?",
+        answer=flops(lambda: F.conv2d(picture, square)) // filtered.numel(),
+        unit="FLOP",
+    )
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
@@ -3121,6 +3160,13 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         "In FLOPs that is true. In time, operations that only pass over memory cost much more "
         "than their share of FLOPs, the more so the faster the multipliers are.",
         rows="F22",
+    )
+    narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
+    question(
+        "How many FLOPs for each byte of its three matrices does a square "
+        "product do in `bfloat16`, at a width of `1536`?",
+        answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
+        unit="FLOP/B",
     )
 
 
@@ -3155,6 +3201,11 @@ def budgets_that_made_history() -> None:
         "biological sequence data [@eo14110]. It was revoked in `2025` [@eo14148].",
         rows="F07",
     )
+    question(
+        "How many trillion tokens bring a model of `1` billion parameters, "
+        "trained on biological sequences, up to the line for such models?",
+        answer=biological / (6 * 1e9) / 1e12, unit="trillion tokens",
+    )
 
 
 def a_rate_times_a_time_is_work() -> None:
@@ -3178,6 +3229,12 @@ def a_rate_times_a_time_is_work() -> None:
         rows="F17",
     )
     assert week == 0.5 * fortnight, "right by accident"
+    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
+    question(
+        "How many days does one A100, at its dense `bfloat16` peak of "
+        f"`{older / TERA:.0f}` teraFLOP/s, need for `1e21` FLOPs?",
+        answer=1e21 / older / DAY, unit="days",
+    )
 
 
 # --- peaks, MFU and the roofline
@@ -3246,6 +3303,12 @@ def every_peak_belongs_to_a_format() -> None:
         f"gets {a100[0]}, TF32 {a100[1]:.0f}.",
         rows="F08",
     )
+    question(
+        "At its peak in `bfloat16` an A100 needs `1` s for a product. How "
+        "long does it need at best in ordinary `float32`?",
+        answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
+        unit="s",
+    )
 
 
 def compare_dense_with_dense() -> None:
@@ -3272,6 +3335,13 @@ def compare_dense_with_dense() -> None:
         "units. Give the number; `>>` says less.",
         rows="F11",
     )
+    narrow = dense_peak("H100 SXM", "float8")  # @hide
+    question(
+        "In `float8` the datasheet of the H100 prints "
+        f"`{2 * narrow / TERA:.0f}` TFLOP/s, with sparsity. How many times "
+        "its dense `bfloat16` peak is its dense `float8` peak?",
+        answer=narrow / dense, unit="times",
+    )
 
 
 def sparsity_means_two_of_every_four() -> None:
@@ -3297,6 +3367,14 @@ def sparsity_means_two_of_every_four() -> None:
     x = torch.randn(8, 4)
     with_zeros = flops(lambda: scattered @ x.t())               # @inspect with_zeros as FLOP
     assert with_zeros == flops(lambda: w @ x.t()), "zeros cost the same"
+    row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
+    question(
+        "Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many "
+        "more have to become zero before this row can run at the doubled "
+        "rate?",
+        answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(),
+        unit="weights",
+    )
 
 
 def narrow_formats_are_fast_because_of_their_units() -> None:
@@ -3325,6 +3403,14 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     wide = product_seconds(x)                                   # @measure wide as s
     half = product_seconds(x.bfloat16())                        # @measure half as s
     gain = wide / half                                          # @measure gain as times
+    question(
+        f"The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the "
+        f"smaller one `{small.bandwidth / GB:.0f}`. How many times as fast is "
+        "the larger one at a product that runs at its peak, and at an "
+        "addition that waits for memory?",
+        answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
+        unit="times",
+    )
 
 
 def product_seconds(x: Tensor) -> float:                        # @stepover
@@ -3366,6 +3452,12 @@ def tf32_saves_no_bytes() -> None:
     )
     setting = torch.get_float32_matmul_precision()              # @inspect setting
     assert setting == "highest", "off unless asked for"
+    whole = torch.arange(1.0, 9999.0)  # @hide
+    question(
+        "Which is the first whole number above zero that TF32 rounds to "
+        "another one?",
+        answer=int(whole[to_tf32(whole) != whole][0]),
+    )
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -3421,6 +3513,11 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     squares = [torch.randn(n, n) for n in sizes]
     seconds = [product_seconds(s) for s in squares]
     rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
+    question(
+        "Setting up still costs `200` calls. Over how many runs must the "
+        "obvious timer take its mean to come out only a tenth too high?",
+        answer=round(setup / (1.1 - 1)), unit="runs",
+    )
 
 
 def utilization(
@@ -3462,6 +3559,11 @@ def mfu_counts_what_the_model_needs() -> None:
         "MFU, and showing that is what it is for.",
         rows="F38",
     )
+    question(
+        "A step that repeats only *half* of its forward pass reports a "
+        "hardware utilization of `0.42`. What is its MFU?",
+        answer=0.42 * needed / (7 * params * tokens),
+    )
 
 
 def the_denominator_decides() -> None:
@@ -3494,6 +3596,13 @@ def the_denominator_decides() -> None:
         f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
         rows="F36",
     )
+    allowed = dense_peak("H100 SXM", "tf32")  # @hide
+    question(
+        f"With TF32 switched on, an H100 promises `{allowed / TERA}e12` "
+        "FLOP/s. How long would this product take at the same share of that "
+        "peak?",
+        answer=work / (right * allowed), unit="s",
+    )
 
 
 def a_sparse_peak_halves_the_answer() -> None:
@@ -3516,6 +3625,11 @@ def a_sparse_peak_halves_the_answer() -> None:
         f"To a sparse one. These matrices were dense, so the product reached {dense:.1%} of its "
         f"peak, where the sparse peak makes it {sparse:.1%}.",
         rows="F35",
+    )
+    question(
+        "What is the highest utilization that a dense product can ever show "
+        "if it is divided by the sparse peak?",
+        answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
     )
 
 
@@ -3546,6 +3660,11 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         "depends on the model, the network and the number of cards. Compare with your own last "
         "run before comparing with anyone."
     )
+    question(
+        "With the same slow first call, which share of the peak would the "
+        "mean of `50` runs have shown?",
+        answer=0.75 / ((needed + 49) / 50),
+    )
 
 
 def without_a_peak_there_is_no_mfu() -> None:
@@ -3565,6 +3684,12 @@ def without_a_peak_there_is_no_mfu() -> None:
     )
     absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
     assert absurd == 11_739_062_719, "a rate, posing as a fraction"
+    question(
+        "A program that knew no peak divided by `1` FLOP/s and printed an "
+        "MFU of `3e10`. Later the machine's peak turns out to be `6e11` "
+        "FLOP/s. What was the MFU?",
+        answer=utilization(3e10, 1.0, 6e11),
+    )
 
 
 def as_percent(share: float | None) -> str:
@@ -3619,6 +3744,14 @@ def the_roofline_tells_waiting_from_working() -> None:
         f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
         f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
     )
+    card = CARDS["A100 SXM 80GB"]  # @hide
+    older = dense_peak(card.name, "bfloat16")  # @hide
+    question(
+        f"An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and "
+        f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
+        "per byte does it stop waiting for memory?",
+        answer=older / card.bandwidth, unit="FLOP/B",
+    )
 
 
 @requires("cuda")
@@ -3643,6 +3776,12 @@ def a_launch_returns_before_the_work_is_done() -> None:
     impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
     if promised is not None:
         assert promised < impossible, "faster than the card can be"
+    question(
+        "A launch takes `10` µs, the product itself `20` ms. A program "
+        "launches `100` of them and then synchronizes. What does a clock "
+        "show just before it does so, and what just after?",
+        answer=[100 * 10e-6, 10e-6 + 100 * 20e-3], unit="s",
+    )
 
 
 def product_that_fits(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -3705,6 +3844,12 @@ def four_formats_are_measured_here() -> None:
         assert max(known) <= 1, "and no promise exceeded"
     if card is not None and card.bfloat16 is not None:
         assert warm[2].seconds < warm[0].seconds, "bfloat16 beats float32"
+    question(
+        "A line of such a table reads `0.040` s for the cold mean and "
+        "`0.015` s for the warm median. How long did the first of the `5` "
+        "runs take, if the others were as fast as warm ones?",
+        answer=5 * 0.040 - 4 * 0.015, unit="s",
+    )
 
 
 @requires("cuda")
@@ -3728,6 +3873,11 @@ def larger_products_come_closer_to_the_peak() -> None:
         caption="Rate of a square bfloat16 product against its size; dashed, the dense peak.",
         alt="A curve of TFLOP/s against matrix size, rising from a small fraction of the peak for "
         "the smallest matrix to most of what it will reach at a few thousand rows.",
+    )
+    question(
+        "From a width of `256` to one of `512` a product takes only twice as "
+        "long. How many times as high is its rate?",
+        answer=(512 / 256) ** 3 / 2, unit="times",
     )
 
 
@@ -3788,6 +3938,11 @@ def backward_fills_the_leaves() -> None:
     assert kept.grad is not None, "even the loss's own"
     both = again.grad.item(), kept.grad.item()
     assert both == (1.0, 1.0), "the error; and one"
+    question(
+        "The target is `8` instead of `5`, with the same `x` and `w`. Which "
+        "gradient does `w` get?",
+        answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
+    )
 
 
 def a_gradient_is_two_more_products() -> None:
@@ -3818,6 +3973,15 @@ def a_gradient_is_two_more_products() -> None:
     inputs = flops(lambda: g @ w.t())                           # @inspect inputs as FLOP
     assert forward == 2 * b * d * k, "the forward product"
     assert weights == inputs == forward, "and as much for each other"
+    row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
+    column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
+    arriving = torch.tensor([[5.0]])  # @hide
+    got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
+    question(
+        "A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient "
+        "of `5` arrives. Which gradients do row and column get?",
+        answer=[t.flatten().tolist() for t in got],
+    )
 
 
 def each_sample_costs_two_per_weight() -> None:
@@ -3847,6 +4011,15 @@ def each_sample_costs_two_per_weight() -> None:
     assert one == 2 * d * k, "two per weight"
     batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
     assert batch == b * one == 240, "and the batch adds up"
+    tally.clear()  # @hide
+    small = counted(tally, 2, 10) @ counted(tally, 10, 3)  # @hide
+    work = flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3))  # @hide
+    question(
+        "A layer of `2 × 3` weights sees `10` samples. How many FLOPs does "
+        "its weight gradient take by PyTorch's counter, and how many by the "
+        "tally?",
+        answer=[work, len(tally)], unit="FLOP",
+    )
 
 
 def two_layers(
@@ -3887,6 +4060,11 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     b, d, k = 64, 32, 16
     backward = two_layers(b, d, k, first=False)[1]              # @inspect backward as FLOP
     assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
+    question(
+        "`100` rows pass a frozen layer of `10 × 10` and a trained one of "
+        "`10 × 1`. What does the backward pass cost?",
+        answer=two_layers(100, 10, 1, first=False)[1], unit="FLOP",
+    )
 
 
 def the_other_product_is_paid_for_the_layer_below() -> None:
@@ -3903,6 +4081,11 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
         "Its gradient costs half of that. The other half hands the gradient on to `w1`, and is "
         "still due when `w2` is frozen; it goes away when `w1` is.",
         rows="J13",
+    )
+    question(
+        "`100` rows pass a trained layer of `10 × 10` and a frozen one of "
+        "`10 × 1`. What does the backward pass cost?",
+        answer=two_layers(100, 10, 1, second=False)[1], unit="FLOP",
     )
 
 
@@ -3940,6 +4123,14 @@ def the_first_layer_has_nothing_below() -> None:
         "gradient of equal length, and its input gradient is a dashed grey outline. The narrower "
         "second layer has three short bars: forward, weight gradient, input gradient.",
     )
+    y = torch.empty(8, 8, device="meta")  # @hide
+    for _ in range(10):  # @hide
+        y = y @ torch.empty(8, 8, device="meta", requires_grad=True)
+    question(
+        "`10` square layers in a row are all trained, on data that wants no "
+        "gradient. Of how many products does their backward pass consist?",
+        answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
+    )
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
@@ -3967,6 +4158,12 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     forward, backward = two_layers(b, d, k, data=True)
     assert backward / forward == 2.0, "with gradients for the data"
     assert (forward + backward) / (b * params) == 6.0, "the rule"
+    question(
+        "What is the coefficient if the second layer is square like the "
+        "first, and nobody wants a gradient for the data?",
+        answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
+        unit="FLOPs per parameter and row",
+    )
 
 
 class Decoder(nn.Module):
@@ -4041,6 +4238,12 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     )
     once = decoder_flops(vocab, d, 12, layers, context, batch=4)
     assert once == (4 * forward, 4 * backward), "and linear in the batch"
+    question(
+        "How many FLOPs does a training step of a decoder take that has `2` "
+        "layers of width `10`, a vocabulary of `100` and one sequence of `5` "
+        "tokens?",
+        answer=sum(decoder_flops(100, 10, 2, 2, 5)), unit="FLOP",
+    )
 
 
 def attention_is_what_the_rule_leaves_out() -> None:
@@ -4071,6 +4274,11 @@ def attention_is_what_the_rule_leaves_out() -> None:
     assert 1.027 < large < 1.028, "attention is a small part"
     with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
     assert 1.023 < with_table < 1.025, "if the table is counted too"
+    question(
+        "The ratios of the small model belong to contexts of `128`, `1024` "
+        "and `8192`. Which one belongs to `4096`?",
+        answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
+    )
 
 
 def train_in_segments(
@@ -4133,6 +4341,12 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert torch.equal(gradient, plain[2]), "bit for bit"
     useful = plain[1] / work                                    # @inspect useful
     assert useful == 0.75, "of the FLOPs done count for MFU"
+    kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
+    question(
+        "In segments of `2` instead of `4`, how many bytes are kept, and how "
+        "many more FLOPs are done?",
+        answer=[kept, again - work],
+    )
 
 
 def backward_changes_no_parameter() -> None:
@@ -4160,6 +4374,17 @@ def backward_changes_no_parameter() -> None:
     expected = start - 0.1 * model.weight.grad
     assert not torch.equal(model.weight, start), "now they have moved"
     assert torch.allclose(model.weight, expected), "against the gradient"
+    p = torch.tensor(3.0, requires_grad=True)  # @hide
+    (4 * p).backward()  # @hide
+    seen = [p.item()]  # @hide
+    torch.optim.SGD([p], lr=0.25).step()  # @hide
+    seen.append(p.item())  # @hide
+    question(
+        "A weight of `3` gets a gradient of `4`, and the learning rate is "
+        "`0.25`. What is the weight after `backward()`, and what after "
+        "`step()`?",
+        answer=seen,
+    )
 
 
 def the_same_sum_in_another_order_is_another_number() -> None:
@@ -4187,6 +4412,11 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         "Advice for a run that must be repeatable: fix the seeds, switch this on, and on a "
         "GPU set `CUBLAS_WORKSPACE_CONFIG` before the program starts. It holds for one "
         "release on one kind of machine, and can cost speed."
+    )
+    question(
+        "By how much does `2**24` grow in `float32` when `1` is added to it "
+        "`1000` times, one after the other?",
+        answer=(sum([small] * 1000, start=big) - big).item(),
     )
 
 
@@ -4227,6 +4457,16 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     names = [name for name, _ in module.named_parameters()]     # @inspect names
     assert names == ["learned"], "one of the two"
     assert list(module.state_dict()) == ["learned"], "also when saving"
+    module = nn.Module()  # @hide
+    module.first = nn.Parameter(torch.ones(3, 5))  # @hide
+    module.second = torch.ones(5, requires_grad=True)  # @hide
+    module.third = nn.Parameter(torch.ones(7))  # @hide
+    question(
+        "A module has a parameter of `3 × 5`, a plain tensor of `5` numbers "
+        "that wants a gradient, and a parameter of `7`. How many numbers "
+        "does its optimizer train?",
+        answer=sum(p.numel() for p in module.parameters()), unit="numbers",
+    )
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
@@ -4268,6 +4508,12 @@ def an_output_is_a_sum_of_many_terms() -> None:
         f"{roots[0]:.0f} at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With "
         "weights divided by the root of the width they stay on a level line at one.",
     )
+    question(
+        "Weights have a deviation of `0.1` instead of `1`, and there are "
+        "`10,000` inputs of unit variance. Which deviation do outputs have, "
+        "to the nearest whole number?",
+        answer=round(outputs(10_000, 0.1).std().item()),
+    )
 
 
 def dividing_by_the_root_keeps_the_scale() -> None:
@@ -4287,6 +4533,11 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     assert 0.99 < different / y.numel(), "hardly two alike"
     inside = (y.abs() < 1).double().mean().item()               # @inspect inside
     assert 0.64 < inside < 0.73, "about two thirds within one"
+    question(
+        "A script draws all weights with a deviation of `0.02`. For which "
+        "number of inputs does that keep outputs at `1`?",
+        answer=round(1 / 0.02**2), unit="inputs",
+    )
 
 
 def xavier_agrees_for_square_layers_only() -> None:
@@ -4317,6 +4568,11 @@ def xavier_agrees_for_square_layers_only() -> None:
     assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
     std = default.std().item()                                  # @inspect std
     assert 0.57 < std < 0.585, "one over the root of three"
+    question(
+        "A layer turns `100` inputs into `700` outputs. Which deviation does "
+        "Glorot's formula give its weights, and which does LeCun's?",
+        answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+    )
 
 
 def unscaled_gradients_explode() -> None:
@@ -4359,6 +4615,11 @@ def unscaled_gradients_explode() -> None:
     kept = he.square().mean().item()                            # @inspect kept
     assert round(math.log2(left)) == -4, "variance halved by each layer"
     assert round(math.log2(kept)) == 0, "and kept, with the two"
+    question(
+        "How many times as large as the scaled one is the first layer's "
+        "gradient in a stack of only `3` unscaled layers of this width?",
+        answer=8 ** (2 * 3 - 1), unit="times",
+    )
 
 
 def truncated(bound: float) -> Float[Tensor, "inner col"]:
@@ -4404,6 +4665,11 @@ def truncation_bounds_are_absolute() -> None:
         "three runs on to beyond four on either side; the one with bounds of three deviations "
         "ends at three.",
     )
+    question(
+        "A layer of `400` inputs gets weights with a deviation of one over "
+        "their root. Which `b` cuts them off at two deviations?",
+        answer=2 / math.sqrt(400),
+    )
 
 
 def weights_are_truncated_and_outputs_are_not() -> None:
@@ -4422,6 +4688,12 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     assert 0.95 < std < 1.02, "outputs have the scale"
     farthest = y.abs().max().item() / std                       # @inspect farthest
     assert largest < farthest, "and outliers of their own"
+    question(
+        "Every weight lies within `3/128`, and each of the `16384` inputs is "
+        "`1` or `-1`. How large can an output get at worst, where its usual "
+        "deviation is `1`?",
+        answer=3 / 128 * 16384,
+    )
 
 
 class Linear(nn.Module):
@@ -4477,6 +4749,13 @@ def a_deep_linear_model_is_one_matrix() -> None:
     assert torch.equal(x @ single, deep), "the same outputs"
     bent = (x @ first).relu() @ second @ final
     assert not torch.equal(bent, deep), "not with a ReLU inside"
+    deeper = DeepLinear(width=10, layers=5)  # @hide
+    question(
+        "How many parameters of a `DeepLinear(width=10, layers=5)` could be "
+        "saved by a model that expresses just as much?",
+        answer=sum(p.numel() for p in deeper.parameters()) - 10,
+        unit="parameters",
+    )
 
 
 def a_module_moves_in_place() -> None:
@@ -4492,6 +4771,15 @@ def a_module_moves_in_place() -> None:
     assert model.final.weight.device.type == "meta", "which has moved"
     assert copy is not x, "another tensor"
     assert x.device.type == "cpu", "while this one stayed"
+    net, batch = DeepLinear(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @hide
+    ignored = net.to("meta"), [t.to("meta") for t in batch]  # @hide
+    places = [t.device.type for t in (*net.parameters(), *batch)]  # @hide
+    question(
+        "A `DeepLinear` with `3` square layers and a batch of `2` tensors "
+        "are sent to `meta`, and every result is ignored. How many tensors "
+        "move, and how many stay behind?",
+        answer=[places.count("meta"), places.count("cpu")], unit="tensors",
+    )
 
 
 # --- randomness and data
@@ -4544,6 +4832,15 @@ def chance_enters_in_three_places() -> None:
     note("Advice: fix the seeds while looking for a bug, because two runs that agree to the last "
          "bit can be compared line by line. Vary them before believing a result, because one "
          "seed is a sample of one.")
+    results = set()  # @hide
+    for call in range(10):  # @hide
+        if call in (0, 5):
+            torch.manual_seed(0)
+        results.add(tuple(F.dropout(ones).tolist()))
+    question("`F.dropout(ones)` is called `10` times in a row, and before "
+             "the first and the sixth call the seed is set to `0`. How many "
+             "different results are there?",
+             answer=len(results), unit="results")
 
 
 def each_library_keeps_a_generator_of_its_own() -> None:
@@ -4572,6 +4869,17 @@ def each_library_keeps_a_generator_of_its_own() -> None:
          "chosen by timing them, additions in whatever order threads arrive, the number of "
          "threads, the versions of the libraries [@pytorch-randomness]. The part on training "
          "returns to it.")
+    def partly() -> list[float]:  # @hide
+        torch.manual_seed(0)
+        random.seed(0)
+        old, new = np.random.rand(), np.random.default_rng(7).random()
+        return [torch.rand(1).item(), random.random(), old, new]
+
+    question("A program seeds PyTorch and Python, and draws from both, from "
+             "`np.random.rand()` and from `np.random.default_rng(7)`. How "
+             "many of the four draws repeat in the next run?",
+             answer=sum(a == b for a, b in zip(partly(), partly())),
+             unit="draws")
 
 
 def a_shared_generator_couples_what_shares_it() -> None:
@@ -4607,6 +4915,14 @@ def a_shared_generator_couples_what_shares_it() -> None:
     without = order(False, torch.Generator().manual_seed(0))
     kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
     assert kept == without, "the order stays"
+    orders = set()  # @hide
+    for dropout in (False, True):  # @hide
+        own = torch.Generator().manual_seed(0)
+        orders |= {tuple(order(dropout, None)), tuple(order(dropout, own))}
+    question("`order` is called with dropout off and on, each time without a "
+             "generator and with one of seed `0`. How many different orders "
+             "come out of the four calls?",
+             answer=len(orders), unit="orders")
 
 
 def text_becomes_a_row_of_integers() -> None:
@@ -4620,6 +4936,9 @@ def text_becomes_a_row_of_integers() -> None:
     assert tokens.tobytes().decode() == text, "and back"
     extra = len(tokens) - len(text)  # @inspect extra
     assert extra == 2, "two letters take two bytes each"
+    question("How many tokens does the simplest tokenizer make of "
+             "`naïve café`?",
+             answer=len("naïve café".encode()), unit="tokens")
 
 
 def a_token_file_does_not_know_its_dtype() -> None:
@@ -4650,6 +4969,10 @@ def a_token_file_does_not_know_its_dtype() -> None:
     header = Path(headed.name).stat().st_size - size  # @inspect header as B
     assert header == 128, "states dtype and shape"
     assert mapped.dtype == np.int32, "known without being told"
+    question("`12` tokens are written as `int64`, and the file is mapped as "
+             "`uint16`. How many tokens appear?",
+             answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
+             unit="tokens")
 
 
 def resident_bytes() -> int:
@@ -4680,6 +5003,10 @@ def a_memory_map_loads_what_is_touched() -> None:
          "*swapping*. Swapping moves a program's own memory out to disk. Here the file is the "
          "disk copy: a page is read when it is touched, counts as resident from then on, and may "
          "be dropped without writing whenever memory runs short.")
+    question("`1000` tokens are read from a map, each from a page of its "
+             "own, and a page has `4096` B. How many bytes become resident "
+             "at least?",
+             answer=1000 * 4096, unit="B")
 
 
 def a_memory_map_may_write_to_your_data() -> None:
@@ -4707,6 +5034,15 @@ def a_memory_map_may_write_to_your_data() -> None:
     assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
     note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
          "to beat. Data that must be parsed, decompressed or streamed want something else.")
+    careless[5] = 50  # @hide
+    careless.flush()  # @hide
+    private = np.memmap(file.name, dtype=np.int32, mode="c")  # @hide
+    private[5] = 60  # @hide
+    on_disk = np.fromfile(file.name, dtype=np.int32)  # @hide
+    question("Token `5` is set to `50` through a map in mode `r+`, then to "
+             "`60` through one in mode `c`. What is it on disk, and what in "
+             "the second map?",
+             answer=[int(on_disk[5]), int(private[5])])
 
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
@@ -4730,6 +5066,11 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
          "tokens [@llama3], needs more.")
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "ids from zero up"
+    question("A tokenizer with a vocabulary of `100,000` turns a text into "
+             "`2` trillion tokens. How large is the file, in the narrowest "
+             "of the formats `uint8`, `uint16` and `uint32` that will do?",
+             answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
+             unit="B")
 
 
 def get_batch(
@@ -4763,6 +5104,10 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     assert other.shape == (3, 5), "another batch, another length"
     assert torch.equal(again, x), "same seed, same stretches"
     assert not torch.equal(moved, x), "another seed, others"
+    long, _ = get_batch(np.arange(9999), 8, 1024, torch.Generator())  # @hide
+    question("How many bytes do inputs and targets of `8` stretches of "
+             "`1024` tokens occupy together?",
+             answer=long.untyped_storage().nbytes(), unit="B")
 
 
 def the_last_start_leaves_room_for_a_target() -> None:
@@ -4783,6 +5128,9 @@ def the_last_start_leaves_room_for_a_target() -> None:
     assert "to be less than" in refused, "four tokens are too few"
     fits, _ = get_batch(data[:5], 1, 4, generator)
     assert fits.tolist() == [[1, 2, 3, 4]], "five are just enough"
+    question("At how many places can a stretch of `30` tokens start in a "
+             "file of `100`, with targets and without?",
+             answer=[100 - 30, 100 - 30 + 1], unit="places")
 
 
 def narrow_tokens_need_a_cast() -> None:
@@ -4801,6 +5149,11 @@ def narrow_tokens_need_a_cast() -> None:
     assert table(wide).shape == (1, 3, 4), "a vector per token"
     assert F.cross_entropy(scores, wide.flatten()).dim() == 0, "a loss"
     assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
+    stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @hide
+    question("How many bytes do `16` rows of `1000` tokens from a `uint16` "
+             "file take on disk, and how many once an embedding can use them "
+             "as `int64`?",
+             answer=[stored.nbytes, stored.long().nbytes], unit="B")
 
 
 def stacking_arrays_comes_before_converting_them() -> None:
@@ -4816,6 +5169,9 @@ def stacking_arrays_comes_before_converting_them() -> None:
     assert torch.equal(walked, stacked), "the same tensor"
     warning = str(caught[0].message)  # @inspect warning
     assert "extremely slow" in warning, "PyTorch's own words"
+    question("How many Python objects does `torch.tensor` walk through for a "
+             "list of `64` arrays of `1025` tokens?",
+             answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
 
 
 def pinning_needs_an_accelerator() -> None:
@@ -4833,6 +5189,11 @@ def pinning_needs_an_accelerator() -> None:
         assert refused != silence, "so guard the call"
     note("What pinning buys, and that only a loop which fetches ahead gets it, needs a GPU to "
          "show. The next two sections measure it there.")
+    size = torch.empty(25 * 10**6, device="meta").nbytes  # @hide
+    question("A tensor of `100` MB is sent to the GPU `3` times. How many "
+             "bytes are copied inside CPU memory on the way if it is "
+             "pageable, and how many if it is pinned once, beforehand?",
+             answer=[copies * size for copies in (3, 1)], unit="B")
 
 
 @requires("cuda")
@@ -4855,6 +5216,9 @@ def a_pinned_copy_does_not_wait() -> None:
          "not be overwritten, so wait for the event before the next batch is put into it.")
     arrived.synchronize()
     assert torch.equal(there.cpu(), pageable), "now it is there"
+    question("At `25e9` B/s, for how long after the call must this pinned "
+             "memory be left alone?",
+             answer=pinned.nbytes / 25e9, unit="s")
 
 
 @requires("cuda")
@@ -4890,6 +5254,10 @@ def a_prefetch_hides_the_copy() -> None:
     misbelief("Pinned memory makes fetching and computing run in parallel.",
               "It only allows that. A loop that asks for a batch and then uses it still waits "
               "for every copy; one that asks for the next batch first does not.", rows="P11")
+    question("Each of `8` batches takes `3` ms to copy and `5` ms to "
+             "multiply. How long does it take until all products are there, "
+             "in turn and ahead?",
+             answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")
 
 
 # --- optimizers
@@ -4978,6 +5346,10 @@ def plain_sgd_remembers_nothing() -> None:
     missing: Any = unused.grad
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
     assert "NoneType" in careless, "without the guard"
+    met = torch.tensor([[2.0], [-1.0], [0.5]])  # @hide
+    question("A parameter starts at `1` and meets the gradients `2`, `-1` "
+             "and `0.5` at a rate of `0.5`. Where does it end?",
+             answer=walk(torch.optim.SGD, met, lr=0.5)[-1].item())
 
 
 def momentum(lr: float, beta: float = 0.9) -> Rule:
@@ -5014,6 +5386,10 @@ def momentum_is_a_decayed_sum() -> None:
     damped = walk(torch.optim.SGD, ones, **settings)
     averaged = lengths_of(damped, 6)  # @inspect averaged
     assert set(averaged) == {1.0}, "an average of ones"
+    question("Plain SGD did well at a rate of `0.1`. Which rate keeps its "
+             "steps under a constant gradient, in the long run, with a "
+             "momentum of `0.95`?",
+             answer=0.1 * (1 - 0.95))
 
 
 def adagrad(lr: float, eps: float = 1e-10) -> Rule:
@@ -5053,6 +5429,10 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
     assert final == [0.2, 1.0], "often updated, rarely updated"
+    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @hide
+    question("At a rate of `1` AdaGrad meets a gradient of `3`, then one of "
+             "`4`. How long is the second step?",
+             answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
 
 
 def the_place_of_epsilon_matters() -> None:
@@ -5074,6 +5454,9 @@ def the_place_of_epsilon_matters() -> None:
     assert round(border, 5) == 0.00316, "where the constant takes over"
     note(f"Below a gradient of about {border:.3f} the constant outweighs the square, and what "
          "is left of AdaGrad's first step is that of plain SGD at a larger rate.")
+    question("With `1e-8` inside the root and a gradient of `1e-4`, how long "
+             "is the first step at the same rate?",
+             answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8))
 
 
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
@@ -5105,6 +5488,11 @@ def rmsprop_forgets() -> None:
     lengths = lengths_of(places, 2)  # @inspect lengths
     assert lengths[-1] == 1.0, "the learning rate, in the end"
     assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
+    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @hide
+    first = walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75)  # @hide
+    question("Old squares are weighted by `0.75` instead of `0.99`. How long "
+             "is the first step at a rate of `1`, for a gradient of `7`?",
+             answer=lengths_of(first, 2)[0])
 
 
 def adam(
@@ -5149,6 +5537,11 @@ def adam_corrects_for_its_start() -> None:
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
     assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
+    shorter = adam(lr=1, betas=(0.9, 0.96), correct=False)  # @hide
+    raw = walk(Descent, seven, rule=shorter)  # @hide
+    question("With `0.9` and `0.96` for the two averages, how long is Adam's "
+             "first step at a rate of `1` if it is not corrected?",
+             answer=lengths_of(raw, 3)[0])
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
@@ -5177,6 +5570,13 @@ def adamw_decays_weights_outside_the_root() -> None:
     assert weights == [0.999, 0.9], "AdamW, Adam"
     note("AdamW took learning rate times decay. Adam took a full step of its learning rate, "
          "because a lone decay, however weak, is all the gradient there is.")
+    settings = {"lr": 0.01, "weight_decay": 0.1}  # @hide
+    beside = walk(torch.optim.AdamW, nothing, **settings)  # @hide
+    within = walk(torch.optim.Adam, nothing, **settings)  # @hide
+    question("Now the learning rate is `0.01` and the decay `0.1`. Where "
+             "does one step take a weight of `1`, without any other "
+             "gradient, with AdamW and with Adam?",
+             answer=[round(w[-1].item(), 4) for w in (beside, within)])
 
 
 class Stack(nn.Module):
@@ -5222,6 +5622,13 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     split = torch.optim.AdamW([usual, spared])
     decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
     assert decays == [0.1, 0.0], "one setting for each group"
+    layers = [nn.Linear(2, 2) for _ in range(12)]  # @hide
+    kinds = [[x.weight for x in layers], [x.bias for x in layers]]  # @hide
+    grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])  # @hide
+    question("A model has `12` linear layers, each with a weight and a bias, "
+             "and its biases are spared the decay. How many groups does "
+             "AdaGrad have, and how many states?",
+             answer=[len(grouped.param_groups), len(grouped.state)])
 
 
 def gradient_bytes(model: nn.Module) -> int:
@@ -5251,6 +5658,11 @@ def one_step_is_four_calls() -> None:
     settings = inspect.signature(torch.optim.Optimizer.zero_grad).parameters
     default = settings["set_to_none"].default  # @inspect default
     assert default is True, "the default frees them"
+    model = Stack(8, 1)  # @hide
+    model(torch.ones(2, 8)).sum().backward()  # @hide
+    question("How many bytes does `zero_grad` give back for a stack of width "
+             "`8` with one hidden layer?",
+             answer=gradient_bytes(model), unit="B")
 
 
 def gradients_add_up_until_they_are_cleared() -> None:
@@ -5284,6 +5696,14 @@ def gradients_add_up_until_they_are_cleared() -> None:
     cleared, piled = losses(clear=True), losses(clear=False)  # @inspect cleared, piled
     assert cleared[-1] < cleared[0], "it learns"
     assert piled[-1] > piled[0], "it gets worse than untrained"
+    p = torch.tensor(1.0, requires_grad=True)  # @hide
+    for _ in range(3):  # @hide
+        p.backward()
+        torch.optim.SGD([p], lr=0.1).step()
+    question("A weight of `1` meets a gradient of `1` at every step, and the "
+             "rate is `0.1`. Where is it after `3` steps without "
+             "`zero_grad`?",
+             answer=round(p.item(), 3))
 
 
 def state_bytes(optimizer: torch.optim.Optimizer) -> int:
@@ -5321,6 +5741,9 @@ def optimizers_differ_in_what_they_remember() -> None:
               "remembers none, Adam and AdamW two.", rows="A04")
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
     assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
+    question("A run with `5` billion `float32` parameters changes from Adam "
+             "to momentum. How many bytes does that free?",
+             answer=5 * 10**9 * int(each[4] - each[1]), unit="B")
 
 
 # --- the bill of a step
@@ -5352,6 +5775,11 @@ def parameters_follow_from_the_shapes() -> None:
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
     assert counts[0] == 4 * 4 * 2 + 4 == 36, "a model to count by hand"
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
+    model = Stack(10, 4)  # @hide
+    total = sum(p.numel() for p in model.parameters())  # @hide
+    question(f"A model of width `10` has `{total}` parameters. How many "
+             "hidden layers?",
+             answer=len(model.weights) - 1, unit="layers")
 
 
 def saved_bytes_of(
@@ -5401,6 +5829,9 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
     assert shares == [0.57, 0.66, 0.91], "share of what is kept"
+    question("How many bytes does autograd keep for a model with `1` hidden "
+             "layer of width `3`, at a batch of `10`?",
+             answer=4 * kept(10, 3, 1), unit="B")
 
 
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
@@ -5420,6 +5851,9 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     extra = gelu - plain  # @inspect extra as B
     assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
     note("So formulas for activations belong to one model. For another, measure again.")
+    question("The derivative of the hyperbolic tangent is one minus the "
+             "square of its value. How many bytes does `nn.Tanh` add here?",
+             answer=kept(nn.Tanh()) - plain, unit="B")
 
 
 def gradients_come_in_two_kinds() -> None:
@@ -5438,6 +5872,12 @@ def gradients_come_in_two_kinds() -> None:
     passing = hidden.grad
     assert passing is not None, "asked to stay"
     assert passing.shape == hidden.shape == (2, 4), "one for each number"
+    x, y = linear_batch(4, 1000)  # @hide
+    hidden = x @ model.weights[0]  # @hide
+    F.mse_loss(model(x), y).backward()  # @hide
+    question("The batch grows from `2` to `1000`. How many bytes of "
+             "gradients stay, and how many pass through `hidden`?",
+             answer=[gradient_bytes(model), hidden.nbytes], unit="B")
 
 
 def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
@@ -5503,6 +5943,10 @@ def the_bill_in_bytes() -> None:
                "are the same in all of them. Optimizer state is missing for SGD, as long as the "
                "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
                "AdamW.")
+    question("What does the first example, of width `4` and batch `2`, cost "
+             "with Adam?",
+             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
+             unit="B")
 
 
 def step_flops(batch: int, width: int, layers: int) -> int:
@@ -5532,6 +5976,9 @@ def a_step_does_less_than_six_flops() -> None:
     assert measured == exact, "the rule without that product"
     shares = [round(m / r, 3) for m, r in zip(measured, rule)]  # @inspect shares
     assert shares == [0.852, 0.835, 0.667], "of the rule"
+    question("How many FLOPs does a step take with a batch of `10`, a width "
+             "of `5` and `3` hidden layers?",
+             answer=step_flops(10, 5, 3), unit="FLOP")
 
 
 def small_batches_make_the_optimizer_count() -> None:
@@ -5550,6 +5997,9 @@ def small_batches_make_the_optimizer_count() -> None:
     assert round(tiny / large) == 1024, "at a batch of 2048: hardly any"
     note("Relative to the matrix products the optimizer shrinks as the batch grows. Its time does "
          "not go by FLOPs anyway: it reads and writes every state once, so count its bytes.")
+    question("From which batch size on does plain SGD add less than a "
+             "hundredth to the products of this small model?",
+             answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
 
 
 def attention_multiplies_without_parameters() -> None:
@@ -5577,6 +6027,10 @@ def attention_multiplies_without_parameters() -> None:
     assert above == 2.0, "times the rule, at this length"
     note("Inside a model the layer's input comes from the layer below, so here the gradient of "
          "the input is needed, and nothing is saved.")
+    x = torch.empty(2048, width, device="meta", requires_grad=True)  # @hide
+    question("The width stays, and the sequence grows to `2048` tokens. How "
+             "many times as much as the rule says does it cost now?",
+             answer=flops(attend) / (2 * 2048 * 4 * width**2), unit="times")
 
 
 def sharding_divides_the_state() -> None:
@@ -5609,6 +6063,8 @@ def sharding_divides_the_state() -> None:
          "compute, and that is most of the model:")
     fetched = (n - part) * 4  # @inspect fetched as B
     assert fetched / whole.nbytes == 0.75, "of the parameters"
+    question("How many bytes per parameter does each of `16` devices hold?",
+             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n, unit="B")
 
 
 # --- training
@@ -5640,6 +6096,9 @@ def the_task_has_a_known_answer() -> None:
     assert 0.97 < measured / predicted < 1.03, "as expected"
     solved = torch.linalg.lstsq(x[:16], y[:16]).solution  # @inspect solved
     assert solved.round().tolist() == list(range(16)), "solvable"
+    question("Which loss do you expect before the first step for a width of "
+             "`4`, from a model that predicts zero?",
+             answer=sum(i**2 for i in range(4)))
 
 
 class Run(NamedTuple):
@@ -5683,6 +6142,10 @@ def the_loop_finds_it() -> None:
     w = run.model.weights[0].flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "the weights themselves"
+    batch = signature(train).parameters["batch"].default  # @hide
+    question(f"Each step takes a fresh batch of `{batch}`. How many examples "
+             "has this run seen for each weight that it had to find?",
+             answer=len(run.losses) * batch // len(w), unit="examples")
 
 
 def every_argument_must_change_something() -> None:
@@ -5712,6 +6175,13 @@ def every_argument_must_change_something() -> None:
 
     small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
     assert small == large, "equal bits"
+    def differ(name: str) -> int:  # @hide
+        nudged = train(**usual | {name: other[name]}).losses
+        return sum(a != b for a, b in zip(base, nudged))
+
+    question("How many of the first `20` losses change when `steps` is "
+             "nudged, and how many when `seed` is?",
+             answer=[differ("steps"), differ("seed")], unit="losses")
 
 
 def a_batch_loss_is_noise() -> None:
@@ -5730,6 +6200,9 @@ def a_batch_loss_is_noise() -> None:
     assert rises(run.losses) == 0, "on the fixed batch: none"
     assert seen[-1] > seen[0], "it seems to get worse"
     assert fixed[-1] < fixed[0], "it got better"
+    question("How many of the `9` changes would you expect to be rises if "
+             "the batch loss were nothing but luck?",
+             answer=(len(run.batch_losses) - 1) / 2)
 
 
 def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
@@ -5771,6 +6244,14 @@ def a_rate_is_too_small_right_or_too_large() -> None:
               "The published experiment set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
               "last batch loss would still have been noise. What makes rates comparable is "
               "a fixed seed, a fixed test batch and enough steps.", rows="Q04")
+    tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
+    best = min(tried, key=lambda r: abs(1 - 2 * r))  # @hide
+    bounces = [r for r in tried if abs(1 - 2 * r) == 1]  # @hide
+    diverges = [r for r in tried if abs(1 - 2 * r) > 1]  # @hide
+    question("For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - "
+             "2r$. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` "
+             "is the best, which one only bounces, and which diverges?",
+             answer=[best, *bounces, *diverges])
 
 
 def deeper_needs_a_smaller_rate() -> None:
@@ -5795,6 +6276,12 @@ def deeper_needs_a_smaller_rate() -> None:
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
               "Then it diverges, as above, at the values it was called with. An argument that is "
               "finally used needs a default that has been tried.", rows="Q05")
+    chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
+    question("Let a model be a product of weights, each of them `2`. How "
+             "many times as large is the gradient of the first one in a "
+             "model of `5` weights as in a model of `1`?",
+             answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
+             unit="times")
 
 
 def the_same_seed_repeats_every_bit() -> None:
@@ -5819,6 +6306,10 @@ def the_same_seed_repeats_every_bit() -> None:
     assert "not have a deterministic" in refused, "an error, not a guess"
     allowed = message_of(lambda: torch.zeros(3).put_(places, values))
     assert allowed == "", "without the switch it just runs"
+    big = torch.tensor(1e8)  # @hide
+    question("`float32` keeps about `7` digits. What does it make of "
+             "`(1e8 + 1) - 1e8`, and what of `(1e8 - 1e8) + 1`?",
+             answer=[((big + 1) - big).item(), ((big - big) + 1).item()])
 
 
 # --- checkpoints
@@ -5860,6 +6351,9 @@ def a_long_run_saves_by_the_clock() -> None:
     assert lost(every * 2) > share, "less often: worse"
     note("As advice: measure how long a save takes and how often runs die, and let these two "
          "numbers set the clock.")
+    question("A save takes `2` minutes, and a run dies every `100` minutes. "
+             "How many minutes should lie between two saves?",
+             answer=math.sqrt(2 * 2 * 100), unit="minutes")
 
 
 def saved_size(*parts: object) -> int:
@@ -5884,6 +6378,11 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     assert (used - fresh) // weights == 2, "two copies of the weights more"
     note("A test that saves and loads an optimizer which has never stepped tests an empty "
          "dictionary. Take a few steps first.")
+    large = 2 * 10**9 * 4  # @hide
+    question("A model of `2` billion `float32` weights trains with Adam. How "
+             "large is a checkpoint before the first step, and how large "
+             "after it?",
+             answer=[large, large * (1 + (used - fresh) // weights)], unit="B")
 
 
 class Session:
@@ -5974,6 +6473,9 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     note("The generator is the position in the data here, because it picks every batch. A run "
          "that walks through a shuffled file has to save where it stands. One that scales its "
          "loss saves the scaler, too.")
+    question("How many of the `5` parts must a checkpoint of a run hold that "
+             "has no dropout and never changes its learning rate?",
+             answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
 
 
 def loading_a_file_restores_nothing() -> None:
@@ -5994,6 +6496,14 @@ def loading_a_file_restores_nothing() -> None:
     assert equal() == [False, False], "loaded, not restored"
     fresh.load_state_dict(state["model"])
     assert equal() == [True, True], "now restored"
+    trained, fresh = Stack(4, 5), Stack(4, 5)  # @hide
+    state = reloaded(trained.state_dict())  # @hide
+    read = sum(equal())  # @hide
+    fresh.load_state_dict(state)  # @hide
+    question("Two fresh stacks have `5` hidden layers each, and the first "
+             "one is saved. How many tensors of the second agree with it "
+             "after `torch.load`, and how many after `load_state_dict`?",
+             answer=[read, sum(equal())], unit="tensors")
 
 
 def loading_an_optimizer_keeps_references() -> None:
@@ -6022,6 +6532,12 @@ def loading_an_optimizer_keeps_references() -> None:
     assert not torch.equal(in_file["exp_avg"], before), "altered"
     assert in_file["step"] == 2, "even its step counter"
     note("So load from the file each time, or pass in a `copy.deepcopy`.")
+    second = torch.optim.Adam(model.parameters())  # @hide
+    second.load_state_dict(loaded[1])  # @hide
+    second.step()  # @hide
+    question("A second optimizer is now given the same `loaded[1]` and takes "
+             "one step. What does the step counter in the checkpoint say?",
+             answer=int(in_file["step"]))
 
 
 def reloaded(value: object) -> Any:
@@ -6054,6 +6570,13 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     restored = np.random.default_rng()
     restored.bit_generator.state = reloaded(saved)
     assert restored.random() == rng.random(), "the next draw agrees"
+    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
+    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
+    errors = [message_of(partial(reloaded, value)) for value in given]  # @hide
+    question("How many of these can be saved and loaded: `3`, "
+             "`torch.ones(2)`, `np.float64(3)`, `dict(lr=0.1)`, "
+             "`np.random.default_rng(0)` and the `state_dict()` of a layer?",
+             answer=errors.count(""), unit="values")
 
 
 # --- mixed precision
@@ -6089,6 +6612,12 @@ def flops_do_not_depend_on_the_format() -> None:
          "from there, watching the loss. For language models the usual place to arrive is "
          "`bfloat16` products over `float32` weights. The old warning that low-precision "
          "training is very hard still holds where nothing at all is kept wide.")
+    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
+    work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
+    question("Both factors of a product of width `128` are cast from "
+             "`float64` to `bfloat16`. To which fraction do its FLOPs fall, "
+             "and to which its bytes?",
+             answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes])
 
 
 class Products(TorchDispatchMode):
@@ -6127,6 +6656,14 @@ def the_backward_pass_is_narrow_too() -> None:
     assert weight.dtype == torch.float32, "the weights as stored"
     assert weight.grad is not None, "with a gradient"
     assert weight.grad.dtype == torch.float32, "widened on arrival"
+    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @hide
+    with Products() as seen:  # @hide
+        with torch.autocast("cpu", torch.bfloat16):
+            output = deep(x)
+        F.mse_loss(output.float(), y).backward()
+    question("How many narrow products does a whole step take, forward and "
+             "backward, with `5` hidden layers?",
+             answer=seen.formats.count(torch.bfloat16), unit="products")
 
 
 def autocast_saves_on_activations_only() -> None:
@@ -6153,6 +6690,10 @@ def autocast_saves_on_activations_only() -> None:
     wide, narrow = kept(small, False), kept(small, True)  # @inspect wide as B, narrow as B
     assert narrow > copies > wide, "a small batch: a loss"
     note("With few examples, the copies alone weigh more than everything that was there to save.")
+    question("With `9` hidden layers instead of `2`, and a batch so large "
+             "that the last output and the copies of the weights do not "
+             "matter: how many times fewer bytes does autocast keep?",
+             answer=4 * 9 / (2 * 9 + 2), unit="times")
 
 
 @requires("cuda")
@@ -6180,6 +6721,9 @@ def a_step_is_timed_in_both_precisions() -> None:
     assert peaks[1] < peaks[0], "narrow activations are smaller"
     note("Whether this is a good balance of speed and stability is for each model to show. The "
          "two numbers above are what it has to be weighed against.")
+    question("How many bytes do weights, gradients and AdamW's averages of "
+             "this model take, in either precision?",
+             answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
 
 
 def the_loss_scale_finds_its_own_level() -> None:
@@ -6208,6 +6752,10 @@ def the_loss_scale_finds_its_own_level() -> None:
     note("The skipped steps are the cost, and the scale is state: `scaler.state_dict()` belongs "
          "in the checkpoint. `bfloat16` has the range to do without all this.")
     assert scaler.state_dict()["scale"] == 4096, "to be saved"
+    fits = 2 ** int(math.log2(torch.finfo(torch.float16).max / 100))  # @hide
+    question("The gradient is `100` instead of `10`. At which scale does the "
+             "scaler settle, and after how many skipped steps?",
+             answer=[fits, round(math.log2(scales[0] / fits))])
 
 
 def through(x: Tensor, dtype: torch.dtype, scaled: bool = True) -> Tensor:
@@ -6244,6 +6792,10 @@ def one_byte_needs_a_scale() -> None:
     assert 0.049 < errors[1] < 0.057, "E5M2, scaled"
     ratio = errors[1] / errors[0]  # @inspect ratio
     assert 1.9 < ratio < 2.15, "one fraction bit less"
+    question(f"The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. "
+             "Which factor stretches a tensor whose largest entry is `0.007` "
+             "to this range?",
+             answer=torch.finfo(fine).max / 0.007, unit="times")
 
 
 def what_supports_one_byte_training() -> None:
@@ -6264,6 +6816,10 @@ def what_supports_one_byte_training() -> None:
     formats = torch.float32, torch.float8_e4m3fn
     wide, narrow = (4 * d.itemsize for d in formats)
     assert (wide, narrow) == (16, 4), "bytes per parameter"
+    question("Suppose that a recipe stores weight and gradient in a byte "
+             "each and leaves Adam's averages in `float32`. How many bytes "
+             "per parameter is that?",
+             answer=sum(2 * d.itemsize for d in formats), unit="B")
 
 
 def quantize(
@@ -6303,6 +6859,10 @@ def quantized_weights_trade_error_for_bytes() -> None:
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)
     restored = torch.where(halves > 7, halves - 16, halves)
     assert torch.equal(restored.view(256, 256), whole), "and back"
+    whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide
+    question("How many bytes does a matrix of `1000 × 400` take at `4` bits "
+             "a weight, packed in pairs, with its scales in `float32`?",
+             answer=whole.numel() // 2 + scale.nbytes, unit="B")
 
 
 # --- summary
@@ -6349,6 +6909,9 @@ def the_formulas_and_where_they_were_shown() -> None:
 | sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
 | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
 """)
+    question("From which batch on do the kept activations of this model "
+             "outweigh all that AdamW holds?",
+             answer=next(b for b in range(1, 999) if kept / batch * b > state))
 
 
 class Temporaries(TorchDispatchMode):
@@ -6387,6 +6950,9 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     made = sum(size for size in seen.sizes if size > 4)  # @inspect made as B
     kept = state_bytes(optimizer)  # @inspect kept as B
     assert made - kept == 2 * p.nbytes, "beside the new state"
+    question("How many bytes of temporary tensors does such a step of AdamW "
+             "make for a model of `1` billion parameters?",
+             answer=10**9 * (made - kept) // p.numel(), unit="B")
 
 
 def count_first_then_run() -> None:
@@ -6400,6 +6966,10 @@ def count_first_then_run() -> None:
     gap = guess - counted  # @inspect gap as FLOP
     assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
     note("A gap with a name is not an error any more. It is something known about the machine.")
+    question("Half the width, twice the batch, the same depth: how large is "
+             "the gap between guess and count?",
+             answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
+             unit="FLOP")
 
 
 # --- figures
