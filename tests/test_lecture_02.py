@@ -115,6 +115,18 @@ def without_storage(shown: trace.Snapshot) -> str:
     return re.sub(r"storage=\d+|0x[0-9a-f]+|<.*?>", "", repr(shown))
 
 
+def test_every_section_ends_with_a_question_whose_answer_the_run_computes(
+    lecture: source.Lecture, record: trace.Record
+) -> None:
+    sections = [f for f in lecture.functions if f.kind == "section"]
+    asking = {record.frames[p.frame].function for p in record.pieces if p.kind == "question"}
+    asked = {record.functions[i].name for i in asking}
+    assert [f.name for f in sections if f.name not in asked and not f.requires] == []
+    for section in sections:
+        text = "\n".join(lecture.lines[section.first - 1 : section.last])
+        assert "question(" in text, section.name
+
+
 def test_code_fits_beside_its_margin(lecture: source.Lecture) -> None:
     cuts = dict(reversed(lecture.cuts))
     hidden = {n for f in lecture.functions if f.hidden for n in range(f.first, f.last + 1)}

@@ -213,10 +213,13 @@ def _close(
     differing = against.differing(record)
     accepted = isinstance(kept, str)
     said = report.problems(record) + [harmless(str(found)) for found in differing]
-    if differing:
-        summary += f"; {_count(len(differing), 'difference')} from {against.shown}"
-        if not accepted:
-            said.append(_way_out(asked, record))
+    contradicting = [d for d in differing if d.contradicts]
+    if contradicting:
+        summary += f"; {_count(len(contradicting), 'difference')} from {against.shown}"
+    elif differing:
+        summary += f"; {_count(len(differing), 'section')} newer than {against.shown}"
+    if differing and not accepted:
+        said.append(_way_out(asked, record))
     if isinstance(kept, str):
         said.append(kept)
     _say("\n\n".join([*said, summary]))
@@ -224,7 +227,7 @@ def _close(
         _complain(str(kept))
     elif against.unusable and not accepted:
         _complain(str(against.unusable))
-    if not report.holds(record) or (differing and not accepted):
+    if not report.holds(record) or (contradicting and not accepted):
         return 1
     trouble = kept if isinstance(kept, LitbookError) else None if accepted else against.unusable
     return trouble.exit_status if trouble else 0

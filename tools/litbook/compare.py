@@ -77,6 +77,11 @@ class Difference:
     what: str  # the expression or claim; of a section, what happened to it
     changes: tuple[Change, ...] = ()
 
+    @property
+    def contradicts(self) -> bool:
+        """Whether run and recording say different things; where the text is new, it says a new thing."""
+        return self.kind in ("value", "claim")
+
     def __str__(self) -> str:
         at = f"{self.place.path}:{self.place.line}: {_bounded(self.section)}"
         if self.kind in ("text", "section"):

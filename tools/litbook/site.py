@@ -143,7 +143,8 @@ def _bibliography(lectures: Path) -> Bibliography:
 def _recordings(path: Path, here: trace.Record) -> tuple[trace.Record | None, list[trace.Record]]:
     """This lecture's recording from this build's kind of device, and those from others.
 
-    What the build does not confirm of the first is a warning; so is a recording that cannot be used.
+    What the build contradicts of the first is a warning; so is a recording that cannot be used. A section
+    whose text is newer fails nothing: its author is at work, and the recording's currency is tested.
     """
     own, others = None, []
     for file in recordings.of(path):
@@ -154,7 +155,8 @@ def _recordings(path: Path, here: trace.Record) -> tuple[trace.Record | None, li
                 continue
             own = record
             for difference in compare.compare(here, record).differences:
-                log.warning("%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
+                level = logging.WARNING if difference.contradicts else logging.INFO
+                log.log(level, "%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
         except LitbookError as error:
             log.warning("%s", failures.harmless(str(error)))
     return own, others

@@ -1,0 +1,104 @@
+"""An argument that changes nothing when it is varied is a defect: such a one hid a learning rate for years."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def lecture(repo: Path) -> Any:
+    """Lecture 02 as a plain module."""
+    sys.path.insert(0, str(repo / "lectures"))
+    try:
+        return importlib.import_module("lecture_02")
+    finally:
+        sys.path.remove(str(repo / "lectures"))
+
+
+OPTIMIZERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "sgd": ({"lr": 0.1}, {"lr": 0.2}),
+    "momentum": ({"lr": 0.1, "beta": 0.9}, {"lr": 0.2, "beta": 0.5}),
+    "adagrad": ({"lr": 0.1, "eps": 1e-10}, {"lr": 0.2, "eps": 1e-1}),
+    "rmsprop": ({"lr": 0.1, "alpha": 0.99, "eps": 1e-8}, {"lr": 0.2, "alpha": 0.5, "eps": 1e-1}),
+    "adam": (
+        {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "correct": True},
+        {"lr": 0.2, "betas": (0.5, 0.9), "eps": 1e-1, "correct": False},
+    ),
+    "adamw": ({"lr": 0.1, "decay": 0.01}, {"lr": 0.2, "decay": 0.5}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_argument_of_an_optimizer_changes_its_walk(lecture: Any, name: str) -> None:
+    usual, other = OPTIMIZERS[name]
+    torch.manual_seed(0)
+    gradients = torch.randn(10, 3, dtype=torch.float64)
+
+    def walk(**settings: Any) -> torch.Tensor:
+        places: torch.Tensor = lecture.walk(
+            lecture.Descent, gradients, rule=getattr(lecture, name)(**settings)
+        )
+        return places
+
+    base = walk(**usual)
+    assert torch.equal(base, walk(**usual))
+    assert [key for key in usual if torch.equal(base, walk(**{**usual, key: other[key]}))] == []
+
+
+def test_every_argument_of_train_changes_the_losses(lecture: Any) -> None:
+    usual = {"width": 16, "layers": 0, "batch": 4, "steps": 12, "lr": 0.05, "seed": 0}
+    other = {"width": 8, "layers": 1, "batch": 8, "steps": 13, "lr": 0.01, "seed": 1}
+    assert set(usual) == set(lecture.train.__kwdefaults__)
+    base = lecture.train(**usual).losses
+    assert base == lecture.train(**usual).losses
+    assert [key for key in usual if base == lecture.train(**{**usual, key: other[key]}).losses] == []
+
+
+def test_every_argument_of_get_batch_changes_the_batch(lecture: Any) -> None:
+    import numpy as np
+
+    def batch(start: int = 0, rows: int = 2, length: int = 4, seed: int = 0) -> list[list[int]]:
+        x, y = lecture.get_batch(
+            np.arange(start, start + 50), rows, length, torch.Generator().manual_seed(seed)
+        )
+        assert torch.equal(y, x + 1)
+        listed: list[list[int]] = x.tolist()
+        return listed
+
+    base = batch()
+    assert base == batch()
+    for other in (batch(start=7), batch(rows=3), batch(length=5), batch(seed=1)):
+        assert other != base
+
+
+def test_every_argument_of_the_timing_helper_matters() -> None:
+    import timing
+
+    calls: list[int] = []
+
+    def call() -> None:
+        calls.append(1)
+
+    def calls_of(**settings: Any) -> int:
+        calls.clear()
+        timing.time_call(call, **settings)
+        return len(calls)
+
+    assert calls_of(repeats=5, tolerance=1e9) == 3 + 5
+    assert calls_of(repeats=9, tolerance=1e9) == 3 + 9
+    assert calls_of(repeats=5, tolerance=-1.0, patience=7) == 7 + 5  # never stable: patience decides
+    assert timing.time_call(call, repeats=5, tolerance=-1.0, patience=7).method.startswith(
+        "perf_counter, still unstable"
+    )
+    with pytest.raises(ValueError, match="cannot time on meta: expected one of cpu, cuda"):
+        timing.time_call(call, device="meta")
+    with pytest.raises(ValueError, match="2 repeats on cpu: expected at least 3"):
+        timing.time_call(call, repeats=2)
+    with pytest.raises(ValueError, match="a patience of 2 calls: expected at least 3"):
+        timing.time_call(call, patience=2)
