@@ -178,6 +178,13 @@ def test_a_scale_behind_a_computed_number_is_said_already() -> None:
 # ---------------------------------------------------------------------------- which texts
 
 
+def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_do() -> None:
+    assert found(section('question("How many bytes do `100` floats take?", answer=17)')) == []
+    assert found(section('question("What do `2` trillion tokens take?", answer=17)')) == []
+    assert found(section('question("How many bytes do 100 floats take?", answer=17)')) == ["100"]
+    assert found(section('note("How many bytes do `100` floats take?")')) == ["100"]
+
+
 def test_questions_captions_alternative_texts_and_links_are_prose() -> None:
     assert found(section('question("16?", answer=17, hint="18", unit="19")')) == ["16", "18"]
     assert found(section('figure(None, caption="16", alt="17")')) == ["16", "17"]

@@ -8,7 +8,8 @@ caption of a claim is none: it is a label, and what it labels stands beside it, 
     cited        `[@key]` stands in the same piece: the same note, either text of a misbelief ...
     structural   the number of a heading, list item or footnote; part of a name (`H100`, `GPT-3`, `float32`);
                  in a formula, an address or code. A number alone in backticks is code where the section's
-                 code, or what it calls, holds that number; elsewhere it is a number like any other.
+                 code, or what it calls, holds that number; elsewhere it is a number like any other. In a
+                 question it is what the exercise gives, and that needs no backing.
 
 What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"),
 because that is how a number looks that somebody looked up. A heading cannot have holes, so a number in it is
@@ -94,6 +95,7 @@ class _Text:
     cited: bool
     held: frozenset[float]  # the numbers that the section's code holds
     heading: bool = False
+    exercise: bool = False  # a question: numbers in backticks are given
 
 
 def unbacked(lecture: Lecture) -> list[Problem]:
@@ -116,7 +118,7 @@ def _numbers(text: _Text) -> Iterator[tuple[tuple[int, int], str]]:
     """The numbers of a passage that are neither computed nor cited nor structural, each with its place."""
     if text.cited:
         return
-    bare = _without_structure(text.passage.text, text.held)
+    bare = _without_structure(text.passage.text, text.held, text.exercise)
     for match in _NUMBER.finditer(bare):
         if not (text.heading and _values(match[0]) <= text.held):
             yield text.passage.places[match.start()], match[0]
@@ -131,11 +133,13 @@ def _starts_with_scale(match: re.Match[str]) -> bool:
     return match["words"].split()[0].lower() in _SCALE
 
 
-def _without_structure(text: str, held: frozenset[float]) -> str:
+def _without_structure(text: str, held: frozenset[float], exercise: bool = False) -> str:
     """`text` with blanks for what is structural: every character keeps its place."""
 
     def code(match: re.Match[str]) -> str:
         inside = match[2].strip()
+        if exercise and _BARE.fullmatch(inside):
+            return HOLE * len(match[0])  # "`2` trillion tokens": the reader is given a number here
         if _BARE.fullmatch(inside) and not _values(inside) <= held:
             ticks = " " * len(match[1])
             return ticks + match[2] + ticks
@@ -171,7 +175,8 @@ def _texts(lecture: Lecture) -> Iterator[_Text]:
         if spec.kind == "piece" and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             passages = [p for given in _prose(statement.value) for p in _passages(given, function, source)]
             cited = any(_CITATION.search(p.text) for p in passages)
-            yield from (_Text(passage, cited, held(function)) for passage in passages)
+            asks = _word(statement.value) == "question"
+            yield from (_Text(passage, cited, held(function), exercise=asks) for passage in passages)
         elif spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
             yield from _heading(statement, held(function), source)
 
@@ -188,10 +193,14 @@ def _heading(statement: ast.stmt, held: frozenset[float], source: Source) -> Ite
 
 def _prose(call: ast.Call) -> Iterator[ast.expr]:
     """The arguments of an author's word that are prose."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    positions, keywords = PROSE.get(name, ((0, 1), ("text", "said", "run", "caption", "alt", "hint")))
+    positions, keywords = PROSE.get(_word(call), ((0, 1), ("text", "said", "run", "caption", "alt", "hint")))
     yield from (argument for i, argument in enumerate(call.args) if i in positions)
     yield from (keyword.value for keyword in call.keywords if keyword.arg in keywords)
+
+
+def _word(call: ast.Call) -> str:
+    """The name of the author's word that is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
 
 
 def _passages(node: ast.expr, function: ast.AST, source: Source) -> list[Passage]:
