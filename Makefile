@@ -28,7 +28,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve record unbacked clean FORCE
+.PHONY: help site test check build serve record unbacked unrun mutants clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -67,6 +67,12 @@ record: $(STAMP)  ## keep what the lectures say on this device as recordings, an
 
 unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
 	$(PY) tools/unbacked.py
+
+unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a recording has executed
+	$(PY) tools/unrun.py
+
+mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
+	for lecture in lectures/lecture_*.py; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
 
 clean:  ## remove .venv, the site and every cache
 	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info

@@ -48,6 +48,9 @@ ROOMS: dict[str, set[str]] = {
     # what is said of the text alone
     "literals": set(),
     "unbacked": {"literals", "source", "errors"},
+    "mutants": {"source"},
+    "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace"},
+    "unrun": {"source", "trace", "errors"},
     "instrument": {"source", "trace", "errors"},
     "author": {"trace", "errors"},
     # run and its side rooms: what it asks, what it puts back, what listens while a lecture runs
@@ -68,7 +71,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "compare": {"trace", "errors"},
     "recordings": {"trace", "errors"},
-    "site": {"run", "compare", "unbacked", "recordings", "render/", "trace", "errors"},
+    "site": {"run", "compare", "unbacked", "unrun", "recordings", "render/", "trace", "errors"},
     "__init__": {"author"},
 }
 ANYTHING = {"cli", "__main__"}  # the front door
@@ -99,7 +102,10 @@ BANNED: dict[str, dict[str, str]] = {
     "errors": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "trace": {"torch": WAIST, "ast": WAIST, "html": WAIST},
     "source": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
-    "unbacked": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
+    **{
+        room: {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
+        for room in ("unbacked", "mutants", "unrun")
+    },
     "instrument": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
         room: {"torch": LOOKED_UP, "numpy": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
@@ -130,7 +136,19 @@ EXPECTED = [
 ]
 
 # Loading these loads no torch, whatever they import in turn.
-LIGHT = ["errors", "trace", "source", "unbacked", "instrument", "author", "compare", "recordings", *SNAPSHOTS]
+LIGHT = [
+    "errors",
+    "trace",
+    "source",
+    "unbacked",
+    "unrun",
+    "mutants",
+    "instrument",
+    "author",
+    "compare",
+    "recordings",
+    *SNAPSHOTS,
+]
 
 
 @dataclass(frozen=True)

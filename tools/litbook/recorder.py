@@ -334,8 +334,11 @@ class Recorder:
         """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""
         text = getattr(annotation, "dim_str", None)
         frame = self.active.get(id(_getframe(1)))
-        if not isinstance(text, str) or frame is None:
-            return  # an annotation of another library: none of our business
+        if isinstance(text, str) and frame is not None:  # else of another library: none of our business
+            self.check_axes(number, frame, annotation, value, text)
+
+    def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
+        """Judge the annotation `text` of a value, in the call of a section that is `frame`."""
         asked = self.lecture.claims[number]
         names = axis_names(text, getattr(value, "ndim", None))
         sizes = self.sizes.setdefault(frame, {})

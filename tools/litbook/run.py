@@ -47,11 +47,13 @@ def run(
     seed: int = 0,
     listener: Listener | None = None,
     shown: str | None = None,
+    recorded_by: type[Recorder] = Recorder,
 ) -> trace.Record:
     """Run the lecture in the file `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
+    `recorded_by` may be a recorder that also does something else at each claim.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
@@ -62,7 +64,7 @@ def run(
         _import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
             raise NoDevice("no CUDA device here\n    leave --device out to run what this machine can")
-        recorder = Recorder(lecture, str(path), listener)
+        recorder = recorded_by(lecture, str(path), listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)

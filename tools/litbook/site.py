@@ -20,7 +20,7 @@ TOOLS = Path(__file__).resolve().parents[1]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
-from litbook import compare, recordings, trace, unbacked  # noqa: E402
+from litbook import compare, recordings, trace, unbacked, unrun  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
 from litbook.render import books, calculator, ledger, misbeliefs, page, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
@@ -91,7 +91,8 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
         problems: list[Problem] = []
         own, others = _recordings(path, record)
         found = page.pages(record, bibliography, others, problems)
-        report(record, problems)
+        never = unrun.unrun(record, [*others, *([own] if own else [])])
+        report(record, problems + [it.problem for it in never if it.dead])
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(path.stem, record, others, own))
