@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from litbook import run, source, trace
+from litbook import compare, recordings, run, source, trace
 
 # How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S storage,
 # E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O optimizers, A accounting,
@@ -125,6 +125,15 @@ def test_every_section_ends_with_a_question_whose_answer_the_run_computes(
     for section in sections:
         text = "\n".join(lecture.lines[section.first - 1 : section.last])
         assert "question(" in text, section.name
+
+
+def test_the_committed_recording_is_of_this_text_and_says_the_same(repo: Path, record: trace.Record) -> None:
+    """Otherwise: make record ARGS=--approve."""
+    recording = recordings.read(repo / "lectures" / "recordings" / "lecture_02.cpu.json", "lecture_02")
+    found = compare.compare(record, recording)
+    assert [str(difference) for difference in found.differences] == []
+    assert found.values > 300
+    assert found.claims > 700
 
 
 def test_code_fits_beside_its_margin(lecture: source.Lecture) -> None:

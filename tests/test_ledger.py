@@ -77,7 +77,7 @@ def test_the_verdicts_of_another_device_can_be_chosen(browser: Browser, address:
 
     def with_a_column(route: object) -> None:
         response = route.fetch()  # type: ignore[attr-defined]
-        text = response.text().replace("This build</th>", 'This build</th><th scope="col">GPU</th>')
+        text = response.text().replace("</tr></thead>", '<th scope="col">GPU</th></tr></thead>')
         text = text.replace("</tr></tbody>", '<td data-verdict="fails">fails</td></tr></tbody>')
         route.fulfill(response=response, body=text)  # type: ignore[attr-defined]
 
