@@ -8,7 +8,8 @@ State, all of it, while a lecture runs:
     active    id of a live frame object -> number of its frame. A frame enters itself, so a reused
               address is overwritten before it can be mistaken.
     reached   per statement, whether it ever ran; folding does not forget this.
-    loops     (frame, statement) -> the loop now running there.
+    loops     (id of a live frame object, statement) -> the loop now running there.
+    calls     frame -> (function, line) -> how often it called; after `CALLS` of them, calls are only counted.
     verdicts  per claim: how often it ran, and its first failure or first run.
 
 The probes that run on every line are closures over these, not methods: that halves their cost.
