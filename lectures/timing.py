@@ -1,18 +1,21 @@
 """How long a call takes: warm up until it is stable, repeat, report the median and the spread.
 
 A GPU is timed with CUDA events, which the device itself records before and after each call. The
-CPU only queues the work, so a host clock read without waiting would measure the queueing. A CPU is
-timed with `perf_counter`.
+CPU only queues the work, so a host clock read without waiting would measure the queueing. Where a
+driver has no events, the host's clock is read around a call and a wait for it. A CPU is timed with
+`perf_counter`. `Timing.method` says which it was.
 
-What is timed is the caller's business, and so is the cache: a call that reads the same small
-buffers every time finds them in the cache from the second time on. To time memory instead, hand in
-a call that walks through several buffers, together larger than the cache (`itertools.cycle` over
-them does it). Use random data: a product of zeros can run faster than any real one.
+A call that reads the same small buffers every time finds them in the cache from the second time on.
+`beyond_cache` makes as many sets of buffers as it takes to outgrow it, and `time_call` hands them to
+the call in turn. Use random data: a product of zeros can run faster than any real one.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from statistics import median, quantiles
 from time import perf_counter
 
@@ -20,33 +23,44 @@ import torch
 
 LEAST = {"cpu": 3, "cuda": 20}  # fewest repeats accepted, by type of device
 WINDOW = 3  # calls in a row that have to agree before the warm-up ends
+TOTAL = 0.02  # seconds that all repeats take together, at least
+BRIEFEST = 1e-6  # seconds that a call is taken to last at least, when repeats are counted out
+CACHE = 32 * 2**20  # bytes of cache where the system does not say
+MOST = 512  # sets of buffers
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured, and how."""
+    """What was measured, and how. `@measure` shows it in one line: value, spread and method."""
 
     seconds: float  # median over the repeats, of one call
     spread: float  # interquartile range divided by the median
     repeats: int
     device: str  # "cpu", or the name that CUDA reports
-    method: str  # the clock, and how the warm-up went
+    method: str  # the clock, how the warm-up went, and how many sets of buffers took turns
+
+
+Inputs = Sequence[Sequence[torch.Tensor]]  # what the call is given, set by set
+Clock = Callable[[Callable[[], object], int], list[float]]  # seconds of each of so many calls
 
 
 def time_call(
-    call: Callable[[], object],
+    call: Callable[..., object],
     device: str | torch.device = "cpu",
     repeats: int = 20,
     tolerance: float = 0.1,
     patience: int = 50,
+    total: float = TOTAL,
+    inputs: Inputs = ((),),
 ) -> Timing:
     """Time one `call` whose work runs on `device`.
 
     The warm-up ends when three calls in a row differ by at most `tolerance` of their median, or
-    after `patience` calls; `method` says which. Then `repeats` more calls are timed one by one.
+    after `patience` calls; `method` says which. Then `repeats` more calls are timed one by one, or
+    as many as take `total` seconds together. Each call is given the next set of `inputs`.
 
     Raises ValueError for a device that is neither CPU nor CUDA, for fewer than 20 repeats on a GPU
-    or 3 on a CPU, and for a `patience` too short to see three calls.
+    or 3 on a CPU, for a `patience` too short to see three calls, and for no inputs at all.
     """
     where = torch.device(device)
     if where.type not in LEAST:
@@ -55,40 +69,77 @@ def time_call(
         raise ValueError(f"{repeats} repeats on {where}: expected at least {LEAST[where.type]}")
     if patience < WINDOW:
         raise ValueError(f"a patience of {patience} calls: expected at least {WINDOW}")
+    if not inputs:
+        raise ValueError("no inputs: expected at least one set, which may be empty")
+    turns = cycle(inputs)
+
+    def once() -> None:
+        call(*next(turns))
+
     if where.type == "cuda":
         with torch.cuda.device(where):
-            name = torch.cuda.get_device_name(where)
-            return _measure(call, _event_seconds, name, repeats, tolerance, patience)
-    return _measure(call, _clock_seconds, "cpu", repeats, tolerance, patience)
+            clock, name = _cuda_clock()
+            timing = _measure(once, clock, name, repeats, tolerance, patience, total)
+            device_name = torch.cuda.get_device_name(where)
+    else:
+        timing = _measure(once, _clock_seconds, "perf_counter", repeats, tolerance, patience, total)
+        device_name = "cpu"
+    seconds, spread, count, method = timing
+    if len(inputs) > 1:
+        method += f", {len(inputs)} sets of buffers in turn"
+    return Timing(seconds, spread, count, device_name, method)
+
+
+def beyond_cache(
+    make: Callable[[], Sequence[torch.Tensor]], device: str | torch.device = "cpu"
+) -> list[Sequence[torch.Tensor]]:
+    """Sets of tensors from `make`: one if it is large, else as many as twice the cache has room for."""
+    sets = [make()]
+    each = max(1, sum(t.nbytes for t in sets[0]))
+    wanted = min(MOST, math.ceil(2 * cache_bytes(device) / each))
+    return sets + [make() for _ in range(wanted - 1)]
+
+
+def cache_bytes(device: str | torch.device) -> int:
+    """Bytes of the last cache before main memory, `CACHE` where the system does not say."""
+    where = torch.device(device)
+    if where.type == "cuda":
+        return int(torch.cuda.get_device_properties(where).L2_cache_size) or CACHE
+    try:
+        return max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE")) or CACHE
+    except (ValueError, OSError, AttributeError):
+        return CACHE
 
 
 def _measure(
-    call: Callable[[], object],
-    clock: Callable[[Callable[[], object], int], list[float]],
-    device: str,
+    once: Callable[[], object],
+    clock: Clock,
+    name: str,
     repeats: int,
     tolerance: float,
     patience: int,
-) -> Timing:
-    calls, stable = _warm_up(lambda: clock(call, 1)[0], tolerance, patience)
-    times = clock(call, repeats)
+    total: float,
+) -> tuple[float, float, int, str]:
+    """Median, spread, repeats and method."""
+    calls, stable, last = _warm_up(lambda: clock(once, 1)[0], tolerance, patience)
+    count = max(repeats, math.ceil(total / max(last, BRIEFEST)))
+    times = clock(once, count)
     middle = median(times)
     low, _, high = quantiles(times, n=4, method="inclusive")
-    name = "CUDA events" if clock is _event_seconds else "perf_counter"
     end = "stable" if stable else "still unstable"
     method = f"{name}, {end} after {calls} warm-up calls"
-    return Timing(middle, (high - low) / middle, repeats, device, method)
+    return middle, (high - low) / middle, count, method
 
 
-def _warm_up(once: Callable[[], float], tolerance: float, patience: int) -> tuple[int, bool]:
-    """How many calls the warm-up took, and whether it ended because the times agreed."""
+def _warm_up(once: Callable[[], float], tolerance: float, patience: int) -> tuple[int, bool, float]:
+    """Calls that the warm-up took, whether it ended because the times agreed, and their last median."""
     times: list[float] = []
     while len(times) < patience:
         times.append(once())
         last = times[-WINDOW:]
         if len(last) == WINDOW and max(last) - min(last) <= tolerance * median(last):
-            return len(times), True
-    return len(times), False
+            return len(times), True, median(last)
+    return len(times), False, median(times[-WINDOW:])
 
 
 def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:
@@ -101,9 +152,23 @@ def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:
     return times
 
 
+def _cuda_clock() -> tuple[Clock, str]:
+    """Events where the driver has them, else the host's clock and a wait; and how that is called."""
+    event: Callable[..., torch.cuda.Event] = torch.cuda.Event  # its constructor is untyped
+    try:
+        start, end = event(enable_timing=True), event(enable_timing=True)
+        start.record()
+        end.record()
+        torch.cuda.synchronize()
+        start.elapsed_time(end)
+    except (RuntimeError, NotImplementedError):
+        return _waiting_seconds, "perf_counter around a wait (no CUDA events)"
+    return _event_seconds, "CUDA events"
+
+
 def _event_seconds(call: Callable[[], object], count: int) -> list[float]:
     """Seconds of each of `count` calls, by events on the current stream; waits once, at the end."""
-    event: Callable[..., torch.cuda.Event] = torch.cuda.Event  # its constructor is untyped
+    event: Callable[..., torch.cuda.Event] = torch.cuda.Event
     pairs = []
     for _ in range(count):
         start, end = event(enable_timing=True), event(enable_timing=True)
@@ -113,3 +178,14 @@ def _event_seconds(call: Callable[[], object], count: int) -> list[float]:
         pairs.append((start, end))
     torch.cuda.synchronize()
     return [start.elapsed_time(end) / 1000 for start, end in pairs]
+
+
+def _waiting_seconds(call: Callable[[], object], count: int) -> list[float]:
+    """Seconds of each of `count` calls, from an idle device until it is idle again."""
+
+    def finished() -> None:
+        call()
+        torch.cuda.synchronize()
+
+    torch.cuda.synchronize()
+    return _clock_seconds(finished, count)

@@ -90,9 +90,10 @@ def test_every_argument_of_the_timing_helper_matters() -> None:
         timing.time_call(call, **settings)
         return len(calls)
 
-    assert calls_of(repeats=5, tolerance=1e9) == 3 + 5
-    assert calls_of(repeats=9, tolerance=1e9) == 3 + 9
-    assert calls_of(repeats=5, tolerance=-1.0, patience=7) == 7 + 5  # never stable: patience decides
+    assert calls_of(repeats=5, tolerance=1e9, total=0) == 3 + 5
+    assert calls_of(repeats=9, tolerance=1e9, total=0) == 3 + 9
+    assert calls_of(repeats=5, tolerance=-1.0, patience=7, total=0) == 7 + 5  # never stable: patience decides
+    assert calls_of(repeats=5, total=1e-3) > 100 > calls_of(repeats=5, total=0)  # below 10 µs each
     assert timing.time_call(call, repeats=5, tolerance=-1.0, patience=7).method.startswith(
         "perf_counter, still unstable"
     )
@@ -102,3 +103,31 @@ def test_every_argument_of_the_timing_helper_matters() -> None:
         timing.time_call(call, repeats=2)
     with pytest.raises(ValueError, match="a patience of 2 calls: expected at least 3"):
         timing.time_call(call, patience=2)
+    with pytest.raises(ValueError, match="no inputs: expected at least one set, which may be empty"):
+        timing.time_call(call, inputs=[])
+
+
+def test_a_call_that_would_find_its_buffers_in_the_cache_gets_others_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import timing
+
+    monkeypatch.setattr(timing, "cache_bytes", lambda _: 4000)
+    made = timing.beyond_cache(lambda: (torch.rand(250), torch.rand(250)))
+    assert len(made) == 4  # of 2,000 bytes each, twice the cache
+    assert len({t.data_ptr() for pair in made for t in pair}) == 8
+    assert len(timing.beyond_cache(lambda: (torch.rand(5000),))) == 1
+    assert len(timing.beyond_cache(lambda: (torch.rand(1),))) == timing.MOST
+
+    seen: list[int] = []
+    timed = timing.time_call(
+        lambda a, _: seen.append(a.data_ptr()), repeats=5, tolerance=1e9, total=0, inputs=made
+    )
+    assert seen == [made[i % 4][0].data_ptr() for i in range(3 + 5)]
+    assert timed.method == "perf_counter, stable after 3 warm-up calls, 4 sets of buffers in turn"
+
+
+def test_the_cache_of_this_machine_has_a_size() -> None:
+    import timing
+
+    assert 2**20 <= timing.cache_bytes("cpu") <= 2**32

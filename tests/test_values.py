@@ -96,6 +96,17 @@ def test_a_mapping_names_its_type_and_drops_the_quotes_of_plain_keys():
     assert values.line(it) == "finfo: bits 16 · max 65,504.0"
 
 
+def test_a_measurement_says_its_value_its_spread_and_how_it_was_measured():
+    names = ("seconds", "spread", "repeats", "device", "method")
+    texts = (Scalar("str", "'cpu'"), Scalar("str", "'perf_counter'"))
+    found = (scalar(0.009314), scalar(0.0123), scalar(20), *texts)
+    it = Mapping("timing.Timing", 5, tuple(Scalar("str", f"'{n}'") for n in names), found)
+    assert values.line(it, "s") == values.line(it) == "9.314 ms · spread 1.23 % · 20 × perf_counter"
+    assert values.measurement(it, "s") == values.line(it)
+    without = Mapping("timing.Timing", 4, it.keys[1:], it.items[1:])
+    assert values.measurement(without) == values.measurement(scalar(1)) == ""
+
+
 def test_an_object_without_a_text_says_why():
     assert values.line(Opaque("Evil", "", why="repr raised ValueError")) == "Evil (repr raised ValueError)"
 

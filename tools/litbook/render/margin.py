@@ -62,7 +62,8 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
     if value.error or value.value is None:
         return f"✗ {value.error or 'no value'}"
     it = snapshots[value.value]
-    if isinstance(it, Mapping) and it.items and len(values.line(it, value.unit)) > SHORT:
+    long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
+    if isinstance(it, Mapping) and it.items and long:
         return f"{it.type.rpartition('.')[2]} · {it.length:,} entries"  # its table is on the shelf
     text = values.line(it, value.unit)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

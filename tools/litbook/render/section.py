@@ -324,6 +324,8 @@ def _tables(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[s
         it = evidence.record.snapshots[value.value or 0]
         if not isinstance(it, Mapping) or not it.items or len(values.line(it)) <= margin.SHORT:
             continue
+        if values.measurement(it):
+            continue
         if not _new(value, shelf):
             continue
         like = next((rows for rows in tables if cards.same_keys(rows[0][1], it)), None)

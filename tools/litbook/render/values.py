@@ -152,7 +152,24 @@ def _item(item: Snapshot, unit: str | None) -> str:
     return _line(item, unit)
 
 
+def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
+    """`9.314 ms · spread 1.2 % · 20 × CUDA events, …`: a value, its spread, its method; else "".
+
+    That is any record with `seconds`, `spread`, `repeats` and `method`, such as the book's `timing.Timing`.
+    """
+    if not isinstance(snapshot, Mapping):
+        return ""
+    known = {_key(k): v for k, v in zip(snapshot.keys, snapshot.items, strict=False)}
+    if not {"seconds", "spread", "repeats", "method"} <= set(known):
+        return ""
+    seconds, spread = _line(known["seconds"], unit or "s"), _line(known["spread"], "%")
+    method = _key(known["method"]).strip("'\"")
+    return f"{seconds} · spread {spread} · {_line(known['repeats'], None)} × {method}"
+
+
 def _mapping(mapping: Mapping, unit: str | None) -> str:
+    if measured := measurement(mapping, unit):
+        return measured
     pairs = [f"{_key(k)} {_line(v, unit)}" for k, v in zip(mapping.keys, mapping.items, strict=False)]
     if mapping.length > len(pairs):
         pairs.append(f"… {mapping.length:,} in all")
