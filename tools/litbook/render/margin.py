@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from litbook.render import drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 
-LONGEST = 90  # characters of a value in the margin: two lines of it
+LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
@@ -43,9 +44,12 @@ def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, h
         margin.add(group[0].line, _value(group, evidence, badges, _elsewhere(group[0], evidence, others)))
     for claim in evidence.claims:
         text = _claim(claim, evidence, others, setting, here)
+        beside = margin.notes[claim.line]
         # The promise of an annotation belongs to the variable, which is the first value of its line.
-        place = 1 if claim.kind == "axes" else len(margin.notes[claim.line])
-        margin.notes[claim.line].insert(place, text)
+        if claim.kind == "axes" and beside and claim.verdict == "holds":
+            beside[0] += text
+        else:
+            beside.insert(1 if claim.kind == "axes" else len(beside), text)
     return margin
 
 
@@ -65,8 +69,7 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
     long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
     if isinstance(it, Mapping) and it.items and long:
         return f"{it.type.rpartition('.')[2]} · {it.length:,} entries"  # its table is on the shelf
-    text = values.line(it, value.unit)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return values.line(it, value.unit)
 
 
 # ---------------------------------------------------------------------------- values
@@ -172,7 +175,10 @@ def _claim(
     test = tested(claim, evidence.record)
     parts = [sign, " ", said, caption]
     if test:
-        parts.append((" " if caption else "") + markup.tag("small", markup.text(_brief(claim, test))))
+        parts.append(
+            (" " if caption else "")
+            + markup.tag("small", markup.text(_brief(claim, test)), class_="lb-sides")
+        )
     elif not caption:
         parts.append(markup.tag("small", markup.text(claim.text)))
     if claim.count > 1:
@@ -185,8 +191,13 @@ def _claim(
 def _brief(claim: Claim, test: str) -> str:
     """Two equal sides are named once where naming them twice would need a second line."""
     left, _, right = test.partition(" == ")
-    equal = claim.verdict == "holds" and claim.form == ("", " == ", "") and left == right
-    return f"both {left}" if equal and len(claim.caption) + len(test) > ROOM else test
+    equal = claim.verdict == "holds" and claim.form == ("", " == ", "") and _plain(left) == _plain(right)
+    return f"both {_plain(left)}" if equal and len(claim.caption) + len(test) > ROOM else test
+
+
+def _plain(side: str) -> str:
+    """A side without the `.0` of whole floats: `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`."""
+    return side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side)
 
 
 def _as_annotated(claim: Claim) -> str:
@@ -205,7 +216,7 @@ def tested(claim: Claim, record: Record) -> str:
     text = values.claim(claim, record.snapshots)
     sides = [record.snapshots[o.value] for o in claim.operands if o.value is not None]
     bulky = any(isinstance(side, Tensor) and side.shape for side in sides)
-    if claim.verdict == "holds" and (text == "True" or bulky or len(text) > LONGEST):
+    if claim.verdict == "holds" and (text == "True" or bulky or len(_brief(claim, text)) > LONGEST):
         return ""
     return text
 

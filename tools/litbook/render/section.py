@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.errors import Place
-from litbook.render import cards, drawings, figures, margin, markup, outline, prose, questions, values
+from litbook.render import (
+    cards,
+    drawings,
+    figures,
+    fitting,
+    margin,
+    markup,
+    outline,
+    prose,
+    questions,
+    values,
+)
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
@@ -209,6 +220,7 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
     dedent = min((sheet.lines[n - 1].indent for n in numbers if _counts(sheet.lines[n - 1])), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
     cells: list[str] = []
+    below: list[str] = []
     for i, number in enumerate(numbers):
         class_ = " ".join(
             [
@@ -220,9 +232,21 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
         cells.append(row(number, sheet.lines[number - 1].html(dedent), class_))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
-            cells.append(f'<div class="lb-v" style="--s:{free}">{"".join(beside[number])}</div>')
+            it = fitting.fitted(beside[number], free, number)
+            cells.append(f'<div class="lb-v" style="--s:{free}">{it.beside}</div>')
+            below.append(it.below)
     label = f"lines {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"line {numbers[0]}"
-    return markup.tag("div", *cells, class_="lb-code", role="group", aria_label=label)
+    return markup.tag("div", *cells, class_="lb-code", role="group", aria_label=label) + _below(below)
+
+
+def _below(notes: Sequence[str]) -> str:
+    """What the margin cuts, whole. The margin has it all for those who do not see where it is cut."""
+    found = "".join(notes)
+    return (
+        markup.tag("div", found, class_="lb-below", aria_hidden="true", data_search_exclude=True)
+        if found
+        else ""
+    )
 
 
 def row(number: int, html: str, class_: str = "lb-c") -> str:
