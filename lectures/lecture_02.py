@@ -56,20 +56,29 @@ def main() -> None:
         "beside them, or carry their source; a line with a tick is a claim, and would have "
         "stopped the build had it failed."
     )
+    note(
+        "You need Python and a little linear algebra; PyTorch is explained where it is used. "
+        "Each section stands alone: a thesis, a few lines that test it, a question at the end."
+    )
+    note("**The estimate.** How long will it take, and will it fit? First on a napkin:")
     napkin_math()
+    note("**Memory.** What a number costs, what it can hold, and when two tensors are one memory:")
     tensors()
     number_formats()
     tensors_on_a_gpu()
     storage_and_views()
+    note("**Compute.** What is done with tensors, what it costs, how much of a promise arrives:")
     elementwise()
     matmul_and_named_axes()
     counting_flops()
     peaks_and_mfu()
+    note("**A training step.** Its pieces one by one, and then the bill for all of them:")
     gradients()
     parameters()
     data_and_randomness()
     optimizers()
     the_bill_of_a_step()
+    note("**A training run.** Steps repeated, interrupted, resumed, and done in fewer bits:")
     training()
     checkpoints()
     mixed_precision()
@@ -141,6 +150,11 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         "entry of a matrix product is a sum of products, one multiplication and one addition "
         "per term, so the count is twice the product of the three lengths."
     )
+    note(
+        "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
+        "its axes, and the tick beside it says that the tensor fits. `flops` runs a call and "
+        "returns what PyTorch's own counter saw. Helpers like it are defined at the page's end."
+    )
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
     once = flops(lambda: a @ b)                                 # @inspect once as FLOP
@@ -167,19 +181,23 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 
 def a_training_run_in_three_lines() -> None:
     """Parameters, tokens and a peak rate give the length of a training run."""
-    params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     note(
-        f"How long do {gpus} H100s need to train {params / 1e9:.0f} billion parameters on "
-        f"{tokens / 1e12:.0f} trillion tokens? A forward and backward pass spends about `6` "
-        "FLOPs per parameter and token [@kaplan2020]."
+        "How long do `1024` H100s need to train `70` billion parameters on `15` trillion tokens? "
+        "The forward pass computes the prediction, the backward pass the gradients. Together "
+        "they spend about `6` FLOPs per parameter and token [@kaplan2020]."
     )
+    params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens                                  # @inspect work as FLOP
     assert work == 63 * 10**23, "6.3e24 FLOPs"
     note(
-        "The SXM version of the card, multiplying ordinary (dense) `bfloat16` matrices, "
-        "promises a rate [@nvidia-h100]. *Model FLOPs utilization*, MFU, is the fraction of "
-        "that promise that useful work really gets. Take one half; it is an assumption, and "
-        "an optimistic one for a run of this size."
+        "An H100 is sold on several boards; SXM names the fastest. For ordinary (*dense*) "
+        "matrices of `bfloat16`, a number format of half the usual width, its datasheet promises "
+        "a rate [@nvidia-h100]."
+    )
+    note(
+        "*Model FLOPs utilization*, MFU, is the fraction of that promise that useful work "
+        "really gets. Take one half; it is an assumption, and an optimistic one for a run of "
+        "this size."
     )
     rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
@@ -211,13 +229,14 @@ def the_rule_leaves_attention_out() -> None:
     layers, width, context = 80, 8192, 8192
     attention = 12 * layers * width * context                   # @inspect attention as FLOP
     by_rule = 6 * 70 * 10**9                                    # @inspect by_rule as FLOP
-    share = attention / by_rule                                 # @inspect share
+    share = attention / by_rule                                 # @inspect share as %
     assert 0.153 < share < 0.154, "left out, relative to counted"
-    short = 12 * layers * width * 1024 / by_rule                # @inspect short
+    short = 12 * layers * width * 1024 / by_rule                # @inspect short as %
     assert share / short == 8.0, "proportional to the context"
     note(
-        f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. A "
-        "kernel that skips the masked half of the scores spends about half of that."
+        f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half "
+        "of these FLOPs score tokens that come *later*, which a language model then throws "
+        "away. Code that skips them saves that half."
     )
     question(
         "At about which context does attention cost this model as much as "
@@ -228,6 +247,10 @@ def the_rule_leaves_attention_out() -> None:
 
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
+    note(
+        "The rate in large type is half fine print. *With sparsity*, it says there: two of every "
+        "four weights must be zero. Training does not offer that, so halve it."
+    )
     dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
     assert dense == 989.5e12, "what a dense product can reach"
     sparse = dense * CARDS["H100 SXM"].sparse_factor            # @inspect sparse as FLOP/s
@@ -286,7 +309,8 @@ def days_are_inverse_to_mfu() -> None:
     )
     figure(
         days_figure(days, [pcie, dense, 2 * dense]),
-        caption="Days for the same run against the MFU assumed. The dot is the estimate above.",
+        caption="Days for the same run against the MFU assumed. The dot is the estimate above. The "
+        "lower the MFU, the more days each further loss costs.",
         alt="Three falling curves of days against MFU. The one for the sparse peak runs at "
         "half the height of the one for the dense peak, the PCIe card's above both. A dot "
         "marks the dense estimate at an MFU of one half.",
@@ -309,9 +333,9 @@ def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """In float32, AdamW training holds four numbers for every parameter."""
     note(
-        "The parameter itself, its gradient, and the two *moments*: running averages of the "
-        "gradient and of its square, introduced by Adam [@kingma2015]. Take a real step and "
-        "weigh what is left."
+        "AdamW, the optimizer in these estimates, keeps more than the parameter and its "
+        "gradient: two *moments*, running averages of the gradient and of its square, as "
+        "introduced by Adam [@kingma2015]. Take a real step and weigh what is left."
     )
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)                                       # @inspect sorted(state)
@@ -322,7 +346,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
     assert state["step"].nbytes == 4, "plus one counter per tensor"
     note("Turned around, a card of a given size bounds the model that can be trained on it:")
-    limit = CARDS["H100 SXM"].memory / per_parameter            # @inspect limit
+    limit = CARDS["H100 SXM"].memory / per_parameter            # @inspect limit as parameters
     assert limit == 5 * 10**9, "an upper bound, not an estimate"
     note(
         f"Not even {limit / 1e9:.0f} billion parameters fit into "
@@ -339,6 +363,10 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
 
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
+    note(
+        "Those bytes per parameter are no constant of the optimizer. Give it parameters in "
+        "`bfloat16`, and the moments shrink with them:"
+    )
     n = 1000
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
     state = adamw_step(p)
@@ -371,9 +399,9 @@ def a_master_copy_eats_what_it_saves() -> None:
     """Half-width weights with a full-width master copy save no memory."""
     note(
         "Mixed-precision recipes keep a `float32` *master copy* of the weights for the "
-        "optimizer and let the model compute with a narrow copy of it [@micikevicius2018]. "
-        "Weigh the pieces, here with `bfloat16` as the narrow format, and add them up in "
-        "every combination in use."
+        "optimizer and let the model compute with a narrow copy of it [@micikevicius2018]. It "
+        "sounds like a saving. Weigh the pieces, here with `bfloat16` as the narrow format, and "
+        "add them up in every combination in use."
     )
     n = 1000
     master = nn.Parameter(torch.randn(n))
@@ -393,8 +421,8 @@ def a_master_copy_eats_what_it_saves() -> None:
     }
     sums = [sum(parts) for parts in recipes.values()]           # @inspect sums as B
     assert sums == [16, 16, 18, 12, 8], "bytes per parameter"
-    rows = [f"| {name} | {p} | {g} | {c} | {m} | {p + g + c + m} |"
-            for name, (p, g, c, m) in recipes.items()]
+    line = "| {} | {} | {} | {} | {} | {} |"  # @hide
+    rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note(
         "Bytes per parameter:\n\n"
         "| recipe | parameter | gradient | master | moments | sum |\n"
@@ -416,11 +444,15 @@ def a_master_copy_eats_what_it_saves() -> None:
 
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
+    note(
+        "On the invoice, the memories of eight GPUs add up. Whether they add up for one model is "
+        "another question. Two readings of the same hardware:"
+    )
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
-    pooled = memory * gpus // per_parameter                     # @inspect pooled
+    pooled = memory * gpus // per_parameter                     # @inspect pooled as parameters
     assert pooled == 40 * 10**9, "all memory as one pool"
-    replicated = memory // per_parameter                        # @inspect replicated
+    replicated = memory // per_parameter                        # @inspect replicated as parameters
     assert replicated == 5 * 10**9, "a full copy on every GPU"
     note(
         "Which of the two holds is decided by the software. Plain data parallelism copies "
@@ -432,9 +464,9 @@ def pooled_memory_needs_sharded_state() -> None:
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
-    bill = [2 * p.nbytes + m for p, m in zip(owned, moments)]   # @inspect bill as B
-    assert sum(bill) == 16 * 8000, "together they hold it once"
-    per_gpu = max(bill) / 8000                                  # @inspect per_gpu as B
+    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]   # @inspect held[0] as B
+    assert sum(held) == 16 * 8000, "together they hold it once"
+    per_gpu = max(held) / 8000                                  # @inspect per_gpu as B
     assert per_gpu == 2.0, "per parameter, on each GPU"
     misbelief(
         f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.",
@@ -472,24 +504,27 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 def activations_grow_with_the_batch() -> None:
     """Activations are the part of the bill that the batch decides."""
     note(
-        "The backward pass needs values that the forward pass computed. Autograd keeps them, "
-        "and PyTorch lets us watch each one being saved. For two layers without bias, with "
-        "the input and the weights not counted, two tensors of batch × sequence × width "
-        "remain: the output of either layer."
+        "The backward pass needs values that the forward pass computed, the *activations*. "
+        "*Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch "
+        "each one being saved."
+    )
+    note(
+        "For two layers without bias, with the input and the weights not counted, two tensors "
+        "of batch × sequence × width remain: the output of either layer."
     )
     base = saved_bytes(batch=8, seq=16, width=64)               # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
     assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
     assert saved_bytes(8, 32, 64) == 2 * base, "twice the sequence"
     state = 16 * (2 * 64 * 64)                                  # @inspect state as B
-    assert state / base == 2.0, "weights, gradients and moments"
-    note(
-        "At this batch the activations are half the size of that; at a batch of `32` they are "
-        "twice its size, and the optimizer's bill has not moved. So bytes per parameter give "
-        "a bound and never an estimate. Real layers save more than these two: "
-        "nonlinearities, normalizations and attention keep tensors of their own."
-    )
+    assert state / base == 2.0, "the optimizer's bill, in activations"
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
+    note(
+        "At a batch of `8` the activations are half of what weights, gradients and moments "
+        "take; at `32` they are twice as much, and the optimizer's bill has not moved. So bytes "
+        "per parameter give a bound and never an estimate. Real layers save more than these "
+        "two: nonlinearities, normalizations and attention keep tensors of their own."
+    )
     question(
         "Weights, gradients and moments took twice the bytes of the "
         "activations at first. Double the width, and keep batch and sequence: "
@@ -513,7 +548,8 @@ def bandwidth_is_the_third_resource() -> None:
     note(
         "Work that does fewer FLOPs per byte than this waits for memory: the *roofline* "
         "[@roofline]. A matrix times a single vector, the heart of generating text for one "
-        "reader, uses every weight once:"
+        "reader, uses every weight once. (A tensor on the device `meta` has a shape and no data, "
+        "which is enough for counting.)"
     )
     with torch.device("meta"):
         w: Float[Tensor, "out inner"] = torch.empty(4096, 4096).bfloat16()
@@ -521,9 +557,9 @@ def bandwidth_is_the_third_resource() -> None:
     y = w @ x
     work = flops(lambda: w @ x)                                 # @inspect work as FLOP
     moved = w.nbytes + x.nbytes + y.nbytes                      # @inspect moved as B
-    intensity = work / moved                                    # @inspect intensity as FLOP/B
-    assert 0.999 < intensity < 1.0, "one FLOP per byte"
-    reachable = intensity / balance                             # @inspect reachable
+    per_byte = work / moved                                     # @inspect per_byte as FLOP/B
+    assert 0.999 < per_byte < 1.0, "one FLOP per byte"
+    reachable = per_byte / balance                              # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
     note(
         f"At most {reachable:.1%} of the peak, and no better code can help. Only more FLOPs "
