@@ -10,6 +10,7 @@ State, all of it, while a lecture runs:
     reached   per statement, whether it ever ran; folding does not forget this.
     loops     (id of a live frame object, statement) -> the loop now running there.
     calls     frame -> (function, line) -> how often it called; after `CALLS` of them, calls are only counted.
+    glimpsed  function -> how many of its calls had their arguments looked at.
     verdicts  per claim: how often it ran, and its first failure or first run.
 
 The probes that run on every line are closures over these, not methods: that halves their cost.
@@ -30,10 +31,11 @@ from typing import Any, Protocol
 from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
-from litbook.snapshot import Storages, is_immediate, snapshot
-from litbook.source import Lecture, unspoken
+from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, type_alone
+from litbook.source import Function, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
+GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
 CALLS = 5  # calls of one function from one line that are kept, in one frame and one iteration
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
@@ -106,7 +108,7 @@ class Recorder:
 
     # bound below, per instance, as closures
     step: Callable[[int], None]
-    enter: Callable[[int], None]
+    enter: Callable[..., None]
     loop: Callable[[int], None]
     turn: Callable[[int], None]
     watch: Callable[[int, object], None]
@@ -126,6 +128,7 @@ class Recorder:
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.errors: list[trace.Error] = []
         self.storages = Storages()
+        self.types: dict[int, tuple[weakref.ref[type], trace.Opaque]] = {}
         self.axes_of: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = {}
         self.sizes: dict[int, dict[str, tuple[int, int]]] = {}  # frame -> name -> (size, line)
         self.open_claims: list[tuple[int, dict[int, object]]] = []
@@ -151,6 +154,7 @@ class Recorder:
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
         limit, limit_before, paused = STEPS, STEPS, 0
+        glimpsed = [0] * len(self.lecture.functions)
         told = [0] * len(watches)  # how often the listener heard of each
 
         def step(statement: int) -> None:
@@ -165,7 +169,7 @@ class Recorder:
             elif not paused:
                 recorder.dropped += 1
 
-        def enter(function: int) -> None:
+        def enter(function: int, *arguments: object) -> None:
             frame = _getframe(1)
             if paused or ident() != home:
                 active.pop(id(frame), None)
@@ -190,7 +194,13 @@ class Recorder:
             functions.append(function)
             active[id(frame)] = number
             if len(events) < limit:
-                append((_FRAME, number, parent, line))
+                append((_FRAME, number, parent, line, looked_at(function, arguments) if arguments else ()))
+
+        def looked_at(function: int, arguments: tuple[object, ...]) -> list[object]:
+            seen = glimpsed[function]
+            glimpsed[function] = seen + 1
+            look = recorder.glimpse if seen < GLIMPSES else recorder.type_of
+            return [value if is_immediate(value) else look(value) for value in arguments]
 
         def loop(statement: int) -> None:
             address = id(_getframe(1))
@@ -232,7 +242,8 @@ class Recorder:
                 return
             kept = value
             if not is_immediate(value):
-                kept = snapshot(value, recorder.storages, axes=recorder.axes_for(frame, asked.text, value))
+                axes = recorder.axes_for(frame, asked.text, value)
+                kept = snapshot(value, recorder.storages, axes=axes, bits=asked.unit == "bits")
             turned = state.count - 1 if state is not None else 0
             if state is not None:
                 recorder.sample(state, number, kept)
@@ -262,6 +273,7 @@ class Recorder:
         def allow(more: int) -> None:
             nonlocal limit
             limit = len(events) + more
+            glimpsed[:] = bytes(len(glimpsed))  # each section anew: its outcome depends on no other
 
         def recover() -> None:
             while paused:
@@ -288,6 +300,19 @@ class Recorder:
         if series is None:
             series = state.series[number] = _Thinned()
         series.add(state.count - 1, value)
+
+    def glimpse(self, value: object) -> trace.Snapshot:
+        """An argument, in one of the first calls of its function."""
+        return glimpse(value, self.storages)
+
+    def type_of(self, value: object) -> trace.Snapshot:
+        """An argument in later calls. What there is to say of a type is said once, while the type lives."""
+        kind = type(value)
+        known, alone = self.types.get(id(kind), (None, None))
+        if alone is None or known is None or known() is not kind:
+            alone = type_alone(value, f"only the first {GLIMPSES} calls were looked at")
+            self.types[id(kind)] = weakref.ref(kind), alone
+        return alone
 
     def missed(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""
@@ -575,6 +600,7 @@ class _Made:
         self._frame: dict[int, int] = {}
         self._loop: dict[int, int] = {}
         self._known: dict[str, int] = {}
+        self._parameters = _parameters(recorder.lecture)
 
     def take(self, event: tuple[Any, ...]) -> None:
         match event:
@@ -589,12 +615,20 @@ class _Made:
             case (int(frame), int(statement)):
                 if frame in self._frame:
                     self.steps.append((self._frame[frame], statement))
-            case (tag, number, parent, line) if tag == _FRAME:
+            case (tag, number, parent, line, values) if tag == _FRAME:
                 self._frame[number] = len(self.frames)
                 function = self.recorder.function_of_frame[number]
-                self.frames.append(trace.Frame(function, self._frame.get(parent), line))
+                arguments = self._arguments(function, values)
+                self.frames.append(trace.Frame(function, self._frame.get(parent), line, arguments))
             case (_, frame, number, kept, state, turn, error):
                 self._take_value(frame, number, kept, state, turn, error)
+
+    def _arguments(self, function: int, values: list[object]) -> tuple[tuple[str, int], ...]:
+        found = []
+        for name, value in zip(self._parameters.get(function, []), values, strict=True):
+            self.keep(as_snapshot(value))
+            found.append((name, self.last))
+        return tuple(found)
 
     def keep(self, shown: trace.Snapshot) -> None:
         """Store a snapshot once; `last` is then its index. `repr` tells -0.0 from 0.0, `==` does not."""
@@ -676,6 +710,15 @@ def as_snapshot(kept: object) -> trace.Snapshot:
     if isinstance(kept, trace.Scalar | trace.Sequence | trace.Mapping | trace.Tensor | trace.Opaque):
         return kept
     return snapshot(kept)
+
+
+def _parameters(lecture: Lecture) -> dict[int, list[str]]:
+    """For every function, how a reader sees its parameters."""
+    return {
+        number: [shown for shown, _ in parameters(node)]
+        for node, number in lecture.function_of.items()
+        if isinstance(node, Function)
+    }
 
 
 def _said(error: BaseException | None) -> str:

@@ -27,22 +27,28 @@ from litbook.kinds import name_of
 from litbook.plain import PLAIN, scalar
 from litbook.storages import Storages
 
-__all__ = ["Storages", "is_immediate", "snapshot"]
+__all__ = ["Storages", "glimpse", "is_immediate", "snapshot", "type_alone"]
 
 NODES = 200  # snapshots within one snapshot
 TENSOR_NODES = 8  # as many of them does a tensor count for, besides itself
 TEXT = 4096  # bytes of JSON text within one snapshot, type names included
 DEPTH = 4  # containers within containers
 SECONDS = 0.2  # for all the foreign code of one snapshot
+GLIMPSED_NODES, GLIMPSED_TEXT = 24, 512  # as `NODES` and `TEXT`, of a glimpse
 
 
 def snapshot(
-    value: object, storages: Storages | None = None, *, axes: tuple[str, ...] | None = None
+    value: object,
+    storages: Storages | None = None,
+    *,
+    axes: tuple[str, ...] | None = None,
+    bits: bool = False,
 ) -> trace.Snapshot:
     """What `value` is now, bounded: at most 32 kB of JSON, 4 kB for a single tensor.
 
     `storages` numbers the memory of tensors; pass the same one throughout a run, so that sharing shows.
-    `axes` names the axes of `value` where it is a tensor of that rank, and is ignored elsewhere.
+    `axes` names the axes of `value` where it is a tensor of that rank, and is ignored elsewhere. `bits` asks
+    for the bits of its floats.
 
     Never raises, except for what comes from outside while it works: `KeyboardInterrupt`, `Stopped`, and
     a `BaseException` that `value` did not raise itself.
@@ -50,11 +56,38 @@ def snapshot(
     try:
         if is_immediate(value):
             return PLAIN[id(type(value))](value)
-        return _Walk(storages, axes).see(value)
+        walk = _Walk(storages, axes)
+        walk.allowance.bits = bits
+        return walk.see(value)
     except Stopped:
         raise
     except Exception:  # out of memory or of stack, most likely: so nothing more is called
         return _UNREADABLE
+
+
+def glimpse(value: object, storages: Storages | None = None) -> trace.Snapshot:
+    """As `snapshot`, of a value that nobody asked to see: smaller, and nothing foreign runs.
+
+    A tensor keeps its values where it is small and in main memory, else its metadata alone: nothing large is
+    read, and no device is waited for.
+    """
+    try:
+        if is_immediate(value):
+            return PLAIN[id(type(value))](value)
+        walk = _Walk(storages, None)
+        walk.allowance.brief = True
+        walk.clock = Clock(0, "is not asked for")
+        walk.nodes, walk.text = GLIMPSED_NODES, GLIMPSED_TEXT
+        return walk.see(value)
+    except Stopped:
+        raise
+    except Exception:  # as in `snapshot`
+        return _UNREADABLE
+
+
+def type_alone(value: object, why: str) -> trace.Opaque:
+    """The type of `value` alone, and why there is no more."""
+    return trace.Opaque(name_of(type(value)), "", why=why)
 
 
 def is_immediate(value: object) -> bool:

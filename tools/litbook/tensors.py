@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +22,7 @@ from litbook.storages import Storages
 WHOLE = 64  # a tensor with at most so many elements keeps all of its values
 CORNER = 96  # values of a larger one
 ROWS, COLUMNS, LEADING = 6, 8, 2  # shape of that corner
+PATTERNS = 8  # elements of which the bits are kept, where a lecture asks for them
 MEMORY = 32  # a storage with at most so many elements is kept whole
 VALUES = 192  # tensor values within one snapshot
 NESTED_READ = 2**26  # elements that statistics of tensors inside containers may read, all together
@@ -33,12 +35,14 @@ class Allowance:
     def __init__(self, storages: Storages | None, axes: tuple[str, ...] | None) -> None:
         self.storages = storages if storages is not None else Storages()
         self.axes = axes
+        self.bits = False  # whether to keep the bits of floats
+        self.brief = False  # whether only what is small and in main memory is read
         self._values = VALUES
         self._reading = math.inf
 
     def nest(self) -> None:
         """From here on tensors are inside a container: nobody named their axes, and reading has a budget."""
-        self.axes = None
+        self.axes, self.bits = None, False
         self._reading = min(self._reading, NESTED_READ)
 
     def axes_of(self, rank: int) -> tuple[str, ...] | None:
@@ -123,6 +127,10 @@ class _Seen(ABC):
     def _list(self, it: Any) -> list[Any]:
         """The elements of `it`, row-major, as Python numbers."""
 
+    @abstractmethod
+    def _bytes_of(self, it: Any) -> bytes:
+        """The elements of `it`, row-major, as they lie in memory."""
+
     def _near(self, piece: Any) -> Any:
         """A piece of `_sliceable`, where the reader can read it."""
         return piece
@@ -131,20 +139,25 @@ class _Seen(ABC):
         """The metadata with what else is `known`, values, and statistics."""
         values, corner, found = self._values()
         memory = _or(None, self._memory, values if corner is None else ())
+        bits = _or(None, self._bits) if self.allowance.bits else None
         return dataclasses.replace(
-            self.meta, **known, stats=found, corner=corner, values=values, memory=memory
+            self.meta, **known, stats=found, corner=corner, values=values, memory=memory, bits=bits
         )
 
     def _values(self) -> tuple[tuple[trace.Number, ...], tuple[int, ...] | None, trace.Stats | None]:
         """Values, how far they reach (None: they are all there are), and statistics."""
         count = math.prod(self.meta.shape)
-        if not count or not _or(False, self._readable):
+        if not count or self._too_far(count) or not _or(False, self._readable):
             return (), None, None
         corner = None if count <= WHOLE else self._corner()
         raw = _or(None, self._first, corner)
         shown = raw is not None and self.allowance.may_show(len(raw))
         found = _or(None, self._statistics, raw if corner is None else None)
         return numbers(raw, self.narrow) if shown else (), corner if shown else None, found
+
+    def _too_far(self, count: int) -> bool:
+        """Whether a glimpse leaves these many elements unread: they are many, or not in main memory."""
+        return self.allowance.brief and (count > WHOLE or self.meta.device != "cpu")
 
     def _first(self, corner: tuple[int, ...] | None) -> list[Any]:
         it, _ = self._sliceable()
@@ -162,11 +175,24 @@ class _Seen(ABC):
     def _memory(self, values: tuple[trace.Number, ...]) -> tuple[trace.Number, ...] | None:
         """The whole storage in its own order, if it is small. `values` are all of the tensor's, or none."""
         count = (self.meta.storage_bytes or 0) // self.itemsize
+        if self._too_far(count):
+            return None
         if not (0 < count <= MEMORY and self.alike and self._readable() and self.allowance.may_show(count)):
             return None
         if len(values) == count and self.meta.contiguous:
             return values
         return numbers(self._list(self._stored()), self.narrow)
+
+    def _bits(self) -> tuple[str, ...] | None:
+        """The bits of the first elements of the last axis, or of all elements where they are few."""
+        count, shape = math.prod(self.meta.shape), self.meta.shape
+        if not (self.is_float and count and self._readable()):
+            return None
+        first = shape if count <= PATTERNS else (*[1] * (len(shape) - 1), min(shape[-1], PATTERNS))
+        it, _ = self._sliceable()
+        raw, size = self._bytes_of(it[tuple(map(slice, first))]), self.itemsize
+        found = [int.from_bytes(raw[i : i + size], sys.byteorder) for i in range(0, len(raw), size)]
+        return tuple(f"{pattern:0{2 * size}x}" for pattern in found)
 
     def _statistics(self, raw: list[Any] | None) -> trace.Stats | None:
         """From `raw` where that is the whole tensor, else from reading it; None if neither is sensible."""
@@ -286,6 +312,10 @@ class _Tensor(_Seen):
     def _list(self, it: Any) -> list[Any]:
         return list(self._here(it).reshape(-1).tolist())
 
+    def _bytes_of(self, it: Any) -> bytes:
+        here = self.torch.module.resolve_neg(self._here(it))
+        return bytes(here.reshape(-1).contiguous().view(self.torch.module.uint8).tolist())
+
     def _near(self, piece: Any) -> Any:
         if self.torch.device(piece).type != "cpu" and _span(piece.shape, piece.stride()) > 16 * piece.numel():
             raise ValueError("too thinly spread over the device's memory to be copied")
@@ -376,6 +406,9 @@ class _Array(_Seen):
         if (self.is_float or self.is_complex) and not self.narrow:  # tolist() leaves a longdouble one
             it = it.astype("c16" if self.is_complex else "f8", copy=False)
         return list(it.ravel().tolist())
+
+    def _bytes_of(self, it: Any) -> bytes:
+        return bytes(it.astype(it.dtype.newbyteorder("="), copy=False).tobytes())
 
 
 def _owner(value: Any, base: Any) -> Any:

@@ -21,7 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from litbook.errors import RecordError
 
 # History of the format, newest first. A reader refuses what is newer than itself.
-#   1  first published form
+#   1  first published form; since 2026-11-20 a frame may have `arguments`, and records without them are read
 SCHEMA = 1
 
 Number = int | float | bool | str
@@ -101,6 +101,7 @@ class Tensor:
     corner: tuple[int, ...] | None = None  # how far `values` reaches along each axis
     values: tuple[Number, ...] = ()  # the corner, row-major
     memory: tuple[Number, ...] | None = None  # the whole storage, flat, when it is small
+    bits: tuple[str, ...] | None = None  # of floats inspected `as bits`: the first values' bits, hexadecimal
     kind: Literal["tensor"] = "tensor"
 
 
@@ -213,6 +214,7 @@ class Frame:
     function: int
     parent: int | None = None
     line: int = 0
+    arguments: tuple[tuple[str, int], ...] = ()  # (name, index into `snapshots`), as they were at the call
 
 
 PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output"]
@@ -663,6 +665,8 @@ def _run_references(record: Record) -> Iterator[Reference]:
     for i, frame in enumerate(record.frames):
         yield "function", frame.function, len(record.functions)
         yield "frame", frame.parent, i
+        for _, argument in frame.arguments:
+            yield "snapshot", argument, len(record.snapshots)
     for index in record.unreached:
         yield "statement", index, statements
     for step_frame, step_statement in record.steps:
