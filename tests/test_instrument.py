@@ -1157,6 +1157,7 @@ def test_probes_are_called_in_the_order_of_execution():
         "section",
         "helper",
     ]
+    assert [c[2:] for c in notes.of("enter")] == [(), (), (), (1,)]
     names = [c[0] for c in notes.calls if c[0] not in ("step", "enter")]
     assert names == [
         "section", "watch", "watch", "claim", "operand", "operand", "operand", "holds", "claim", "operand", "fails",

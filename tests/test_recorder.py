@@ -12,7 +12,7 @@ from tests.running import HEAD, claims, line_of, messages, record, section, show
 
 from litbook import trace
 from litbook.instrument import instrument
-from litbook.recorder import FIRST, LAST, OUTPUT, SPARK, STEPS, Recorder
+from litbook.recorder import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS, Recorder
 from litbook.source import parse
 
 
@@ -96,6 +96,113 @@ def test_an_inspected_expression_that_raises_is_told_once(tmp_path: Path) -> Non
         "@inspect 1 / (i - i) raised ZeroDivisionError: division by zero",
     )
     assert shown(made, "i")[:3] == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------ arguments
+
+
+def arguments(made: trace.Record, function: str) -> list[dict[str, Any]]:
+    """The arguments of every kept call of `function`: numbers and texts as they are, else the snapshot."""
+
+    def plain(shot: trace.Snapshot) -> Any:
+        if not isinstance(shot, trace.Scalar):
+            return shot
+        return shot.text if shot.number is None else shot.number
+
+    return [
+        {name: plain(made.snapshots[index]) for name, index in frame.arguments}
+        for frame in made.frames
+        if made.functions[frame.function].name == function
+    ]
+
+
+def test_a_call_keeps_its_arguments_under_the_names_of_the_signature(tmp_path: Path) -> None:
+    helper = """
+        def f(a, /, b, c=3, *rest, d, e="é", **more):
+            b = 99
+            inner = lambda: (a, d)
+            return inner()
+    """
+    made = record(tmp_path, section("f(1, 2, d=[4])\nf(1, b=2, d=None, z=5)\nf(*range(5), d=True)", helper))
+    first, second, third = arguments(made, "f")
+    assert list(first) == ["a", "b", "c", "*rest", "d", "e", "**more"]
+    assert (first["a"], first["b"], first["c"], first["e"]) == (1, 2, 3, "'é'")
+    assert (first["*rest"].type, first["*rest"].length) == ("tuple", 0)
+    assert (first["d"].type, first["d"].length) == ("list", 1)
+    assert (second["d"], second["**more"].length) == ("None", 1)
+    assert (third["c"], third["*rest"].length, third["d"]) == (2, 2, True)
+
+
+def test_methods_generators_and_coroutines_keep_theirs_and_classes_and_sections_have_none(
+    tmp_path: Path,
+) -> None:
+    helper = """
+        import asyncio
+        class Point:
+            size = 2
+            def __init__(self, __x): self.x = __x
+            def __repr__(self): raise AssertionError("nobody asked")
+        def count(n):
+            for i in range(n):
+                yield i
+        async def later(n):
+            return n
+    """
+    made = record(tmp_path, section("Point(7)\nlist(count(3))\nasyncio.run(later(5))", helper))
+    assert messages(made) == []
+    (init,) = arguments(made, "__init__")
+    assert init["__x"] == 7
+    assert (init["self"].type, init["self"].text) == ("lecture_sample.Point", "")
+    assert init["self"].why == "repr is not asked for"
+    assert arguments(made, "count") == [{"n": 3}] and arguments(made, "later") == [{"n": 5}]
+    assert all(
+        not f.arguments for f in made.frames if made.functions[f.function].kind in ("section", "class")
+    )
+
+
+def test_arguments_are_as_they_were_at_the_call_and_are_kept_alive_no_longer(tmp_path: Path) -> None:
+    helper = """
+        import weakref
+        class Thing: pass
+        def use(thing, numbers):
+            gone = weakref.ref(thing)
+            del thing
+            numbers.append(1)
+            return gone
+    """
+    made = record(
+        tmp_path, section("numbers = []\ngone = use(Thing(), numbers)\nassert gone() is None", helper)
+    )
+    assert claims(made) == {"gone() is None": "holds"}
+    assert arguments(made, "use")[0]["numbers"].length == 0
+
+
+def test_a_tensor_that_nobody_inspects_is_not_read(tmp_path: Path) -> None:
+    text = section(
+        "f(torch.zeros(3), torch.zeros(9, 9), torch.nn.Linear(2, 2))",
+        "import torch\ndef f(small, large, net): return 1",
+    )
+    (found,) = arguments(record(tmp_path, text), "f")
+    assert found["small"].values == (0.0, 0.0, 0.0)
+    assert (found["large"].shape, found["large"].bytes) == ((9, 9), 324)
+    assert (found["large"].values, found["large"].stats, found["large"].memory) == ((), None, None)
+    assert found["net"].type.endswith("Linear")
+
+
+def test_of_many_calls_only_the_first_are_looked_at_and_numbers_are_kept_always(tmp_path: Path) -> None:
+    text = section("for i in range(1000):\n    f(i, [i])", "def f(i, items): return i")
+    found = arguments(record(tmp_path, text), "f")
+    assert [call["i"] for call in found] == [0, 1, 2, 998, 999]
+    assert found[0]["items"].length == 1
+    assert (found[-1]["items"].type, found[-1]["items"].why) == (
+        "list",
+        f"only the first {GLIMPSES} calls were looked at",
+    )
+
+
+def test_what_is_stepped_over_or_only_counted_has_no_arguments(tmp_path: Path) -> None:
+    text = section("f(1)  # @stepover\n[f(k) for k in range(100)]", "def f(i): return i")
+    assert [call["i"] for call in arguments(record(tmp_path, text), "f")] == list(range(CALLS))
 
 
 # ------------------------------------------------------------------------ loops

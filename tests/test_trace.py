@@ -56,7 +56,7 @@ SMALL = Record(
         Function("s", "section", 3, 9, "S", parent=1),
     ),
     statements=(Statement(0, 1, 1, "def", 2, 1), Statement(1, 2, 2, "section", 2, 2), Statement(2, 4, 4, end=4)),
-    frames=(Frame(0), Frame(1), Frame(2, 1, 2)),
+    frames=(Frame(0), Frame(1), Frame(2, 1, 2, (("x", 0), ("**more", 0)))),
     steps=((0, 0), (1, 1), (2, 2), (2, 2), (1, 1)),
     unreached=(2,),
     pieces=(Piece("note", 1, 2, 4, "prose"),),
@@ -83,6 +83,10 @@ def with_snapshot(shown: Any) -> Record:
 
 def test_a_record_survives():
     assert there_and_back(SMALL) == SMALL
+
+
+def test_a_record_from_before_frames_had_arguments_is_read():
+    assert trace.loads(changed("frames", to=[[0], [1], [2, 1, 2]])).frames[2] == Frame(2, 1, 2)
 
 
 def test_an_empty_record_survives():
@@ -169,7 +173,7 @@ def test_fields_that_hold_their_default_are_left_out():
     data = json.loads(trace.dumps(dataclasses.replace(SMALL, ran=(), dropped=0)))
     assert "ran" not in data and "dropped" not in data
     assert data["statements"] == [[0, 1, 1, "def", 2, 1], [1, 2, 2, "section", 2, 2], [2, 4, 4, "code", 4]]
-    assert data["frames"] == [[0], [1], [2, 1, 2]]
+    assert data["frames"] == [[0], [1], [2, 1, 2, [["x", 0], ["**more", 0]]]]
     assert data["values"] == [
         {"step": 2, "frame": 2, "line": 4, "text": "x", "value": 0, "loop": 0, "turn": 3}
     ]
@@ -290,6 +294,7 @@ HAND = "recordings/lecture_00.cpu.json was changed by hand or damaged: "
         (changed("statements", 0, to=[0] * 8), "record.statements[0]: a list of at most 7 values was expected"),
         (changed("statements", 0, to=[0]), "record.statements[0]: the field 'first' is missing"),
         (changed("frames", 0, to=["x"]), "record.frames[0].function: 'x' is no int"),
+        (changed("frames", 0, to=[0, None, 0, ["x"]]), "record.frames[0].arguments[0]: a list was expected"),
         (changed("steps", to={}), "record.steps: a list of lists was expected"),
         (changed("steps", to=["ab"]), "record.steps: a list of lists was expected"),
         (changed("steps", to=[[0, "a"]]), "record.steps[0][1]: 'a' is no int"),
@@ -322,6 +327,7 @@ def test_what_no_run_writes_is_refused_with_its_place(text, message):
         (changed("functions", 1, "parent", to=2), "function 1 is a part of itself"),
         (changed("frames", 2, 0, to=9), "function 9 does not exist"),
         (changed("frames", 2, 1, to=2), "frame 2 does not exist"),
+        (changed("frames", 2, to=[2, 1, 2, [["x", 1]]]), "snapshot 1 does not exist"),
         (changed("unreached", to=[3]), "statement 3 does not exist"),
         (changed("steps", to=[[3, 0]]), "frame 3 does not exist"),
         (changed("steps", to=[[0, 3]]), "statement 3 does not exist"),
@@ -500,7 +506,15 @@ def mended(record: Record) -> Record:
     )
     statements = within(r.statements, len(functions), "function", "target")
     frames = within(r.frames, len(functions), "function")
-    frames = tuple(replace(f, parent=(f.parent or 0) % i if i else None) for i, f in enumerate(frames))
+    shots = len(r.snapshots)
+    frames = tuple(
+        replace(
+            f,
+            parent=(f.parent or 0) % i if i else None,
+            arguments=tuple((name, at % shots) for name, at in f.arguments) if shots else (),
+        )
+        for i, f in enumerate(frames)
+    )
     both = bool(frames and statements)
     steps = tuple((a % len(frames), b % len(statements)) for a, b in r.steps) if both else ()
     loops, some = within(r.loops, len(frames), "frame"), max(1, len(steps))

@@ -32,8 +32,9 @@ class Clock:
     thread only, so elsewhere, and where the platform has no interval timer, nothing foreign is called.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, otherwise: str = "was not called: no time was left") -> None:
         self.left = seconds
+        self.otherwise = otherwise  # why nothing is called once the seconds are used up
 
     def call(self, function: Callable[[Any], Any], value: object, what: str = "repr") -> tuple[Any, str]:
         """`function(value)` and "", or None and why there is nothing, in words about `what`.
@@ -65,7 +66,7 @@ class Clock:
             return "is called in the main thread only"
         if signal.getsignal(signal.SIGALRM) is None:  # set by C code: it could not be given back
             return "is not called while other code holds SIGALRM"
-        return "" if self.left > 0.001 else "was not called: no time was left"
+        return "" if self.left > 0.001 else self.otherwise
 
 
 def _foreign(function: Callable[[Any], Any], value: object) -> Any:

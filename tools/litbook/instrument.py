@@ -13,7 +13,7 @@ constant load and a call. Every probe carries the line of the statement it belon
 their line numbers.
 
     before every statement     step(statement)
-    first in every function    enter(function)
+    first in every function    enter(function, its arguments ...)
     before / in a loop         loop(statement), turn(statement)
     after an inspected line    try: watch(n, expression)  except Exception: missed(n)
     around an @stepover line   pause() ... finally: resume()
@@ -34,14 +34,14 @@ import warnings
 from typing import Any, Protocol
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.source import Definition, Lecture, own_nodes
+from litbook.source import Definition, Lecture, own_nodes, parameters
 
 
 class Probes(Protocol):
     """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
 
     def step(self, statement: int) -> None: ...
-    def enter(self, function: int) -> None: ...
+    def enter(self, function: int, *arguments: object) -> None: ...
     def loop(self, statement: int) -> None: ...
     def turn(self, statement: int) -> None: ...
     def watch(self, watch: int, value: object) -> None: ...
@@ -146,10 +146,16 @@ class _Writer:
         while first < len(body) and _is_future_import(body[first]):
             first += 1
         at = body[min(first, len(body) - 1)]
-        enter = self._probe("enter", at, self.lecture.function_of[node])
+        enter = self._enter(node, at)
         shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
         behind = [probe for statement in body[:first] for probe in self._behind(statement)]
         return [*body[:first], enter, *behind, *shown, *self._block(body[first:])]
+
+    def _enter(self, node: ast.Module | Definition, at: ast.AST) -> ast.stmt:
+        """`enter(f, a, b)`: always with the arguments, as a jump around them would be seen by a tracer."""
+        taken = [] if isinstance(node, ast.Module | ast.ClassDef) else parameters(node)
+        names = [ast.copy_location(ast.Name(name, ast.Load()), at) for _, name in taken]
+        return self._probe("enter", at, self.lecture.function_of[node], *names)
 
     def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
         """The probes of a statement that must come first in its body, so that none can stand before it."""

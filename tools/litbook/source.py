@@ -540,6 +540,15 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
             todo.extend([*ast.iter_child_nodes(child)][::-1])
 
 
+def parameters(node: Function) -> list[tuple[str, str]]:
+    """Every parameter in the order of the signature: as a reader sees it (`*rest`), and its bare name."""
+    a = node.args
+    rest = [(f"*{a.vararg.arg}", a.vararg.arg)] if a.vararg else []
+    others = [(f"**{a.kwarg.arg}", a.kwarg.arg)] if a.kwarg else []
+    plain = [(p.arg, p.arg) for p in (*a.posonlyargs, *a.args)]
+    return [*plain, *rest, *((p.arg, p.arg) for p in a.kwonlyargs), *others]
+
+
 def _blocks(node: ast.AST) -> Iterator[ast.AST]:
     """The statements right inside `node`, and its `except` and `case` parts. Expressions hold neither."""
     for child in ast.iter_child_nodes(node):
