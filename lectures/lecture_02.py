@@ -651,8 +651,8 @@ def randn_draws_from_the_standard_normal() -> None:
     std = round(x.std().item(), 2)                              # @inspect std
     assert (mean, std) == (0.0, 1.0), "to two digits"
     pairs = torch.stack([x[:-1], x[1:]])
-    link_to_next = abs(round(pairs.corrcoef()[0, 1].item(), 2))  # @inspect link_to_next
-    assert link_to_next == 0.0, "no draw predicts the next"
+    correlation = abs(round(pairs.corrcoef()[0, 1].item(), 2))  # @inspect correlation
+    assert correlation == 0.0, "no draw predicts the next"
     inside = (x.abs() < 1).double().mean().item()               # @inspect inside
     theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
@@ -939,7 +939,7 @@ def float32_overflows_too() -> None:
 
     depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)
     typical = median(depths)                                    # @inspect typical
-    assert typical == 43, "products until infinity"
+    assert typical == 43, "layers until infinity"
     powers = math.log(torch.finfo(torch.float32).max, 8)        # @inspect powers
     assert 42.6 < powers < 42.7, "factors of eight from one to the top"
     note(
@@ -1001,7 +1001,7 @@ def small_values_vanish_in_float16() -> None:
     figure(
         staircase_figure(xs, ys, unit, lost=1e-8),
         caption="float16 near zero, both axes in units of its smallest value. The dot is that gradient: "
-        "it would have to be three times as large to survive.",
+        f"it would have to be {unit / 2 / 1e-8:.0f} times as large to survive.",
         alt="A staircase of steps one unit wide along the diagonal. The first step up is at "
         "one half of the smallest value; the dot lies left of it, on the floor at zero.",
     )
@@ -1326,7 +1326,7 @@ def running_sum(
 
 def a_running_sum_stalls() -> None:
     """A long sum stops growing once its gaps are wider than what is added."""
-    note("Add one, four thousand times over, and keep the total in the format at hand.")
+    note("Add one, `4000` times over, and keep the total in the format at hand.")
     brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
     half = running_sum(1.0, 4000, torch.float16)                # @inspect half
     single = running_sum(1.0, 4000, torch.float32)              # @inspect single
