@@ -839,6 +839,9 @@ def untouched(text: str) -> set[str]:
         ("class A:\n    @torch.compile\n    def f(self): self.g()\n    def g(self): pass\n    def h(self): pass", {"f", "g"}),
         ("def f(): g()  # @stepover\ndef g(): pass", set()),  # the statement, not the definition
         ("def f():  # @stepover\n    g()\ndef g(): pass", {"f", "g"}),
+        ("def f():  # @stepover\n    g = 1\n    h(g)\ndef g(): pass\ndef h(): pass", {"f", "h"}),
+        ("def f(g):  # @stepover\n    return g\ndef g(): pass", {"f"}),
+        ("def f():  # @stepover\n    global g\n    g = g()\ndef g(): pass", {"f", "g"}),
         ("class A: pass\ndef g(): pass\nmodel.compile()", {"A"}),
         ("class A: pass\nregex.compile('x')\nother.compile('x')", set()),
         ("class A: pass\nasync def g(): pass\n@partial(other)\ndef f(): pass", set()),

@@ -937,8 +937,18 @@ def _leave_compiled_code_alone(found: Lecture) -> None:
     while todo:
         node = todo.pop()
         found.untouched.add(node)
+        own = _variables(node)
         for used in ast.walk(node):
-            todo.extend(callee for callee in named.get(_called(used), []) if callee not in found.untouched)
+            if not (isinstance(used, ast.Name) and used.id in own):
+                todo.extend(it for it in named.get(_called(used), []) if it not in found.untouched)
+
+
+def _variables(node: ast.AST) -> set[str]:
+    """Parameters and variables of a function: where it says `gradients`, it does not mean the section."""
+    stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    taken = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    shared = {n for it in ast.walk(node) if isinstance(it, ast.Global | ast.Nonlocal) for n in it.names}
+    return (stored | taken) - shared
 
 
 def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
