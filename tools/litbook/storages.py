@@ -6,7 +6,6 @@ and whether it still lives. It knows nothing of tensors, shapes or values.
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from typing import Any
 
@@ -24,7 +23,7 @@ class Storages:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._fresh = itertools.count(1)
+        self.taken = 0  # the last number that was given
         self._borrowed = False  # whether any memory so far may have two owners
 
     def number(self, storage: Any) -> int:
@@ -38,9 +37,13 @@ class Storages:
         if ref is None or ref() is not storage:
             if not (is_array(type(storage)) or is_one_of(type(storage), {"torch": "UntypedStorage"})):
                 raise TypeError(f"{name_of(type(storage))} is no storage")
-            number = self._alias(storage) or next(self._fresh)
+            number = self._alias(storage) or self._next()
             self._known[key] = weakref.ref(storage, lambda _: self._known.pop(key, None)), number
         return number
+
+    def _next(self) -> int:
+        self.taken += 1
+        return self.taken
 
     def _alias(self, storage: Any) -> int | None:
         """The number of a live storage that occupies the same memory: only borrowed memory can."""
