@@ -313,8 +313,9 @@ class _Tensor(_Seen):
         return list(self._here(it).reshape(-1).tolist())
 
     def _bytes_of(self, it: Any) -> bytes:
-        here = self.torch.module.resolve_neg(self._here(it))
-        return bytes(here.reshape(-1).contiguous().view(self.torch.module.uint8).tolist())
+        torch = self.torch.module
+        here = torch.resolve_neg(self._here(it)).reshape(-1).clone(memory_format=torch.contiguous_format)
+        return bytes(here.view(torch.uint8).tolist())
 
     def _near(self, piece: Any) -> Any:
         if self.torch.device(piece).type != "cpu" and _span(piece.shape, piece.stride()) > 16 * piece.numel():
