@@ -1526,11 +1526,13 @@ def tensors_on_a_gpu() -> None:
 
 def tensors_start_on_the_cpu() -> None:
     """A tensor is made in CPU memory unless something says otherwise."""
+    note("A GPU in the machine changes nothing about this line:")
     x = torch.zeros(32, 32)                                     # @inspect x.device
     assert x.device == torch.device("cpu"), "the default"
     note(
-        "Name a device to create a tensor there, or `.to(device)` to copy one. Without need, "
-        "`.to` copies nothing:"
+        "Name a device to create a tensor there, or call `.to(device)` to copy one. Where the "
+        "tensor is already in place, `.to` copies nothing. (The device `meta`, used here because "
+        "every machine has it, keeps shapes and no data.)"
     )
     assert x.to("cpu") is x, "already there"
     shape_only = torch.zeros(32, 32, device="meta")
@@ -1556,6 +1558,7 @@ def tensors_start_on_the_cpu() -> None:
 
 def ask_before_you_move() -> None:
     """Ask what there is, and the same code runs with and without a GPU."""
+    note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")
     count = torch.cuda.device_count()                           # @measure count
     available = torch.cuda.is_available()                       # @measure available
     held = torch.cuda.memory_allocated()                        # @measure held as B
@@ -1586,11 +1589,11 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         "rule:"
     )
     block = 512                                                 # @inspect block as B
-    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked
-    taken = [-(-size // block) * block for size in asked]       # @inspect taken
+    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked as B
+    taken = [-(-size // block) * block for size in asked]       # @inspect taken as B
     assert asked == [4, 400, 4096, 4356], "bytes of the tensor"
     assert taken == [512, 512, 4096, 4608], "bytes of its block"
-    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost
+    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost as B
     assert lost == [508, 112, 0, 252], "bytes rounded away"
     misbelief(
         "Allocated memory grows by exactly the bytes of the tensor.",
@@ -1836,8 +1839,8 @@ def strides_turn_an_index_into_an_address() -> None:
 
 def a_storage_is_indexed_by_bytes() -> None:
     """An untyped storage is indexed by bytes, not by elements."""
-    note("A storage can be opened and read. The older way in counts elements: entry `6` of "
-         "`x.storage()` is element `6`.")
+    note("The memory behind a tensor can be opened and read, and there are two ways in. The older "
+         "one counts elements: entry `6` of `x.storage()` is element `6`.")
     x: Any = torch.arange(16.0).view(4, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -1891,7 +1894,7 @@ def basic_indexing_shares_and_picking_copies() -> None:
     assert listed.tolist() == [[1, 2, 3]], "the copy does not"
 
     note("Arithmetic that makes a new tensor is no such change, even when it reuses the old name.")
-    x = x + 1  # @inspect x, row
+    x = x + 1  # @inspect x
     assert row.tolist() == [1, 100, 3], "the old storage is untouched"
     parts = x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2]  # @hide
     question("How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and "
@@ -1950,8 +1953,8 @@ def a_transpose_swaps_strides() -> None:
 
 def contiguous_means_reading_in_storage_order() -> None:
     """A tensor is contiguous when reading it row by row never jumps in memory."""
-    note("Transposing is not the only way to lose that. A cut across the rows leaves gaps; a cut "
-         "between rows leaves none.")
+    note("Transposing is not the only way to lose that. Keep the left half of every row, and there "
+         "are gaps in memory; keep the upper rows whole, and there are none.")
     x = torch.arange(16.0).view(4, 4)  # @inspect x
     left, top = x[:, :2], x[:2]  # @inspect left, top
     gapless = [part.is_contiguous() for part in (x, left, top)]
@@ -2004,8 +2007,10 @@ def some_shapes_cannot_be_a_view() -> None:
 
 def a_view_needs_axes_that_merge() -> None:
     """A view needs no contiguous tensor, only axes that merge."""
+    note("A transpose is not contiguous, and some views of it are refused. Far from all:")
     misbelief("A non-contiguous tensor cannot be viewed any further.",
-              "Splitting an axis, adding one, indexing and transposing back all work.",
+              "Splitting an axis, adding one, indexing and transposing back all work, without a "
+              "copy.",
               rows="S16")
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
     longer, row, back = y.view(3, 1, 2), y[0], y.t()
@@ -2037,6 +2042,7 @@ def a_view_needs_axes_that_merge() -> None:
 
 def contiguous_copies_only_when_it_must() -> None:
     """contiguous() copies only when it must, and reshape() never promised to."""
+    note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
               "On a contiguous tensor it returns that very tensor. To be sure of a copy, "
               "`clone()`.", rows="S20")
@@ -2064,6 +2070,7 @@ def contiguous_copies_only_when_it_must() -> None:
 
 def a_small_view_keeps_everything_alive() -> None:
     """A small view keeps the whole storage alive."""
+    note("Keep one row of a matrix, delete the matrix, and no memory comes back.")
     misbelief("Views are free.",
               "They cost no copy. But a storage lives as long as its last view, and a saved view "
               "takes all of it along.", rows="S23")
@@ -2098,7 +2105,7 @@ def a_view_costs_the_same_at_any_size() -> None:
     small_view = time_call(lambda: small.t(), repeats=7).seconds  # @measure small_view as s
     view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
     copy = time_call(lambda: x.t().contiguous(), repeats=7).seconds  # @measure copy as s
-    assert max(small_view, view) < copy, "any view is cheaper"
+    assert max(small_view, view) < copy, "any view beats the copy"
     assert x.t().contiguous().nbytes == 16 * MiB, "memory the copy takes"
     assert same_storage(x, x.t()), "the view takes none"
 
@@ -2158,7 +2165,7 @@ def an_integer_tensor_turns_into_floats() -> None:
     """Division and roots turn an integer tensor into floats."""
     note("PyTorch calls it *promotion*. Powers and sums of integers are integers and stay so; "
          "roots and quotients become `float32`, the default float.")
-    x: Int[Tensor, " place"] = torch.tensor([1, 4, 9])  # @inspect x
+    x: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect x
     power, root, inverse = x.pow(2), x.sqrt(), x.rsqrt()  # @inspect power, root, inverse
     assert power.tolist() == [1, 16, 81], "squares of the integers"
     assert root.tolist() == [1, 2, 3], "their square roots"
@@ -2176,8 +2183,8 @@ def an_integer_tensor_turns_into_floats() -> None:
     assert over.dtype == torch.float32, "the quotient does not"
     assert torch.equal(added, over), "equal all the same"
 
-    note("In place there is no room for promotion: a storage of integers would have to take "
-         "floats.")
+    note("In place there is no room for promotion. The result would have to be written into a "
+         "storage of integers, so PyTorch refuses.")
     error = message_of(lambda: x.sqrt_())  # @inspect error
     assert "Float can't be cast" in error, "refused in place"
     question("`torch.arange(1000)` takes `8000` bytes. How many does "
@@ -2365,8 +2372,9 @@ def a_leak_shows_when_the_future_changes() -> None:
         return [not torch.allclose(before[i], after[i]) for i in range(n)]
 
     causal, leaking = moved(keep.tril()), moved(keep.triu())
+    note("Which outputs moved, from the first token to the last, under either mask:")
     assert causal == [False, False, False, True], "the past stands still"
-    assert leaking == [True, True, True, True], "every token knew"
+    assert leaking == [True, True, True, True], "every token saw the last"
     tokens = torch.rand(10, 8)  # @hide
     mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
     before = attention_weights(tokens, mask) @ tokens  # @hide
@@ -2407,8 +2415,8 @@ def matmul_and_named_axes() -> None:
 
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
-    note("The shared axis, here `hidden`, is *contracted*: multiplied pair by pair and summed "
-         "away. The others stay.")
+    note("The left side ends with an axis that the right side begins with, here `hidden`. It is "
+         "*contracted*: multiplied pair by pair and summed away. The others stay.")
     m, k, n = 16, 32, 2
     x: Float[Tensor, "token hidden"] = torch.ones(m, k)
     w: Float[Tensor, "hidden out"] = torch.ones(k, n)
@@ -2523,6 +2531,8 @@ def a_batch_on_both_sides_cannot_fold() -> None:
 
 def only_the_last_axis_is_special() -> None:
     """To a product, every axis but the last is just another batch axis."""
+    note("Four axes invite stories about what each of them does. The product knows one story: the "
+         "last axis is summed over, and all others are repeated over.")
     misbelief("In `x` of shape `(4, 8, 16, 32)` the axes are batch, token, and two axes of the "
               "token itself.",
               "A token is a vector, and only the last axis is contracted. The third is one more "
@@ -2542,8 +2552,8 @@ def only_the_last_axis_is_special() -> None:
 
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
-    note("To compare every token of a sequence with every other, multiply by the transpose of the "
-         "last two axes.")
+    note("Attention compares every token of a sequence with every other: the sequence, times its "
+         "own transpose over the last two axes.")
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
     assert tuple(y.shape) == (2, 2, 2), "batch, token, token"
@@ -2641,6 +2651,7 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def a_checker_makes_annotations_binding() -> None:
     """jaxtyped and a runtime checker make annotations binding."""
+    note("Decorate the function, and the same annotations are checked at every call.")
     misbelief("Such annotations are documentation only; nothing is ever enforced.",
               "Not by Python. `jaxtyped` with a runtime checker enforces dtype, rank, and one "
               "size for each name across arguments and result.", rows="M18")
@@ -2744,8 +2755,8 @@ def an_ellipsis_stands_for_any_axes() -> None:
 def einsum_checks_sizes_but_stretches_ones() -> None:
     """einsum refuses sizes that disagree, unless one of them is one."""
     note("It helps to think of einsum as a matrix product that keeps the books: a name with two "
-         "sizes is an error. The message comes from PyTorch, which has been given a letter for "
-         "the name.")
+         "sizes is an error. The message speaks of a *subscript*, a single letter: einops calls "
+         "PyTorch's own `einsum`, which does not know the names.")
     x, wide = torch.ones(2, 3, 4), torch.ones(2, 3, 5)
     pattern = "batch query hidden, batch key hidden -> batch query key"
     error = message_of(lambda: einsum(x, wide, pattern))  # @inspect error
@@ -2768,7 +2779,8 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
 
 def reduce_names_the_axis_it_removes() -> None:
     """reduce() aggregates the axis that disappears from its pattern."""
-    note("What says which axis to aggregate is its absence on the right.")
+    note("To *reduce* an axis is to make one number of all that lies along it. The pattern says "
+         "which: the axis is there on the left of the arrow and gone on the right.")
     x: Float[Tensor, "batch seq hidden"] = whole_numbers(2, 3, 4)
     old: Float[Tensor, "batch seq"] = x.mean(dim=-1)
     new: Float[Tensor, "batch seq"] = reduce(x, "... hidden -> ...", "mean")  # @inspect new
@@ -2795,8 +2807,8 @@ def reduce_names_the_axis_it_removes() -> None:
 
 def reduce_takes_more_than_one_tensor() -> None:
     """reduce() takes a name, a function, or a list of tensors."""
-    note("Beside `sum`, `mean`, `max` and `min` there are `prod`, `any` and `all`, and a function "
-         "of tensor and axes will do as well.")
+    note("The last argument says how to aggregate: one of seven names, or a function that takes "
+         "the tensor and the axes to remove.")
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     each = "row col -> row"
     sums, means = reduce(x, each, "sum"), reduce(x, each, "mean")
@@ -2826,8 +2838,9 @@ def reduce_takes_more_than_one_tensor() -> None:
 
 def pooling_is_a_reduction() -> None:
     """Average pooling is a reduction over the inside of each tile."""
-    note("A single picture becomes a batch of one with one channel by adding axes of size `1`. "
-         "The old way adds them one by one; a pattern writes them where they go.")
+    note("*Average pooling* replaces each tile of a picture by its mean. The library wants a batch "
+         "of pictures with channels, so a single picture first gets two axes of size `1`. The old "
+         "way adds them one by one; a pattern writes them where they go.")
     picture: Float[Tensor, "h w"] = whole_numbers(9, 9)
     old = picture.unsqueeze(0).unsqueeze(0)  # @inspect old.shape
     new = rearrange(picture, "h w -> 1 1 h w")
@@ -2878,8 +2891,8 @@ def the_order_in_the_parentheses_matters() -> None:
 
 def heads_share_a_small_matrix() -> None:
     """Split, multiply each head, join: the same as one block-diagonal matrix."""
-    note("The patterns combined, on an axis that carries several *heads* side by side. Split the "
-         "heads off, transform each by the same small matrix, and join them again.")
+    note("In attention one axis often carries several *heads* side by side. Split them off, "
+         "transform each by the same small matrix, and join them again.")
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
     w: Float[Tensor, "hidden1 hidden2"] = whole_numbers(4, 4)
     split = "... (heads hidden1) -> ... heads hidden1"
@@ -2917,8 +2930,8 @@ def repeat_copies_nothing() -> None:
     assert copies.stride() == (0, 9, 1), "no step along the new axis"
     assert copies.nbytes == 3 * memory, "one in memory"
 
-    note("Write to an element of one copy, and it changes in all of them and in the original. "
-         "PyTorch refuses a write to the tensor as a whole, but not this one.")
+    note("Write to one element of one copy, and it changes in all copies and in the original. A "
+         "write to the tensor as a whole PyTorch refuses; this one it lets pass.")
     copies[0, 4, 4] = 7
     error = message_of(lambda: copies.add_(1))  # @inspect error
     assert copies[:, 4, 4].tolist() == [7, 7, 7], "every copy changed"
