@@ -350,6 +350,16 @@ def test_a_helper_is_folded_on_the_page_that_uses_it_first():
     assert 'id="six"' not in pages_["compute.md"]
 
 
+@pytest.mark.parametrize("mention", ['"a walk"', "x.walk", "dict(walk=1)", "1  # a walk"])
+def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
+    text = LECTURE.replace("secret = 1  # @hide", f"secret = {mention}").replace(
+        "rate = 1 ", "rate = walk() "
+    )
+    pages_ = made(record(text + "\n\ndef walk() -> int:\n    return 1\n"))
+    assert '<details class="lb-def" id="walk">' in pages_["compute.md"]
+    assert 'id="walk"' not in pages_["memory.md"]
+
+
 # ---------------------------------------------------------------------------- values
 
 

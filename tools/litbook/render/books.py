@@ -72,13 +72,23 @@ def _place_helpers(book: Book) -> None:
     waiting = list(order)
     while waiting:
         index = waiting.pop(0)
-        text = "\n".join(line.text for line in book.lines[functions[index].first : functions[index].last])
+        text = _names(book.lines[functions[index].first : functions[index].last])
         for helper in helpers:
-            if helper not in book.place and re.search(rf"\b{re.escape(functions[helper].name)}\b", text):
+            if helper not in book.place and _refers(text, functions[helper].name):
                 book.place[helper] = _first_part(book, book.place[index])
                 waiting.insert(0, helper)
     for helper in helpers:
         book.place.setdefault(helper, file_of(book, book.parts[-1]) if book.parts else INDEX)
+
+
+def _names(lines: Sequence[code.Line]) -> str:
+    """The lines without strings and comments: prose that says "train" does not call `train`."""
+    return "\n".join("".join(text for kind, text in line.runs if kind not in ("s", "c")) for line in lines)
+
+
+def _refers(text: str, name: str) -> bool:
+    """Whether code names a helper; an attribute, a parameter or a keyword of that name is something else."""
+    return re.search(rf"(?<![.\w]){re.escape(name)}\b(?!\s*(:|=[^=]))", text) is not None
 
 
 def _first_part(book: Book, page: str) -> str:
