@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from litbook.render import drawings, markup, prose, values
+from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 
@@ -69,6 +69,8 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
     long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
     if isinstance(it, Mapping) and it.items and long:
         return f"{it.type.rpartition('.')[2]} · {it.length:,} entries"  # its table is on the shelf
+    if isinstance(it, Tensor) and bits.drawable(it):
+        return values.line(it)  # its bits are on the shelf
     return values.line(it, value.unit)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from litbook.errors import Place
 from litbook.render import (
+    bits,
     cards,
     drawings,
     figures,
@@ -297,6 +298,7 @@ def _shelved(
     raised = [e for e in evidence.errors if mine(surfaced(e, function))]
     here = [v for v in evidence.values if mine(v.line) and v.loop is None and v.value is not None]
     quiet = [
+        *_bits(evidence, here),
         *_cards(evidence, here, shelf),
         *_tables(evidence, here, shelf),
         *_storages(evidence, here, shelf),
@@ -322,6 +324,13 @@ def _unhoused(
     ]
 
 
+def _bits(evidence: Evidence, found: Iterable[Value]) -> list[str]:
+    """The bits of a block's floats under each other, so that formats can be compared."""
+    drawn = [(v.text, evidence.record.snapshots[v.value or 0]) for v in found]
+    stack = [(name, it) for name, it in drawn if isinstance(it, Tensor) and bits.drawable(it)]
+    return [bits.stack(stack)] if stack else []
+
+
 def _new(value: Value, shelf: _Shelf) -> bool:
     """Whether this is the first time that this expression shows this snapshot."""
     key = (value.text, value.value)
@@ -335,7 +344,7 @@ def _cards(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[st
     done = []
     for value in found:
         it = evidence.record.snapshots[value.value or 0]
-        if isinstance(it, Tensor) and cards.has_card(it) and _new(value, shelf):
+        if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, shelf):
             badge = badges.get((value.step, value.text))
             done.append(cards.tensor(value.text, it, [badge] if badge else []))
     return done

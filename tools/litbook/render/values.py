@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Sequence as SequenceOf
 
+from litbook.render import floats
 from litbook.trace import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
@@ -31,8 +32,8 @@ def line(snapshot: Snapshot, unit: str | None = None) -> str:
     """One line of plain text that says what `snapshot` is, at most `WIDEST` characters.
 
     `unit` drives the display of numbers, also inside sequences and 0-dimensional tensors:
-    `B`, `FLOP`, `FLOP/s`, `B/s`, `s`, `%` (a fraction, shown times 100); any other label follows the
-    number as it stands.
+    `B`, `FLOP`, `FLOP/s`, `B/s`, `s`, `%` (a fraction, shown times 100), `bits` (of a tensor that keeps them,
+    its bits); any other label follows the number as it stands.
     """
     return _bounded(_line(snapshot, unit))
 
@@ -116,12 +117,26 @@ def _scalar(scalar: Scalar, unit: str | None) -> str:
 
 
 def _tensor(tensor: Tensor, unit: str | None) -> str:
+    if tensor.bits and unit == "bits":
+        unit = None
+        spelled = [_spelled(pattern, tensor.dtype) for pattern in tensor.bits]
+    else:
+        spelled = []
     if not tensor.shape and len(tensor.values) == 1:
-        return " · ".join([number(tensor.values[0], unit), _visible(tensor.dtype), *_where(tensor)])
+        parts = [number(tensor.values[0], unit), _visible(tensor.dtype), *_where(tensor)]
+        return " · ".join([*parts, *spelled])
     parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", size(tensor.bytes), *_where(tensor)]
     if is_short(tensor):
         parts.append(", ".join(number(value, unit) for value in tensor.values))
+    if spelled:
+        parts.append(", ".join(spelled))
     return " · ".join(parts)
+
+
+def _spelled(pattern: str, dtype: str) -> str:
+    """Bits in groups of sign, exponent and fraction where the format is known: `0 01111011 1001101`."""
+    it = floats.read(pattern, dtype)
+    return " ".join(it.fields) if it else f"0x{_visible(pattern)}"
 
 
 def is_short(tensor: Tensor) -> bool:

@@ -1,0 +1,132 @@
+"""Floats as their bits: sign, exponent and fraction in three hues, and under them what they come to.
+
+Everything is drawn from the bits that the record holds. Hue is never alone: the fields stand in order, apart
+from each other, and are named above the first drawing; the text alternative says them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from litbook.render import floats, markup
+from litbook.render.drawings import svg
+from litbook.trace import Tensor
+
+MOST = 8  # values of one drawing
+CELL, HEIGHT, GAP = 12, 19, 5
+ROW = 32  # cells of a row: what a phone can show
+HEAD = 15  # height of the fields' names
+FIELDS = ("sign", "exponent", "fraction")
+Named = tuple[str, str, floats.Float]  # what the lecture calls it, its dtype, and its bits
+
+
+def drawable(tensor: Tensor) -> bool:
+    """Whether the record holds bits of this tensor that are drawn."""
+    return bool(tensor.bits) and tensor.dtype in floats.FORMATS
+
+
+def stack(values: Sequence[tuple[str, Tensor]]) -> str:
+    """These values under each other, their signs in one column."""
+    named = [one for name, tensor in values for one in _named(name, tensor)]
+    shown = named[:MOST]
+    width = max(_width(it.format) for _, _, it in shown)
+    rows = [_row(*one, width, first=i == 0) for i, one in enumerate(shown)]
+    more = sum(math.prod(tensor.shape) for _, tensor in values) - len(shown)
+    caption = markup.tag("figcaption", f"… and {more:,} more") if more else ""
+    return markup.tag("figure", *rows, caption, class_="lb-bits")
+
+
+def _named(name: str, tensor: Tensor) -> Iterator[Named]:
+    places = itertools.product(*map(range, tensor.shape))  # the first ones, row by row
+    for place, pattern in zip(places, tensor.bits or (), strict=False):
+        it = floats.read(pattern, tensor.dtype)
+        if it is not None:
+            yield f"{name}[{', '.join(map(str, place))}]" if place else name, tensor.dtype, it
+
+
+def _row(name: str, dtype: str, it: floats.Float, width: float, first: bool) -> str:
+    label = markup.tag("b", markup.text(name)) + " " + markup.text(dtype)
+    return markup.tag(
+        "div",
+        markup.tag("span", label, class_="lb-bitname"),
+        _cells(it, width, f"{name}, {dtype}: {spoken(it)}", first),
+        markup.tag("span", sum_(it), class_="lb-bitsum"),
+        class_="lb-bitrow",
+    )
+
+
+# ---------------------------------------------------------------------------- cells
+
+
+def _width(format_: floats.Format) -> float:
+    return min(format_.bits, ROW) * CELL + 2 * GAP + 2
+
+
+def _cells(it: floats.Float, width: float, label: str, first: bool) -> str:
+    """One square for each bit; rows of 32. The first drawing of a stack names the fields."""
+    top = HEAD if first else 1
+    parts: list[str] = []
+    at = 0
+    for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
+        if first:
+            x, _ = _place(at, index)
+            parts.append(markup.tag("text", "±" if index == 0 else name, x=x, y=10, class_="lb-bithead"))
+        for digit in digits:
+            x, y = _place(at, index)
+            parts.append(_cell(digit, x, top + y, name))
+            at += 1
+    lines = -(-it.format.bits // ROW)
+    return svg(width, top + lines * (HEIGHT + 5), label, *parts, class_="lb-cells")
+
+
+def _place(at: int, field: int) -> tuple[float, float]:
+    line, column = divmod(at, ROW)
+    gap = field * GAP if not line else 0
+    return 1 + column * CELL + gap, line * (HEIGHT + 5)
+
+
+def _cell(digit: str, x: float, y: float, field: str) -> str:
+    box = markup.tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{field} lb-{digit}")
+    return box + markup.tag("text", digit, x=x + CELL / 2, y=y + 14)
+
+
+# ---------------------------------------------------------------------------- words
+
+
+def sum_(it: floats.Float) -> str:
+    """`+1 × 2^(123 − 127) × 1.6 = 0.1` as HTML; of what is no number, why."""
+    if it.kind in ("infinite", "not a number"):
+        return markup.text(_special(it))
+    sign = "−1" if it.negative else "+1"
+    power = markup.tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
+    value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
+    product = f"{sign} × 2{power} × {_decimal(it, it.significand)} = {value}"
+    note = {"subnormal": "subnormal: no leading 1", "zero": "zero has a sign, too" if it.negative else ""}
+    return product + (f" · {note[it.kind]}" if note.get(it.kind) else "")
+
+
+def spoken(it: floats.Float) -> str:
+    """The fields and what they come to, for those who do not see them."""
+    sign, exponent, fraction = it.fields
+    fields = f"sign {sign}, exponent {exponent}, fraction {fraction}"
+    if it.kind in ("infinite", "not a number"):
+        return f"{fields}. {_special(it)}"
+    value = ("minus " if it.negative else "") + _decimal(it, it.magnitude)
+    power = f"2 to the power of {it.power}"
+    return f"{fields}. {it.kind.capitalize()}: {power}, times {_decimal(it, it.significand)}, is {value}"
+
+
+def _decimal(it: floats.Float, value: Fraction) -> str:
+    """Enough digits to tell a value from its neighbours and from the decimal that it was meant to be."""
+    return floats.text(value, 10 if it.format.bits <= 32 else 19)
+
+
+def _special(it: floats.Float) -> str:
+    if it.kind == "infinite":
+        return f"exponent all ones, fraction zero: {'−' if it.negative else ''}∞"
+    if it.format.infinities:
+        return "exponent all ones, fraction not zero: not a number"
+    return "exponent and fraction all ones: not a number"
