@@ -985,7 +985,7 @@ def float16_spends_little_on_range() -> None:
 
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
-    note("Gradients of that size are common. This is all that `float16` makes of one:")
+    note("Gradients of that size occur in training [@micikevicius2018]. `float16` makes this of one:")
     gone = cast(1e-8, torch.float16)                            # @inspect gone
     assert gone == 0.0, "no error, no warning"
     note(
@@ -3125,6 +3125,7 @@ def a_product_costs_two_m_k_n() -> None:
 
 def the_missing_additions_do_not_matter() -> None:
     """At any size that matters, one addition per entry is nothing."""
+    note("The formula charges one addition too many for each entry. Is that worth correcting?")
     b, d, k = 1024, 256, 64
     small = flops(lambda: torch.ones(b, d) @ torch.ones(d, k))  # @inspect small as FLOP
     assert small == 2 * 1024 * 256 * 64 == 33_554_432, "fits any laptop"
@@ -3157,9 +3158,9 @@ def the_missing_additions_do_not_matter() -> None:
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
     note(
-        "In a stack of linear maps each weight meets each row of data once, to be multiplied by "
-        "it and added. What a row is depends on the model: a data point for plain regression, a "
-        "token for a language model, where batch and sequence are rows alike."
+        "In a stack of linear maps each weight meets each row of data once: a multiplication and "
+        "an addition. What a row is depends on the model: a data point in regression, a token in "
+        "a language model, whichever sequence of the batch it belongs to."
     )
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -3198,16 +3199,20 @@ def not_everything_else_is_linear() -> None:
         "and factorizing grow faster than what they are given.",
         rows="F21",
     )
+    note("*Attention* scores every token against every other, so twice the tokens are more than twice "
+         "the work:")
 
     def scores(seq: int) -> int:
         q = torch.empty(seq, 64, device="meta")
         return flops(lambda: q @ q.t())
 
     assert scores(2048) == 4 * scores(1024), "twice the tokens"
+    note("In a *convolution* each entry of the result is a sum over a whole kernel:")
     image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
     filtered = F.conv2d(image, kernel)                          # @inspect filtered.shape
     work = flops(lambda: F.conv2d(image, kernel))               # @inspect work as FLOP
     assert work / filtered.numel() == 2 * 3 * 3 * 3, "a kernel per output"
+    note("*Sorting* does no arithmetic, so count comparisons. They, too, outgrow the list:")
 
     def comparisons(n: int) -> int:
         tally: list[str] = []
@@ -3242,10 +3247,11 @@ def not_everything_else_is_linear() -> None:
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with hardly any FLOPs can still take its share of the time."""
+    note("Multiply a matrix by itself; then take the exponential of each of its entries.")
     n = 1024
     x = torch.randn(n, n)
     work = flops(lambda: x @ x)                                 # @inspect work as FLOP
-    share = n * n / work                                        # @inspect share
+    share = n * n / work                                        # @inspect share as %
     assert share == 1 / 2048, "one exponential per entry"
     note(
         "Count each exponential as one operation, which flatters it. Beside a product of the "
@@ -3253,7 +3259,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     )
     product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
     powers = time_call(x.exp, repeats=5, patience=5)            # @stepover
-    time_share = powers.seconds / product.seconds               # @measure time_share
+    time_share = powers.seconds / product.seconds               # @measure time_share as %
     assert share < time_share, "far more time than FLOPs"
     note(
         "An elementwise operation moves its input in and its output out to do one operation on "
@@ -3383,12 +3389,13 @@ def dense_peak(card: str, dtype: str) -> float:
 
 def every_peak_belongs_to_a_format() -> None:
     """A peak without its number format says nothing."""
+    note("Ask for *the* peak of a card, and there are as many answers as there are formats:")
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
     assert a100 == [19.5, 156.0, 312.0], "an A100, by format"
     assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
-    rows = zip(formats, a100, h100, strict=True)
+    rows = zip(formats, a100, h100, strict=True)  # @hide
     note(
         "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]. `float32` "
         "means the ordinary units, the other lines the *tensor cores*, which multiply small "
@@ -3397,9 +3404,9 @@ def every_peak_belongs_to_a_format() -> None:
     )
     note(
         "Such numbers can be checked against the chip: multiprocessors, times FLOPs that each "
-        "completes in a tick, times ticks per second. The A100 has `108` at `1.41` GHz "
-        "[@nvidia-ampere], the H100 SXM `132` at `1.83` GHz, or `1.98` when the tensor cores "
-        "rest [@nvidia-hopper]."
+        "completes in a tick, times ticks per second. The A100 has `108` multiprocessors at "
+        "`1.41` GHz [@nvidia-ampere]; the H100 SXM `132` at `1.83` GHz, or at `1.98` when the "
+        "tensor cores rest [@nvidia-hopper]. For each card, `float32` and `bfloat16`:"
     )
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
@@ -3421,6 +3428,7 @@ def every_peak_belongs_to_a_format() -> None:
 
 def compare_dense_with_dense() -> None:
     """Two cards compare only on the same line of the datasheet."""
+    note("How many times an A100 is an H100? That depends on which line of its datasheet is read.")
     printed = 1979e12                                           # @inspect printed as FLOP/s
     dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
     assert printed / dense == 2.0, "printed with sparsity"
@@ -3454,6 +3462,7 @@ def compare_dense_with_dense() -> None:
 
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means two zeros in every four neighbours."""
+    note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
     misbelief(
         "Sparse means that most entries are zero, and that the hardware skips zeros.",
         "The doubled rate needs *structured* sparsity: of every four neighbouring weights two "
@@ -3461,6 +3470,7 @@ def sparsity_means_two_of_every_four() -> None:
         "[@mishra2021]. Zeros elsewhere are multiplied like any number.",
         rows="F14",
     )
+    note("Cut the weights into groups of `4`, and set the two smallest of each to zero:")
     w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
@@ -3470,8 +3480,8 @@ def sparsity_means_two_of_every_four() -> None:
     scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
     fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
     share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
-    assert share == 11 / 16, "at least two of four coins"
-    assert 0.97 < fits / share < 1.03, "of the groups, by chance"
+    assert share == 11 / 16, "chance of two or more in a group"
+    assert 0.97 < fits / share < 1.03, "so many groups do"
     x = torch.randn(8, 4)
     with_zeros = flops(lambda: scattered @ x.t())               # @inspect with_zeros as FLOP
     assert with_zeros == flops(lambda: w @ x.t()), "zeros cost the same"
@@ -3549,10 +3559,10 @@ def tf32_saves_no_bytes() -> None:
         off = a.double() @ b.double() - exact
         return float(off.norm() / exact.norm())
 
-    tf32 = error(to_tf32(x), to_tf32(y))                        # @inspect tf32
+    tf32 = error(to_tf32(x), to_tf32(y))                        # @inspect tf32 as %
     assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
-    bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16
-    assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer"
+    bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
+    assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
     note(
         "Because it changes results, PyTorch leaves it off. `highest` means true `float32`; "
         "`torch.set_float32_matmul_precision(\"high\")` allows TF32 [@pytorch-precision], and "
@@ -3593,11 +3603,14 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
     note(
-        "On its first call a library chooses a kernel, perhaps compiles it, and asks for "
-        "memory. The timer of this book calls until several calls in a row agree, then "
-        "measures, and reports the median, and as its spread the distance between the "
-        "quartiles. The obvious timer takes the mean of the first few calls. Here both time a "
-        "call that sets up once, and slowly:"
+        "On its first call a library chooses a *kernel*, the program that the device will run, "
+        "perhaps compiles it, and asks for memory. The obvious timer takes the mean of the first "
+        "few calls, and that is in it."
+    )
+    note(
+        "The timer of this book calls until several calls in a row agree, and only then "
+        "measures. It reports the median, and as its spread the distance between the quartiles. "
+        "Here both time a call that sets up once, and slowly:"
     )
     x = torch.randn(128, 128)
     setup = 200
@@ -3637,14 +3650,15 @@ def utilization(
 
 def mfu_counts_what_the_model_needs() -> None:
     """MFU counts what the model needs, not what the hardware does."""
+    note(
+        "A step pushes `500_000` tokens through `10**9` parameters, in `8.0` s on an H100: "
+        "numbers made up for the occasion. The model needs `6` FLOPs per parameter and token. To "
+        "save memory this step also repeats its forward pass, which makes `8`. Which of the two "
+        "counts goes into the *model FLOPs utilization*?"
+    )
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
     needed, done = 6 * params * tokens, 8 * params * tokens
-    note(
-        f"A step of {tokens:,} tokens through {params:,} parameters, in {seconds:.0f} seconds on "
-        "an H100: numbers made up for the occasion. The model needs `6` FLOPs per parameter and "
-        "token. To save memory this step also repeats its forward pass, which makes `8`."
-    )
     mfu = utilization(needed, seconds, rate)                    # @inspect mfu
     hardware = utilization(done, seconds, rate)                 # @inspect hardware
     assert mfu is not None, "the peak is known"
@@ -3743,13 +3757,14 @@ def a_sparse_peak_halves_the_answer() -> None:
 
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
+    note(
+        "The published rate of the `bfloat16` product is the mean of `5` runs. Suppose that it "
+        "really runs at `0.75` of its peak, and that only the first run was cold. How slow must "
+        "that one have been?"
+    )
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
     average = work / 2.735e14                                   # @inspect average as s
-    note(
-        "Suppose the `bfloat16` product above really runs at `0.75` of its peak, and "
-        "that only the first of the `5` runs was cold. How slow must that one have been?"
-    )
     steady = work / (0.75 * rate)                               # @inspect steady as s
     first = 5 * average - 4 * steady                            # @inspect first as s
     needed = first / steady                                     # @inspect needed as times
@@ -3817,7 +3832,7 @@ def the_roofline_tells_waiting_from_working() -> None:
         "A card has two speeds, and work needs both: bytes to be moved and FLOPs to be done. "
         "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the "
         "rate that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 "
-        "SXM [@nvidia-h100] the two meet at"
+        "SXM [@nvidia-h100] the slope meets the roof at the *ridge*:"
     )
     rate = dense_peak("H100 SXM", "bfloat16")
     bandwidth = CARDS["H100 SXM"].bandwidth
@@ -3837,17 +3852,17 @@ def the_roofline_tells_waiting_from_working() -> None:
     )
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "tokens at once, to reach the roof"
-    shapes = {"x + y": 1 / (3 * 2), "64 tokens": some}
-    shapes["1 token"] = intensity(1, n, n)
-    shapes["4096 tokens"] = intensity(4096, n, n)
-    reached = {name: min(1, i / ridge) for name, i in shapes.items()}  # @inspect reached
+    shapes = {"x + y": 1 / (3 * 2), "1 token": intensity(1, n, n)}
+    shapes |= {"64 tokens": some, "4096 tokens": intensity(4096, n, n)}
+    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
     assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
     assert reached["4096 tokens"] == 1, "works at the peak"
     assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
     waiting = [name for name, part in reached.items() if part < 1]
     figure(
         plot_roofline(rate, bandwidth, shapes),
-        caption="The roofline of an H100 SXM in dense bfloat16, and operations under it.",
+        caption="The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the "
+        "slope only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.",
         alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
         f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
         f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
