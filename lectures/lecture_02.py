@@ -877,6 +877,7 @@ def a_float_is_three_fields() -> None:
     )
     note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$:")
     pattern = bits(0.15625, torch.float32)                      # @inspect pattern
+    x = torch.tensor(0.15625)                                   # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
     assert pattern == "".join(fields), "sign, exponent, fraction"
     assert layout(torch.float32) == (1, 8, 23), "bits for each field"
@@ -991,8 +992,12 @@ def small_values_vanish_in_float16() -> None:
     note(
         "Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. "
         "Rounding to them is a staircase whose first step is at half that distance. "
-        "Everything to the left of it becomes zero."
+        "Everything to the left of it becomes zero. The smallest value, one of half its size, and "
+        "the gradient:"
     )
+    small = torch.tensor([2**-24, 2**-25, 1e-8]).half()         # @inspect small as bits
+    assert small[1:].tolist() == [0, 0], "no bit is left"
+    note("The values there are, and what is rounded to them:")
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
     ys = [cast(x, torch.float16) for x in xs]
@@ -1095,8 +1100,10 @@ def bfloat16_is_much_coarser() -> None:
     assert against_half == 8.0, "coarser than float16"
     against_full = coarse / eps[torch.float32]                  # @inspect against_full
     assert against_full == 65536.0, "coarser than float32"
-    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total as bits
     assert total.item() == 256, "adding one does nothing"
+    after = torch.tensor(258.0, dtype=torch.bfloat16)           # @inspect after as bits
+    assert after.view(torch.int16) == total.view(torch.int16) + 1, "the next pattern of bits"
     digits = math.log10(2 / coarse)                             # @inspect digits
     assert 2.40 < digits < 2.41, "significant decimal digits"
     misbelief(
@@ -1158,6 +1165,10 @@ def one_buys_range_the_other_resolution() -> None:
     assert (wide.min, wide.max) == (-57344, 57344), "all of `E5M2`"
     assert wide.max / fine.max == 128.0, "`E5M2` reaches farther"
     assert wide.eps / fine.eps == 2.0, "`E4M3` is finer"
+    top_fine = torch.tensor(fine.max).to(E4M3)                  # @inspect top_fine as bits
+    top_wide = torch.tensor(wide.max).to(E5M2)                  # @inspect top_wide as bits
+    assert top_fine.view(torch.uint8) == 0b0_1111_110, "one pattern below NaN"
+    assert top_wide.view(torch.uint8) == 0b0_11110_11, "one pattern below infinity"
     closer = cast(0.3952, E4M3), cast(0.3952, E5M2)             # @inspect closer
     assert closer == (0.40625, 0.375), "0.3952 in either format"
     note(
@@ -1245,16 +1256,14 @@ def one_value_in_five_formats() -> None:
     assert worst == "float8_e5m2", "fewest fraction bits"
     assert 0.0624 < max(errors) < 0.0626, "a sixteenth off"
     assert 1.4e-8 < min(errors) < 1.5e-8, "float32 comes closest"
-    fields = [layout(d) for d in FORMATS]
-    figure(
-        bits_figure(names, patterns, fields, stored),
-        caption="The bits of one tenth: sign, exponent, fraction. A filled box is a one.",
-        alt="Five rows of boxes, one per bit, coloured by field. Sign, exponent and fraction "
-        "take "
-        + ", ".join(f"{s}, {e} and {f} bits in {n}" for n, (s, e, f) in zip(names, fields))
-        + ". bfloat16 looks like the start of float32 but for rounding. Beside each row "
-        "stands the value stored.",
-    )
+    note("Side by side, `bfloat16` looks like the start of `float32`, but for rounding:")
+    tenth = torch.tensor(0.1, dtype=torch.float64)
+    single = tenth.to(torch.float32)                            # @inspect single as bits
+    half = tenth.to(torch.float16)                              # @inspect half as bits
+    brain = tenth.to(torch.bfloat16)                            # @inspect brain as bits
+    fine = tenth.to(E4M3)                                       # @inspect fine as bits
+    wide = tenth.to(E5M2)                                       # @inspect wide as bits
+    assert brain.float() > single, "rounded up, not cut off"
     question(
         "How many of the five formats hold `1 + 1/256` exactly?",
         answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
@@ -7205,26 +7214,6 @@ def byte_figure(fine: list[float], wide: list[float]) -> Figure:  # @hide
     ax.set_yticks([0, -1], ["E4M3", "E5M2"])
     ax.set(xlabel="value", ylim=(-1.5, 0.5))
     ax.spines["left"].set_visible(False)
-    return fig
-
-
-def bits_figure(  # @hide
-    names: list[str], patterns: list[str], fields: list[tuple[int, int, int]], stored: list[float]
-) -> Figure:
-    """One row of boxes per format, coloured by field, filled where the bit is one."""
-    fig, ax = blank(10, 2.8)
-    for row, (name, pattern, widths, value) in enumerate(zip(names, patterns, fields, stored)):
-        colors = [c for c, w in zip((RED, GREEN, BLUE), widths) for _ in range(w)]
-        for i, (bit, color) in enumerate(zip(pattern, colors)):
-            face, ink = (color, "white") if bit == "1" else ("none", GREY)
-            ax.bar(i, 0.74, 0.84, bottom=-row - 0.37, facecolor=face, edgecolor=color, lw=1.2)
-            ax.text(i, -row, bit, ha="center", va="center", color=ink, fontsize=8)
-        ax.text(-1, -row, name, ha="right", va="center", color=GREY)
-        ax.text(len(pattern) + 0.2, -row, f"{value:.9g}", va="center", color=GREY)
-    for x, field in ((0, "sign"), (4.5, "exponent"), (20, "fraction")):
-        ax.text(x, 0.6, field, ha="center", color=GREY)
-    ax.set(xlim=(-8, 38), ylim=(-len(patterns) + 0.5, 1.1))
-    ax.set_axis_off()
     return fig
 
 
