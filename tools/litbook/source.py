@@ -24,7 +24,8 @@ from pathlib import Path
 from litbook import trace
 from litbook.errors import Place, Problem, UnusableLecture
 
-WORDS = {"note", "misbelief", "question", "figure", "image", "link"}
+WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
+ASIDES = {"speaker_note"}  # words that no reader of a page sees
 DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
 
 # Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,
@@ -148,6 +149,7 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+@functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
     """The text of a lecture, taken apart. Line ends of other systems become newlines, as in Python.
 
@@ -400,7 +402,10 @@ def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]
 def _anchors(tree: ast.Module) -> list[tuple[int, int, Anchor]]:
     """Line and column where every statement, decorator, `except` and `case` begins, sorted."""
     anchors: list[tuple[int, int, Anchor]] = []
-    for node in ast.walk(tree):
+    todo = list(_blocks(tree))
+    while todo:
+        node = todo.pop()
+        todo += _blocks(node)
         if isinstance(node, ast.match_case):
             anchors.append((node.pattern.lineno, node.pattern.col_offset, node))
         elif isinstance(node, ast.stmt | ast.ExceptHandler):
@@ -531,13 +536,32 @@ def _without_parameters(node: ast.AST) -> bool:
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's own body, in order: not those of functions or classes inside it."""
-    todo = [*ast.iter_child_nodes(node)][::-1]
+    """The nodes of a function's own body, in order: not those of functions or classes inside it.
+
+    Where a name is read or written is no node here (`ctx`, one in three nodes of a tree).
+    """
+    todo = _children(node)[::-1]
     while todo:
         child = todo.pop()
         yield child
-        if not isinstance(child, Definition | ast.Lambda):
-            todo.extend([*ast.iter_child_nodes(child)][::-1])
+        if not isinstance(child, _OWN_NAMES):
+            todo += _children(child)[::-1]
+
+
+_OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # asked for every node
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """As `ast.iter_child_nodes`, in a third of the time: every node of a lecture comes by here."""
+    found: list[ast.AST] = []
+    known = node.__dict__
+    for name in node._fields:
+        value = known.get(name)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
+    return found
 
 
 def parameters(node: Function) -> list[tuple[str, str]]:
@@ -559,23 +583,23 @@ def _blocks(node: ast.AST) -> Iterator[ast.AST]:
 def _section_calls(found: Lecture) -> Calls:
     """For every function, its statements `name()` that call a parameterless function of the module."""
     candidates = {node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)}
+    plain = {name for name, node in candidates.items() if _without_parameters(node)}
     calls: Calls = {}
-    for name, caller in candidates.items():
-        if not _without_parameters(caller):
-            continue
-        others = set(candidates) - {name, "main"} - _own_names(caller)
-        for node in own_nodes(caller):
+    for name in (name for name in candidates if name in plain):
+        caller = candidates[name]
+        nodes = list(own_nodes(caller))
+        own = {name, "main", *_bound(nodes)}
+        for node in nodes:
             match node:
-                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in others:
-                    if _without_parameters(candidates[called]):
-                        calls.setdefault(caller, []).append((node, candidates[called]))
+                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in plain and called not in own:
+                    calls.setdefault(caller, []).append((node, candidates[called]))
     return calls
 
 
-def _own_names(function: ast.AST) -> set[str]:
-    """The names that a function binds itself: there they are no functions of the module."""
+def _bound(nodes: list[ast.AST]) -> set[str]:
+    """The names that a function with these nodes binds itself: there they are no functions of the module."""
     names = set()
-    for node in own_nodes(function):
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)) | ast.alias(name=name):
                 names.add(name)
@@ -589,13 +613,14 @@ def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> Non
     main = _main(found, problems)
     if main is None:
         return
+    reached = _reached(calls, main)
     for node in list(calls):  # calls of functions that no lecture reaches are plain calls
-        if not _reaches(calls, main, node):
+        if node not in reached:
             del calls[node]
-    todo: list[tuple[ast.FunctionDef, int | None]] = [(main, None)]
+    todo: list[tuple[ast.FunctionDef, int | None]] = [(main, None)]  # the next one last
     seen: set[ast.AST] = set()
     while todo:
-        node, parent = todo.pop(0)
+        node, parent = todo.pop()
         if node in seen:
             continue
         seen.add(node)
@@ -609,7 +634,7 @@ def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> Non
             parent=parent,
             heading=heading,
         )
-        todo[:0] = [(callee, index) for callee in below]
+        todo += [(callee, index) for callee in reversed(below)]
 
 
 def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
@@ -626,16 +651,15 @@ def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
     return None
 
 
-def _reaches(calls: Calls, start: ast.AST, goal: ast.AST) -> bool:
-    todo, seen = [start], set()
+def _reached(calls: Calls, start: ast.AST) -> set[ast.AST]:
+    """`start`, and what it calls in turn."""
+    todo, seen = [start], set[ast.AST]()
     while todo:
         node = todo.pop()
-        if node is goal:
-            return True
         if node not in seen:
             seen.add(node)
             todo.extend(callee for _, callee in calls.get(node, []))
-    return False
+    return seen
 
 
 def _number_statements(found: Lecture, calls: Calls) -> None:
@@ -645,14 +669,14 @@ def _number_statements(found: Lecture, calls: Calls) -> None:
         if found.functions[found.function_of[caller]].kind in ("main", "part", "section")
         for call, callee in several
     }
-    words = _words(found.tree)
+    words, asides = _words(found.tree, WORDS), _words(found.tree, ASIDES)
     docstrings = {
         node.body[0]
-        for node in ast.walk(found.tree)
+        for node in found.function_of
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
     for owner, statement in _statements(found.tree, found.tree):
-        kind, target = _kind(statement, words), targets.get(statement)
+        kind, target = _kind(statement, words, asides), targets.get(statement)
         if statement in docstrings:
             kind = "doc"
         elif target is not None:
@@ -706,20 +730,22 @@ _BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its bo
 _BEFORE_PATTERN = re.compile(r"\s*(#|$|case\b)")
 
 
-def _words(tree: ast.Module) -> set[str]:
-    """The names under which this file calls the author's words: `note`, or `n` after `note as n`."""
+def _words(tree: ast.Module, words: set[str]) -> set[str]:
+    """The names under which this file calls some of the author's words: `note`, or `n` after `note as n`."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "litbook":
-            names |= {a.asname or a.name for a in node.names if a.name in WORDS}
+            names |= {a.asname or a.name for a in node.names if a.name in words}
         elif isinstance(node, ast.Import):
             packages = [a.asname or a.name for a in node.names if a.name == "litbook"]
-            names |= {f"{package}.{word}" for package in packages for word in WORDS}
+            names |= {f"{package}.{word}" for package in packages for word in words}
     return names
 
 
-def _kind(statement: ast.stmt, words: set[str]) -> trace.StatementKind:
+def _kind(statement: ast.stmt, words: set[str], asides: set[str]) -> trace.StatementKind:
     match statement:
+        case ast.Expr(ast.Call(func=called)) if _dotted(called) in asides:
+            return "hidden"
         case ast.Expr(ast.Call(func=called)) if _dotted(called) in words:
             return "piece"
     return "code"
@@ -780,18 +806,18 @@ def _names_axes(node: ast.AnnAssign) -> bool:
 
 def _reading_order(found: Lecture, indices: list[int]) -> list[int]:
     """`indices` in the order in which a reader meets them: the order of the calls, depth first."""
-    order: list[int] = []
-
-    def walk(index: int) -> None:
-        for statement in found.statements:
-            target = statement.target
-            if statement.function == index and statement.kind == "section" and target is not None:
-                if target in indices and target not in order:
-                    order.append(target)
-                    walk(target)
-
-    walk(next((i for i, f in enumerate(found.functions) if f.kind == "main"), 0))
-    return order
+    called: dict[int, list[int]] = {}
+    for statement in found.statements:
+        if statement.kind == "section" and statement.target is not None:
+            called.setdefault(statement.function, []).append(statement.target)
+    wanted, order = set(indices), dict[int, None]()
+    todo = called.get(next((i for i, f in enumerate(found.functions) if f.kind == "main"), 0), [])[::-1]
+    while todo:
+        target = todo.pop()
+        if target in wanted and target not in order:
+            order[target] = None
+            todo += called.get(target, [])[::-1]
+    return list(order)
 
 
 # ---------------------------------------------------------------------------- what a test is made of
@@ -917,7 +943,7 @@ def unspoken(statement: ast.stmt) -> str:
             return ""
     if _dotted(func).endswith("question"):
         return f"**Check yourself.** {inspect.cleandoc(said)}\n\nNo answer yet: this line has not run."
-    return inspect.cleandoc(said) if _dotted(func).endswith("note") else ""
+    return inspect.cleandoc(said) if _dotted(func).split(".")[-1] == "note" else ""
 
 
 # ---------------------------------------------------------------------------- compiled code
@@ -930,7 +956,7 @@ def _leave_compiled_code_alone(found: Lecture) -> None:
     anything else (a module object, say) every class of the lecture is left alone.
     """
     named: dict[str, list[ast.AST]] = {}
-    for node in ast.walk(found.tree):
+    for node in found.function_of:
         if isinstance(node, Definition):
             named.setdefault(node.name, []).append(node)
     todo = [*found.untouched, *_compiled(found.tree, named)]
@@ -954,7 +980,10 @@ def _variables(node: ast.AST) -> set[str]:
 def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
     """The functions and classes that are handed to a compiler, by a decorator or a call."""
     classes = [node for several in named.values() for node in several if isinstance(node, ast.ClassDef)]
-    for node in ast.walk(tree):
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        todo += _children(node)
         if isinstance(node, Definition):
             if any(_compiles(decorator) for decorator in node.decorator_list):
                 yield node
