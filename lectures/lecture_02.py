@@ -235,8 +235,8 @@ def the_rule_leaves_attention_out() -> None:
     assert share / short == 8.0, "proportional to the context"
     note(
         f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half "
-        "of these FLOPs score tokens that come *later*, which a language model then throws "
-        "away. Code that skips them saves that half."
+        "of these FLOPs go into pairs where one token looks at a *later* one. A language model "
+        "throws those away, and code that skips them saves that half."
     )
     question(
         "At about which context does attention cost this model as much as "
@@ -357,7 +357,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "Another optimizer keeps one moment instead of two, also in "
         "`float32`. How many parameters can it train at most on a card of "
         "`24` GB?",
-        answer=24 * GB // (p.nbytes * 3 // p.numel()),
+        answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
     )
 
 
@@ -1598,11 +1598,11 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         "rule:"
     )
     block = 512                                                 # @inspect block as B
-    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked as B
-    taken = [-(-size // block) * block for size in asked]       # @inspect taken as B
+    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked
+    taken = [-(-size // block) * block for size in asked]       # @inspect taken
     assert asked == [4, 400, 4096, 4356], "bytes of the tensor"
     assert taken == [512, 512, 4096, 4608], "bytes of its block"
-    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost as B
+    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost
     assert lost == [508, 112, 0, 252], "bytes rounded away"
     misbelief(
         "Allocated memory grows by exactly the bytes of the tensor.",
@@ -4188,7 +4188,8 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
         "data, $D$ inputs and hidden values, and $K$ outputs."
     )
     misbelief(
-        "`h1.grad` must be known before `w2.grad` can be computed.",
+        "In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before "
+        "`w2.grad` can be computed.",
         "`w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never "
         "computed, while `w2.grad` comes out the same to the bit.",
         rows="J12",
@@ -4231,7 +4232,7 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     passed_on = without_second - 2 * b * d * d                  # @inspect passed_on as FLOP
     assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
     misbelief(
-        "In the backward pass `w2` costs $4BDK$.",
+        r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
         "Its gradient costs half of that. The other half hands the gradient on to `w1`, and is "
         "still due when `w2` is frozen; it goes away when `w1` is.",
         rows="J13",
@@ -4258,16 +4259,17 @@ def the_first_layer_has_nothing_below() -> None:
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16    # @inspect small_one as FLOP
     assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
     misbelief(
-        "In the backward pass `w1` costs $4BDD$, as every weight does.",
+        r"In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs "
+        "$4BDD$, as every layer does.",
         "Its input is data, and nobody wants the gradient of data. Autograd skips that product; "
-        "`w1` costs $2BDD$.",
+        "the layer costs $2BDD$.",
         rows="J14",
     )
     claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
     too_high = claimed / backward - 1                           # @inspect too_high
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
     misbelief(
-        "The backward pass of this network costs $4BDD + 4BDK$.",
+        "The backward pass of these two layers costs $4BDD + 4BDK$.",
         f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
         rows="J15",
     )
@@ -4570,14 +4572,19 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     note(
         "`torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one "
         "and refuses where it has none [@pytorch-randomness]. Writing to the same place twice "
-        "is such a case; which of the writes comes last is anyone's guess."
+        "is such a case; which of the writes comes last is anyone's guess. The switch is off by "
+        "default, and then the guess is made without a word."
     )
+    enabled = torch.are_deterministic_algorithms_enabled()
+    assert enabled is False, "off by default"
     place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
     torch.use_deterministic_algorithms(True)
     refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
     total = torch.zeros(3).index_add(0, place, values)          # @inspect total
     torch.use_deterministic_algorithms(False)
-    assert "does not have a deterministic" in refused, "refused"
+    assert "does not have a deterministic" in refused, "an error, not a guess"
+    silent = message_of(lambda: torch.zeros(3).put_(place, values))
+    assert silent == "", "without the switch it just runs"
     assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
     note(
         "Advice for a run that must be repeatable: fix the seeds, switch this on, and on a "
@@ -4827,7 +4834,7 @@ def truncation_bounds_are_absolute() -> None:
     beyond = (absolute.abs() > 3).sum().item()                  # @inspect beyond
     expected = absolute.numel() * math.erfc(3 / math.sqrt(2))   # @inspect expected
     assert 0.94 < beyond / expected < 1.06, "as many as an uncut normal has"
-    note("Bounds `100` times as wide give the very same weights:")
+    note("Far wider bounds give the very same weights:")
     torch.manual_seed(4)
     uncut = truncated(300.0)
     torch.manual_seed(4)
@@ -5514,9 +5521,11 @@ def sgd(lr: float) -> Rule:
 
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
-    note("*Stochastic gradient descent*: the gradient is that of a random batch. Ours beside "
-         "PyTorch's, on the same random gradients, in double precision so that rounding does "
-         "not blur the comparison.")
+    note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
+         "the learning rate.\n\n$$p \\leftarrow p - \\eta\\,g$$")
+    note("`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
+         "where the parameters were. Ours beside PyTorch's, in double precision so that rounding "
+         "does not blur the comparison:")
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
@@ -5552,7 +5561,9 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
 
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
-    note("Momentum keeps moving the way it has been moving [@polyak1964].")
+    note("Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number "
+         "per parameter, $s$.\n\n"
+         "$$s \\leftarrow \\beta\\,s + g \\qquad p \\leftarrow p - \\eta\\,s$$")
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
@@ -5593,7 +5604,9 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen."""
     note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
-         "squared gradients so far [@duchi2011].")
+         "squared gradients so far [@duchi2011].\n\n"
+         "$$s \\leftarrow s + g^2 \\qquad "
+         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
@@ -5661,7 +5674,9 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
 def rmsprop_forgets() -> None:
     """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
     note("Here the squared gradients really are averaged, exponentially: old ones fade "
-         "[@rmsprop].")
+         "[@rmsprop].\n\n"
+         "$$s \\leftarrow \\alpha\\,s + (1-\\alpha)\\,g^2 \\qquad "
+         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
@@ -5705,6 +5720,11 @@ def adam(
 
 def adam_corrects_for_its_start() -> None:
     """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    note("Two averages, of the gradient and of its square, each divided by the share of it that "
+         "has been filled after $t$ steps [@kingma2015]:\n\n"
+         "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g \\qquad "
+         "v \\leftarrow \\beta_2 v + (1-\\beta_2)\\,g^2$$\n\n"
+         "$$p \\leftarrow p - \\eta\\,\\frac{m/(1-\\beta_1^t)}{\\sqrt{v/(1-\\beta_2^t)}+\\epsilon}$$")
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
@@ -5713,10 +5733,9 @@ def adam_corrects_for_its_start() -> None:
     misbelief("Adam is RMSProp plus momentum.",
               "That leaves out the correction. Both averages start at zero, so both are too "
               "small at first, and the square, which averages longer, more so.", rows="O06")
-    note("Adam divides each average by the weight that has gone into it so far [@kingma2015]. "
-         "The first step is then the learning rate itself, whatever the gradient. Without the "
-         "correction it is too long, because the average of squares, under the line of the "
-         "fraction, starts out further below its mark than the average above it.")
+    note("Corrected, the first step is the learning rate itself, whatever the gradient. Without "
+         "the correction it is too long, because the average under the line of the fraction "
+         "starts out further below its mark than the one above it.")
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], "the learning rate"
@@ -5795,7 +5814,9 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
               "It is handed a list of tensors and keeps its state by tensor. What belongs to "
               "which layer it cannot know.", rows="O08")
-    model = Stack(4, 2)
+    note("`Stack` is the model of this part and the next ones: square matrices, one after the "
+         "other, and a head with a single output.")
+    model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
     assert groups == [3], "one group of three tensors"
@@ -5826,7 +5847,8 @@ def gradient_bytes(model: nn.Module) -> int:
 
 def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
-    model = Stack(4, 2)
+    note("Loss, `backward()`, `step()`, `zero_grad()`. Between them, weigh the gradients:")
+    model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     before = [p.detach().clone() for p in model.parameters()]
     loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()
@@ -5865,9 +5887,13 @@ def gradients_add_up_until_they_are_cleared() -> None:
     (w @ x).backward()
     twice = w.grad.tolist()  # @inspect twice
     assert (once, twice) == ([1, 2, 3], [2, 4, 6]), "added, not replaced"
+    note("What that does to training: `200` steps on random inputs whose targets are a fixed "
+         "linear function of them, from the same start, on the same data, with and without "
+         "clearing.")
 
     def losses(clear: bool) -> list[float]:
-        model = Stack(16, 0)
+        start = torch.Generator().manual_seed(1)
+        model = Stack(width=16, layers=0, generator=start)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         data, seen = torch.Generator().manual_seed(0), []
         for _ in range(200):
@@ -5880,7 +5906,9 @@ def gradients_add_up_until_they_are_cleared() -> None:
             seen.append(loss.item())
         return seen
 
-    cleared, piled = losses(clear=True), losses(clear=False)  # @inspect cleared, piled
+    cleared, piled = losses(clear=True), losses(clear=False)
+    ends = cleared[0], cleared[-1], piled[-1]  # @measure ends
+    assert cleared[0] == piled[0], "the same start"
     assert cleared[-1] < cleared[0], "it learns"
     assert piled[-1] > piled[0], "it gets worse than untrained"
     p = torch.tensor(1.0, requires_grad=True)  # @hide
@@ -5912,7 +5940,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
-    note("Take a step with each and weigh what it keeps.")
+    note("Take a step with each, and weigh what it keeps in multiples of the parameters.")
 
     def kept(name: str) -> float:
         p = torch.randn(1000, requires_grad=True)
@@ -5922,7 +5950,7 @@ def optimizers_differ_in_what_they_remember() -> None:
         return state_bytes(optimizer) / p.nbytes
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
-    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies"
+    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies of the model"
     misbelief("The optimizer's state is as large as the model.",
               "That holds for optimizers that remember one number per parameter. Plain SGD "
               "remembers none, Adam and AdamW two.", rows="A04")
@@ -6045,6 +6073,7 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
 
 def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
+    note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     hidden = x @ model.weights[0]
     hidden.retain_grad()
@@ -6101,6 +6130,8 @@ def plot_bill(bills: dict[str, dict[str, int]]) -> Figure:  # @hide
 
 def the_bill_in_bytes() -> None:
     """Memory is parameters, gradients, optimizer state and activations, and then some."""
+    note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
+         "layers, at a batch of `2`, with AdaGrad:")
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
     misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
@@ -6112,20 +6143,22 @@ def the_bill_in_bytes() -> None:
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
-    misbelief("That example has `64` dimensions and `2` layers.",
-              "Its numbers are those of width `4` and batch `2`. The wider model is another "
-              "example, with another bill.", rows="A06")
+    misbelief("The usual worked example of this bill has `64` dimensions and `2` layers.",
+              f"Its numbers, such as {formula} bytes, are those of width `4` and batch `2`. The "
+              "wider model has another bill.", rows="A06")
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
 
+    note("All six optimizers, on the wider model:")
     batch = 64
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
     rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
     kept = 4 * (64 * 64 * 3 + 2 * 64)  # @inspect kept as B
     assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
     figure(plot_bill(bills),
-           caption=f"One step of the wider model at a batch of {batch}, measured, in KiB.",
+           caption="Only the optimizer's state differs. One step of the wider model at a batch of "
+                   f"{batch}, measured, in KiB.",
            alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
                "are the same in all of them. Optimizer state is missing for SGD, as long as the "
                "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
@@ -6150,8 +6183,8 @@ def a_step_does_less_than_six_flops() -> None:
          "weights, one for the gradient of the layer's input, which the layer below needs. Below "
          "the first layer there is only data, and the gradient of data is of no use.")
     misbelief("A training step takes `6` times batch times parameters FLOPs.",
-              "Minus `2` times batch times the weights of the first matrix. In a deep model that "
-              "is little; in a short one it is not.", rows="A07")
+              "Less by `2` times batch times the weights of the first matrix, whose input is data. "
+              "In a deep model that is little; in a short one it is not.", rows="A07")
     sizes = (2, 4, 2), (8, 64, 2), (4, 16, 0)
     measured = [step_flops(*size) for size in sizes]  # @inspect measured as FLOP
     assert measured == [368, 330752, 256], "as counted"
@@ -6170,13 +6203,14 @@ def a_step_does_less_than_six_flops() -> None:
 
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
+    note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
     model, (x, y) = Stack(4, 2), linear_batch(4, 2)
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()
     reported = flops(optimizer.step)  # @inspect reported as FLOP
     assert reported == 0, "elementwise work is not counted"
-    note("Even plain SGD multiplies and subtracts once for every parameter. For the model with "
-         "`36` of them that is")
+    note("Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. "
+         "The small model has `36`:")
     by_hand = 2 * 36  # @inspect by_hand as FLOP
     tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
     assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
@@ -6225,7 +6259,7 @@ def sharding_divides_the_state() -> None:
     note("In data parallelism every device holds the whole model, sees other data, and after "
          "averaging has the same gradients. Then all of them update all parameters: the same "
          "work, and the same state, many times over. ZeRO's first stage gives each device one "
-         "*shard* of the parameters to step [@zero]. In miniature, devices being a list:")
+         "*shard* of the parameters to step [@zero]. In miniature, with slices of one tensor for devices:")
     devices, n = 4, 4096
     start, gradients = torch.randn(n), torch.randn(3, n)
 
@@ -6274,13 +6308,15 @@ def training() -> None:
 
 def the_task_has_a_known_answer() -> None:
     """The data come from a linear function whose weights are known."""
-    note("The weights count up from zero. Inputs are standard normal, so a model that "
-         "predicts zero has an expected squared error of $\\sum_i i^2$: the loss to start from.")
+    note("`linear_batch` draws standard normal inputs, and multiplies them by weights that count "
+         "up from zero. So a model that predicts zero has an expected squared error of "
+         "$\\sum_i i^2$: the loss to start from.")
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "for a width of 16"
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, "as expected"
+    note("As many examples as weights determine them all. A training loop has to find the same:")
     solved = torch.linalg.lstsq(x[:16], y[:16]).solution  # @inspect solved
     assert solved.round().tolist() == list(range(16)), "solvable"
     question("Which loss do you expect before the first step for a width of "
@@ -6322,11 +6358,25 @@ def train(
 
 def the_loop_finds_it() -> None:
     """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
-    run = train(lr=0.05, steps=200)  # @inspect run.batch_losses, run.losses
+    note("The whole loop, for a model without hidden layers. Weights and data have a generator each.")
+    model = Stack(16, 0, torch.Generator().manual_seed(0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data = torch.Generator().manual_seed(1)
+    for _ in range(200):
+        x, y = linear_batch(16, 4, data)
+        loss = F.mse_loss(model(x), y)  # @inspect loss.item()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    note("`train` is this loop as a function. Besides the loss on the batch of each step it keeps "
+         "the loss on one fixed batch.")
+    run = train(lr=0.05, steps=200)
+    learned = run.model.weights[0]
+    assert torch.equal(learned, model.weights[0]), "the same, bit for bit"
     assert len(run.losses) == 200, "one for each step"
     final = round(run.losses[-1], 6)  # @inspect final
     assert final == 0.0, "no error is left"
-    w = run.model.weights[0].flatten().tolist()
+    w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "the weights themselves"
     batch = signature(train).parameters["batch"].default  # @hide
@@ -6337,12 +6387,14 @@ def the_loop_finds_it() -> None:
 
 def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
-    note("The loop above has six arguments. Nudge them one at a time.")
+    note("`train` has six arguments. Nudge them one at a time.")
     usual: dict[str, Any] = {
-        "width": 16, "layers": 0, "batch": 4, "steps": 20, "lr": 0.05, "seed": 0
+        "width": 16, "layers": 0, "batch": 4,
+        "steps": 20, "lr": 0.05, "seed": 0,
     }
     other = {
-        "width": 8, "layers": 1, "batch": 8, "steps": 21, "lr": 0.01, "seed": 1
+        "width": 8, "layers": 1, "batch": 8,
+        "steps": 21, "lr": 0.01, "seed": 1,
     }
     base = train(**usual).losses
 
@@ -6422,7 +6474,8 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert ends[0.2] > ends[0.01], "0.2: bounces about"
     assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
     figure(plot_losses(runs),
-           caption="Loss on the fixed batch for five learning rates.",
+           caption="Between a rate that is too small and one that diverges lies a factor of "
+                   f"{rates[-1] / rates[0]:.0f}. Loss on the fixed batch, five learning rates.",
            alt="Loss against step on a logarithmic axis. The curve for "
                f"{rates[0]} falls slowly, those for {rates[1]} and {rates[2]} fall to the floor "
                f"of the format, {rates[3]} wanders around its start, and {rates[4]} climbs off "
@@ -6448,10 +6501,11 @@ def deeper_needs_a_smaller_rate() -> None:
     run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
     final = run.losses[-1]  # @inspect final
     assert math.isnan(final) is True, "not a number any more"
-    smaller = train(layers=2, lr=0.001, steps=200)  # @inspect smaller.losses
+    smaller = train(layers=2, lr=0.001, steps=200)
     final = round(smaller.losses[-1], 3)  # @inspect final
     assert final == 0.0, "a tenth of the rate learns"
 
+    note("For each depth, the largest of six rates at which the loss stays finite:")
     rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 
     def largest(layers: int) -> float:
@@ -6461,7 +6515,7 @@ def deeper_needs_a_smaller_rate() -> None:
     survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
     assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
-              "Then it diverges, as above, at the values it was called with. An argument that is "
+              "Then it diverges at the very values it was called with. An argument that is "
               "finally used needs a default that has been tried.", rows="Q05")
     chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
     question("Let a model be a product of weights, each of them `2`. How "
@@ -6473,26 +6527,36 @@ def deeper_needs_a_smaller_rate() -> None:
 
 def the_same_seed_repeats_every_bit() -> None:
     """A repeated run agrees to the last bit, until something adds in another order."""
+    note("With a seed for the weights and one for the data, nothing is left to chance:")
     first, second = train(steps=20), train(steps=20)
     assert first.losses == second.losses, "bit for bit"
     note("That is one program, one machine, one thread count. Rounded addition depends on its "
-         "order, and parallel code does not always add in the same one.")
+         "order, and parallel code does not always add in the same one. The part on gradients "
+         "shows the switch that insists on an order. What it guards against, in three numbers:")
     a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))
-    left, right = (a + b) + c, a + (b + c)  # @inspect left.item(), right.item()
-    assert left != right, "the same three numbers"
-    note("`torch.use_deterministic_algorithms(True)` makes PyTorch choose repeatable algorithms "
-         "and raise an error where it has none. It is off by default, because some of them are "
-         "slower. Here two values are written to the same place, and which one wins is anyone's "
-         "guess:")
-    enabled = torch.are_deterministic_algorithms_enabled()
-    assert enabled is False, "off by default"
-    places, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
-    torch.use_deterministic_algorithms(True)
-    refused = message_of(lambda: torch.zeros(3).put_(places, values))  # @inspect refused
-    torch.use_deterministic_algorithms(False)
-    assert "not have a deterministic" in refused, "an error, not a guess"
-    allowed = message_of(lambda: torch.zeros(3).put_(places, values))
-    assert allowed == "", "without the switch it just runs"
+    left, right = (a + b) + c, a + (b + c)
+    apart = (right - left).item()  # @inspect apart
+    assert apart == 2.0**-24, "the last bit of the sum"
+    note("A single bit, which every later step multiplies. Turn the batches around, so that the "
+         "same examples are added in another order:")
+
+    def trained(turned: bool) -> Tensor:
+        model = Stack(16, 0, torch.Generator().manual_seed(0))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        data = torch.Generator().manual_seed(1)
+        for _ in range(20):
+            x, y = linear_batch(16, 4, data)
+            if turned:
+                x, y = x.flip(0), y.flip(0)
+            F.mse_loss(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return model.weights[0].detach()
+
+    straight, around = trained(turned=False), trained(turned=True)
+    drift = (straight - around).abs().max().item()  # @measure drift
+    assert torch.allclose(straight, around, atol=1e-3), "the same training"
+    assert not torch.equal(straight, around), "not the same bits"
     big = torch.tensor(1e8)  # @hide
     question("`float32` keeps about `7` digits. What does it make of "
              "`(1e8 + 1) - 1e8`, and what of `(1e8 - 1e8) + 1`?",
@@ -6552,6 +6616,7 @@ def saved_size(*parts: object) -> int:
 
 def an_unused_optimizer_has_nothing_to_save() -> None:
     """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
+    note("The same model and optimizer are saved twice, before the first step and after it:")
     model = Stack(64, 3)
     optimizer = torch.optim.Adam(model.parameters())
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
@@ -6651,10 +6716,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, "drifted off"
     note("Leave out one part at a time and see how far the weights end from where they should be.")
-    costs = {part: drift([p for p in parts if p != part]) for part in parts}
-    lines = [f"| {part} | {cost:.3f} |" for part, cost in costs.items()]
-    rows = "\n".join(lines)  # @inspect costs
-    note(f"| left out | largest difference of a weight |\n|---|---|\n{rows}")
+    costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
     assert needed == parts, "all of them"
     note("The generator is the position in the data here, because it picks every batch. A run "
@@ -6703,28 +6765,29 @@ def loading_an_optimizer_keeps_references() -> None:
     F.mse_loss(model(x), y).backward()
     optimizer.step()
     file = io.BytesIO()
-    torch.save([model.state_dict(), optimizer.state_dict()], file)
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, file)
     file.seek(0)
     loaded = torch.load(file)
-    model.load_state_dict(loaded[0])
-    optimizer.load_state_dict(loaded[1])
-    w, in_file = model.weights[0], loaded[1]["state"][0]
+    model.load_state_dict(loaded["model"])
+    optimizer.load_state_dict(loaded["optimizer"])
+    w, saved = model.weights[0], loaded["optimizer"]["state"][0]
     average = optimizer.state[w]["exp_avg"]
-    assert not same_storage(w, loaded[0]["weights.0"]), "copied"
-    assert same_storage(average, in_file["exp_avg"]), "referred to"
+    assert not same_storage(w, loaded["model"]["weights.0"]), "weights: copied"
+    assert same_storage(average, saved["exp_avg"]), "averages: referred to"
 
     note("The next step changes the optimizer in place, and with it the checkpoint in memory.")
-    before = in_file["exp_avg"].clone()
+    before = saved["exp_avg"].clone()
     optimizer.step()
-    assert not torch.equal(in_file["exp_avg"], before), "altered"
-    assert in_file["step"] == 2, "even its step counter"
+    assert not torch.equal(saved["exp_avg"], before), "altered"
+    assert saved["step"] == 2, "even its step counter"
     note("So load from the file each time, or pass in a `copy.deepcopy`.")
     second = torch.optim.Adam(model.parameters())  # @hide
-    second.load_state_dict(loaded[1])  # @hide
+    second.load_state_dict(loaded["optimizer"])  # @hide
     second.step()  # @hide
-    question("A second optimizer is now given the same `loaded[1]` and takes "
+    question("A second optimizer now loads the same `loaded[\"optimizer\"]` and takes "
              "one step. What does the step counter in the checkpoint say?",
-             answer=int(in_file["step"]))
+             answer=int(saved["step"]))
 
 
 def reloaded(value: object) -> Any:
@@ -6741,6 +6804,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
               "It once did. Now it loads tensors and plain Python values only, unless told "
               "otherwise. A pickled object may run any code on loading, so trust is something "
               "to be declared.", rows="C04")
+    note("Save some values, load each again, and collect what error comes, if any:")
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
     errors = [message_of(partial(reloaded, value)) for value in loads]
     assert errors == ["", "", ""], "loaded without complaint"
@@ -6825,8 +6889,8 @@ class Products(TorchDispatchMode):
 
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the narrow format as well."""
-    note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is a "
-         "stack under it, with an eye on every product:")
+    note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is the "
+         "small model under it, while `Products` writes down the format of every product:")
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype
@@ -6874,9 +6938,9 @@ def autocast_saves_on_activations_only() -> None:
     assert narrow == halved + 2 * large * 64 + copies, "and the input"
     saving = wide / narrow  # @inspect saving
     assert round(saving, 2) == 1.33, "a deeper model comes closer to 2"
+    note("With few examples, the copies alone weigh more than everything that was there to save:")
     wide, narrow = kept(small, False), kept(small, True)  # @inspect wide as B, narrow as B
     assert narrow > copies > wide, "a small batch: a loss"
-    note("With few examples, the copies alone weigh more than everything that was there to save.")
     question("With `9` hidden layers instead of `2`, and a batch so large "
              "that the last output and the copies of the weights do not "
              "matter: how many times fewer bytes does autocast keep?",
@@ -6918,6 +6982,9 @@ def the_loss_scale_finds_its_own_level() -> None:
     note("`float16` loses small gradients, so the loss is multiplied by a large factor first "
          "[@micikevicius2018]. Too large a factor, and the gradient overflows instead. PyTorch's "
          "scaler finds the level by trial: an infinite gradient means no step and half the scale.")
+    top = torch.finfo(torch.float16).max
+    note("The weight below becomes `float16` on its way into the loss. So its gradient of `10`, "
+         f"times the scale, has to fit into that format, whose largest number is {top:.0f}.")
     w = torch.tensor([1.0], requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.01)
     scaler = torch.amp.GradScaler("cpu")
@@ -6933,7 +7000,7 @@ def the_loss_scale_finds_its_own_level() -> None:
     assert scales[:4] == [65536, 32768, 16384, 8192], "halved"
     assert scales[4:] == [4096, 4096], "then kept"
     assert weights == [1.0, 1.0, 1.0, 1.0, 0.9, 0.8], "four steps skipped"
-    largest = torch.finfo(torch.float16).max / 10  # @inspect largest
+    largest = top / 10  # @inspect largest
     power = 2 ** int(math.log2(largest))  # @inspect power
     assert power == 4096, "the power of two that just fits"
     note("The skipped steps are the cost, and the scale is state: `scaler.state_dict()` belongs "
@@ -7057,9 +7124,8 @@ def quantized_weights_trade_error_for_bytes() -> None:
 
 def summary() -> None:
     """Summary."""
-    note("A chapter of counting ends with the formulas. Each number in the table was computed on "
-         "this page or is computed here; each formula was held against a measurement in the "
-         "section named beside it.")
+    note("A chapter of counting ends with the formulas. Each was held against a measurement in the "
+         "section named beside it, and is held against one more here.")
     the_formulas_and_where_they_were_shown()
     the_four_kinds_of_memory_are_a_list_not_a_total()
     count_first_then_run()
@@ -7067,6 +7133,8 @@ def summary() -> None:
 
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas, an example of each, and the section that shows it."""
+    note("First the examples, formula beside measurement. The model is the small one again: two "
+         "hidden layers of width `64`, here with AdamW.")
     width, layers, batch = 64, 2, 8
     parameters = width**2 * layers + width  # @inspect parameters
     assert parameters == 8256, "the model of this chapter"
@@ -7083,7 +7151,8 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert product == flops(lambda: x @ w), "formula, counted"
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
     assert tokens == 2.8, "of token ids"
-    note(f"""Examples for width `64`, two hidden layers, a batch of eight:
+    note(f"""The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a product takes
+$m \\times k$ by $k \\times n$. The examples are those above, with a batch of eight.
 
 | what | formula | example | shown in |
 |---|---|---|---|
@@ -7121,6 +7190,7 @@ class Temporaries(TorchDispatchMode):
 
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
+    note("The same step once more, by kind:")
     kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
     assert len(kinds) == 4, "the four kinds"
     total = sum(kinds.values())  # @inspect total as B
