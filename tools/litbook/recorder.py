@@ -9,7 +9,10 @@ State, all of it, while a lecture runs:
               address is overwritten before it can be mistaken.
     reached   per statement, whether it ever ran; folding does not forget this.
     loops     (id of a live frame object, statement) -> the loop now running there.
-    calls     frame -> (function, line) -> how often it called; after `CALLS` of them, calls are only counted.
+    calls     id of a live frame object -> (function, line) -> how often it called; after `CALLS` of them,
+              calls are only counted.
+    folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too.
+    spare     function -> a frame that stands for all its calls beyond the budget; no page shows it.
     glimpsed  function -> how many of its calls had their arguments looked at.
     verdicts  per claim: how often it ran, and its first failure or first run.
 
@@ -25,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import _getframe
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Protocol
 
 from litbook import trace
@@ -150,7 +153,11 @@ class Recorder:
         listener, sections = self.listener, self._sections
         statements, watches = self.lecture.statements, self.lecture.watches
         enclosing, path = self._enclosing_loop, self.filename
-        calls: dict[int, dict[tuple[int, int], int]] = {}  # frame -> (function, line) -> how often
+        calls: dict[
+            int, dict[tuple[int, int], int]
+        ] = {}  # id of a frame object -> (function, line) -> how often
+        folded: dict[int, CodeType] = {}
+        spare: dict[int, int] = {}
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
         limit, limit_before, paused = STEPS, STEPS, 0
@@ -174,25 +181,39 @@ class Recorder:
             if paused or ident() != home:
                 active.pop(id(frame), None)
                 return
+            address = id(frame)
+            if calls:  # of an earlier frame at this address
+                calls.pop(address, None)
+            if len(events) >= limit and not sections[function]:
+                if function not in spare:
+                    spare[function] = len(functions)
+                    functions.append(function)
+                active[address] = spare[function]
+                return
             caller, parent = frame.f_back, None
             while caller is not None:
                 parent = active.get(id(caller))
-                name = caller.f_code.co_name
-                of_lecture = parent is not None and caller.f_code.co_filename == path
-                if of_lecture and (name[0] != "<" or name == "<module>"):
+                code = caller.f_code
+                of_lecture = code.co_filename == path and (
+                    code.co_name[0] != "<" or code.co_name == "<module>"
+                )
+                if of_lecture and (parent is not None or folded.get(id(caller)) is code):
                     break
                 parent, caller = None, caller.f_back
             line = caller.f_lineno if caller is not None else 0
-            if parent is not None and not sections[function]:
-                of_parent = calls.setdefault(parent, {})
+            if caller is not None and not sections[function]:
+                of_parent = calls.setdefault(id(caller), {})
                 of_parent[function, line] = times = of_parent.get((function, line), 0) + 1
-                if times > CALLS:  # a sort key, a comprehension: the same call over and over
-                    active.pop(id(frame), None)
+                if (
+                    times > CALLS or parent is None
+                ):  # a sort key, a comprehension: the same call over and over
+                    active.pop(address, None)
+                    folded[address] = frame.f_code
                     recorder.dropped += 1
                     return
             number = len(functions)
             functions.append(function)
-            active[id(frame)] = number
+            active[address] = number
             if len(events) < limit:
                 append((_FRAME, number, parent, line, looked_at(function, arguments) if arguments else ()))
 
@@ -212,12 +233,14 @@ class Recorder:
                 loops.pop((address, statement), None)
 
         def turn(statement: int) -> None:
-            state = loops.get((id(_getframe(1)), statement))
+            address = id(_getframe(1))
+            state = loops.get((address, statement))
             if state is None or paused:
                 return
             count = state.count
             state.count = count + 1
-            calls.pop(state.frame, None)  # each iteration may call anew
+            if calls:  # each iteration may call anew
+                calls.pop(address, None)
             if count >= FIRST:
                 now, last = len(events), state.last
                 if count >= FIRST + LAST:  # the iteration before the last one goes
