@@ -235,8 +235,8 @@ def the_rule_leaves_attention_out() -> None:
     assert share / short == 8.0, "proportional to the context"
     note(
         f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half "
-        "of these FLOPs go into pairs where one token looks at a *later* one. A language model "
-        "throws those away, and code that skips them saves that half."
+        "of these FLOPs let a token look at *later* tokens. A language model throws their results "
+        "away, and code that skips them saves that half."
     )
     question(
         "At about which context does attention cost this model as much as "
@@ -335,7 +335,8 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     note(
         "AdamW, the optimizer in these estimates, keeps more than the parameter and its "
         "gradient: two *moments*, running averages of the gradient and of its square, as "
-        "introduced by Adam [@kingma2015]. Take a real step and weigh what is left."
+        "introduced by Adam [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. Take a "
+        "real step and weigh what is left."
     )
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)                                       # @inspect sorted(state)
@@ -907,8 +908,8 @@ def float32_is_the_default() -> None:
     )
     crossed = torch.from_numpy(y)                               # @inspect crossed.dtype
     assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
-    counted = torch.arange(3)                                   # @inspect counted.dtype
-    assert counted.dtype == torch.int64, "not every factory makes floats"
+    places = torch.arange(3)                                    # @inspect places.dtype
+    assert places.dtype == torch.int64, "not every factory makes floats"
     note(
         "How much precision a network needs has no proof, only experience, and the "
         "experience is that it gets by with far less than this [@micikevicius2018]. So take "
@@ -1620,6 +1621,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
 @requires("cuda")
 def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts blocks."""
+    note("Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts.")
     x = torch.zeros(32, 32)
     before = torch.cuda.memory_allocated()                      # @measure before as B
     y = x.to("cuda:0")                                          # @inspect y.device
@@ -1688,6 +1690,10 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
+    note(
+        "The datasheet names one size, the driver reports another, and by the time a program can "
+        "ask, some of that is taken."
+    )
     total = torch.cuda.get_device_properties(0).total_memory    # @measure total as B
     free, seen = torch.cuda.mem_get_info()                      # @measure free as B
     assert free < seen, "the context already takes some"
@@ -1739,6 +1745,7 @@ def a_narrow_product_is_timed_here() -> None:
 @requires("cuda")
 def both_one_byte_formats_multiply() -> None:
     """Tensor cores multiply either one-byte format and return a wider one."""
+    note("Multiply an `E5M2` matrix by an `E4M3` one, on a card that has units for them:")
     if torch.cuda.get_device_capability() >= (8, 9):
         one = torch.tensor(1.0, device="cuda")
         ones = torch.ones(32, 32, device="cuda")
@@ -2039,10 +2046,10 @@ def a_view_needs_axes_that_merge() -> None:
     merged = block.view(6, 2)  # @inspect merged, merged.stride()
     error = message_of(lambda: block.view(2, 6))  # @inspect error
     assert block.is_contiguous() is False, "half of each row is missing"
-    walk = block.size(2) * inner  # @inspect walk
+    inner_walk = block.size(2) * inner  # @inspect inner_walk
     assert outer == block.size(1) * middle, "step and walk agree: merge"
     assert same_storage(block, merged), "so this is a view"
-    assert (middle, walk) == (4, 2), "step and walk differ"
+    assert (middle, inner_walk) == (4, 2), "step and walk differ"
     assert "view size is not compatible" in error, "so this is refused"
     question("Of `torch.zeros(4, 6, 8)[:, :3]`, `view` can merge one pair of "
              "neighbouring axes. Which shape does that give?",
@@ -2436,8 +2443,8 @@ def a_product_contracts_one_axis() -> None:
 
     note("Each of the `m * n` entries takes `k` multiplications and `k` additions, the first of "
          "them to zero. So a product costs `2 * m * k * n` FLOPs, and PyTorch's counter agrees.")
-    counted = flops(lambda: x @ w)  # @inspect counted as FLOP
-    assert counted == 2 * m * k * n, "counted as by hand"
+    reported = flops(lambda: x @ w)  # @inspect reported as FLOP
+    assert reported == 2 * m * k * n, "counted as by hand"
     row, narrow = torch.ones(1, 64), torch.ones(64, 8)  # @hide
     question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` "
              "FLOPs. What is `m`?",
@@ -2504,11 +2511,11 @@ def a_batched_product_is_one_folded_product() -> None:
     note("In fact nothing loops. All vectors along the last axis are stacked into one tall "
          "matrix, and the counter finds a single `mm`, the plain product of two matrices.")
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
-    counted = flops_by_operation(lambda: x @ w)  # @inspect counted
+    reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
     tall = batch * seq * rows  # @inspect tall
     by_hand = 2 * tall * inner * out  # @inspect by_hand as FLOP
     assert torch.equal(y, folded), "folded, multiplied, unfolded"
-    assert counted == {"aten.mm": by_hand}, "one product, counted by hand"
+    assert reported == {"aten.mm": by_hand}, "one product, counted by hand"
     assert by_hand == 65536, "the product in full"
     figure(plot_folding(batch, seq, rows, inner, out),
            caption="The same product, as written and as run. Every sheet becomes a band of the "
