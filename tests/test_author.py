@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from tests.running import HEAD, REPO, record, section, write
 
 import litbook
-from litbook import author, figure, link, misbelief, note, requires
+from litbook import author, figure, link, misbelief, note, requires, speaker_note
 from litbook.errors import AuthorError
 
 PIXEL = bytes.fromhex(
@@ -58,7 +58,16 @@ def fig():
 
 
 def test_the_words_are_those_of_the_package() -> None:
-    assert sorted(litbook.__all__) == ["figure", "image", "link", "misbelief", "note", "question", "requires"]
+    assert sorted(litbook.__all__) == [
+        "figure",
+        "image",
+        "link",
+        "misbelief",
+        "note",
+        "question",
+        "requires",
+        "speaker_note",
+    ]
 
 
 # ------------------------------------------------------------------------ note, misbelief
@@ -90,6 +99,21 @@ def test_a_note_is_refused_also_when_its_value_cannot_be_printed() -> None:
 
     with pytest.raises(AuthorError, match=r"note\(\) takes text, not Bad"):
         note(Bad())  # type: ignore[arg-type]
+
+
+def test_a_speaker_note_is_a_piece_of_its_own_kind_and_takes_text_only(taker: Taker) -> None:
+    speaker_note("""
+        Ask first:
+          who has seen this?
+        """)
+    assert taker.pieces == [("speaker", "Ask first:\n  who has seen this?", "", "", ())]
+    with pytest.raises(AuthorError, match=r"^speaker_note\(\) takes text, not int: 3"):
+        speaker_note(3)  # type: ignore[arg-type]
+
+
+def test_plain_python_prints_a_speaker_note_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    speaker_note("slow down here")
+    assert capsys.readouterr().out == "[speaker note] slow down here\n\n"
 
 
 def test_a_misbelief_carries_both_sides_and_its_rows(taker: Taker) -> None:

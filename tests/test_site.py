@@ -50,6 +50,7 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
         "lecture_02/compute.md",
         "lecture_02/index.md",
         "lecture_02/memory.md",
+        "lecture_02/memory.player.js",
         "ledger.md",
         "misbeliefs.md",
     ]

@@ -58,6 +58,14 @@ def note(text: str) -> None:
     _hand("note", _text("note", text))
 
 
+def speaker_note(text: str) -> None:
+    """What the lecturer means to say here: shown in the player when asked for, and to no reader of the page.
+
+    Raises `AuthorError` for anything that is not text.
+    """
+    _hand("speaker", _text("speaker_note", text))
+
+
 def misbelief(said: str, run: str, *, rows: str = "") -> None:
     """A wrong or imprecise statement that is commonly made (`said`), and what the machine says (`run`).
 
@@ -200,6 +208,8 @@ def _plain(kind: PieceKind, text: str, data: str, alt: str) -> str:
         return f"Commonly said: {text}\nRun: {data}"
     if kind == "link":
         return f"[{text}] {data}"
+    if kind == "speaker":
+        return f"[speaker note] {text}"
     return text if kind == "note" else f"[{kind}: {text or alt}]"
 
 

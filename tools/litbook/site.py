@@ -22,7 +22,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import compare, recordings, trace, unbacked, unrun  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, calculator, ledger, misbeliefs, page, verdicts  # noqa: E402
+from litbook.render import books, calculator, ledger, misbeliefs, page, player, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -93,6 +93,7 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
         found = page.pages(record, bibliography, others, problems)
         never = unrun.unrun(record, [*others, *([own] if own else [])])
         report(record, problems + [it.problem for it in never if it.dead])
+        found |= player.data(record)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(path.stem, record, others, own))

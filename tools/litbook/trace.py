@@ -217,7 +217,7 @@ class Frame:
     arguments: tuple[tuple[str, int], ...] = ()  # (name, index into `snapshots`), as they were at the call
 
 
-PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output"]
+PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
-from litbook.render import books, markup, prose, verdicts
+from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day
@@ -121,6 +121,7 @@ def _single(book: Book) -> str:
     parts = [
         f"# {_title(sheet, book.record.title)}",
         verdicts.summary(book, mine),
+        player.host(book, books.INDEX),
         verdicts.alarm(book, books.INDEX, mine),
     ]
     parts += [
@@ -163,6 +164,7 @@ def _part(book: Book, number: int) -> str:
         markup.tag("p", f"{up} · {number + 1} of {len(book.parts)}", class_="lb-eyebrow"),
         f"# {title} {{#{anchor(record.functions[index].name)}}}",
         verdicts.summary(book, mine),
+        player.host(book, page),
         verdicts.alarm(book, page, mine),
         *body(sheet, index, 1),
         *_rest(book, sheet, page),

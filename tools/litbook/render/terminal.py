@@ -123,6 +123,8 @@ class Terminal:
             self._say(Text.assemble(("Commonly said: ", "bold red"), text))
             self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
             self._gap()
+        elif piece.kind == "speaker":
+            self._say(Text(f"[speaker note] {text}", style="dim"))
         elif piece.kind == "link":
             target = piece.data.removeprefix("function:").replace("cite:", "@", 1)
             self._say(f"[{text}] {target}")

@@ -92,6 +92,11 @@ def size(count: int) -> str:
     return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
 
 
+def plain(text: str) -> str:
+    """Any text as one line that hides nothing, bounded as a value is."""
+    return _bounded(_visible(text))
+
+
 # ---------------------------------------------------------------------------- by kind
 
 

@@ -1,0 +1,442 @@
+/* The player: steps through what a page's program did, on the page itself. Its data is made by render/player.py
+   and loaded when a reader opens it. Every text goes into the page as text. Without this file the page is complete. */
+(() => {
+  "use strict";
+  const doc = document, root = doc.documentElement, known = new Map();
+  const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const DIGIT = new Uint8Array(128);
+  for (let i = 0; i < 64; i++) DIGIT[DIGITS.charCodeAt(i)] = i;
+  const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox], .lb-scroll, .lb-slices";
+  const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ needs another device:" };
+  const ICONS = {
+    first: "M6 5v14M19 5l-9 7 9 7z", back: "M16 5l-9 7 9 7z", forward: "M8 5l9 7-9 7z", last: "M18 5v14M5 5l9 7-9 7z",
+    over: "M4 13a8 7 0 0 1 15-2M20 4v7h-7M12 19h.1", out: "M12 14V4M7 9l5-5 5 5M5 19h14",
+    sections: "M5 6h14M5 12h14M5 18h8", reveal: "M3 7h18M3 12h18M5 17h2M11 17h2M17 17h2", speaker: "M4 5h16v11h-8l-5 4v-4H4z",
+    full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5", help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.1", close: "M6 6l12 12M18 6L6 18",
+  };
+  let player = null;
+
+  const h = (name, props, ...children) => {
+    const node = doc.createElement(name);
+    for (const [key, value] of Object.entries(props || {})) {
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : value);
+    }
+    node.append(...children.filter((c) => c != null && c !== false));
+    return node;
+  };
+  const icon = (name) => {
+    const svg = doc.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const path = doc.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("d", ICONS[name]);
+    svg.setAttribute("viewBox", "0 0 24 24");
+    svg.setAttribute("aria-hidden", "true");
+    svg.append(path);
+    return svg;
+  };
+  const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const asked = () => new URL(location.href).searchParams.get("step");
+
+  function unpack(text, width) { // the reverse of pack() in render/player.py: rows in one flat array
+    const found = [], row = new Array(width).fill(0);
+    let number = 0, shift = 0, at = 0;
+    for (let i = 0; i < text.length; i++) {
+      const digit = DIGIT[text.charCodeAt(i)];
+      number |= (digit & 31) << shift;
+      shift += 5;
+      if (digit > 31) continue;
+      row[at] += number & 1 ? -(number >>> 1) : number >>> 1;
+      found.push(row[at]);
+      at = (at + 1) % width;
+      number = shift = 0;
+    }
+    return Int32Array.from(found);
+  }
+
+  function load(host, done, failed) {
+    const address = new URL(host.dataset.steps, location.href).href;
+    if (known.has(address)) return done(known.get(address));
+    const script = h("script", { src: address });
+    script.onload = () => {
+      const found = (window.litbookSteps || {})[host.dataset.page];
+      script.remove();
+      if (!found) return failed();
+      delete window.litbookSteps[host.dataset.page];
+      known.set(address, found);
+      done(found);
+    };
+    script.onerror = () => { script.remove(); failed(); };
+    doc.head.append(script);
+  }
+
+  /* ------------------------------------------------------------------ one page's steps */
+
+  function track(data) {
+    const steps = unpack(data.steps, 2), count = steps.length / 2, vars = [];
+    const values = unpack(data.values, 4), folds = new Map(), edge = new Int32Array(count), far = new Map();
+    for (let i = 0; i < values.length; i += 4) {
+      const [step, frame, name, text] = values.subarray(i, i + 4);
+      const names = (vars[frame] = vars[frame] || new Map());
+      if (!names.has(name)) names.set(name, []);
+      names.get(name).push([step, text]);
+    }
+    const turns = unpack(data.folds, 4);
+    for (let i = 0; i < turns.length; i += 4) folds.set(turns[i], turns.subarray(i + 1, i + 4));
+    const depth = [];
+    data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
+    const it = {
+      count, vars, folds, edge, data,
+      frame: (k) => steps[2 * k],
+      depth: (k) => depth[steps[2 * k]],
+      line: (k) => data.lines[steps[2 * k + 1]],
+      stack(k) {
+        const found = [];
+        let line = it.line(k)[0];
+        for (let f = it.frame(k); f >= 0; f = data.frames[f][1]) { found.push([f, line]); line = data.frames[f][2]; }
+        return found;
+      },
+      section(k) { return data.sections.filter(([at]) => at <= k).pop() || [0, "", ""]; },
+      // what a variable of a frame was after step k: [step, text] of its last change, and whether step k made it
+      at(list, k) {
+        let low = 0, high = list.length;
+        while (low < high) { const mid = (low + high) >> 1; if (list[mid][0] <= k) low = mid + 1; else high = mid; }
+        if (!low || list[low - 1][1] < 0) return null;
+        const [step, text] = list[low - 1];
+        let before = low - 2;
+        while (before >= 0 && list[before][0] === step) before--;
+        return { text, step, changed: step === k && (before < 0 || list[before][1] !== text) };
+      },
+    };
+    for (let k = 0; k < count; k++) { // how far down the page the section has come, for the progressive reveal
+      let f = it.frame(k), line = it.line(k)[0];
+      while (data.frames[f][1] >= 0) { line = data.frames[f][2]; f = data.frames[f][1]; }
+      edge[k] = Math.max(line, far.get(f) || 0);
+      far.set(f, edge[k]);
+    }
+    return it;
+  }
+
+  /* ------------------------------------------------------------------ where lines are on the page */
+
+  const row = (line) => { const a = doc.getElementById("L" + line); return a && a.classList.contains("lb-n") ? a : null; };
+  const below = (at) => { // what follows an anchor: a note, a heading
+    const found = [];
+    for (let n = at.nextElementSibling; n && !n.matches(".lb-at, .lb-code, .lb-def"); n = n.nextElementSibling) found.push(n);
+    return found;
+  };
+  const told = (line) => { const a = doc.getElementById("L" + line), at = a && a.closest(".lb-at"); return at ? below(at) : []; };
+
+  /* ------------------------------------------------------------------ the panel */
+
+  function open(host, data, wanted) {
+    const it = track(data), button = host.querySelector("button"), article = host.parentElement;
+    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, touch = null;
+    const says = h("p", { class: "lbp-live", "aria-live": "polite" });
+    const notice = h("p", { class: "lbp-notice", hidden: true });
+    const count = h("output", { class: "lbp-count" });
+    const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": "step", oninput: () => go(slider.value - 1) });
+    const where = h("div", { class: "lbp-where" }), stack = h("div", { class: "lbp-stack" }), speaker = h("div", { class: "lbp-speaker", hidden: true });
+    const tools = {};
+    const tool = (name, label, keys, act) => (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${keys})`, onclick: act }, icon(name)));
+    const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": "step" },
+      tool("first", "First step", "Home", () => go(0, true)), tool("back", "Back", "←", () => go(now - 1)),
+      tool("forward", "Forward", "→", () => go(now + 1)), tool("over", "Over calls", "o", () => over()),
+      tool("out", "Out of the call", "u", () => out()), tool("last", "Last step", "End", () => go(it.count - 1, true)));
+    const more = h("div", { class: "lbp-more", role: "group", "aria-label": "player" },
+      tool("sections", "Jump to a section", "j", () => jump()), tool("reveal", "Hide what is still to come", "r", () => toggle("reveal")),
+      data.notes.length ? tool("speaker", "Speaker notes", "s", () => toggle("speaker")) : null,
+      tool("full", "Full screen", "f", () => full(!root.classList.contains("lb-full"))),
+      tool("help", "Keys", "?", () => help()), tool("close", "Close", "Esc", () => close()));
+    const panel = h("section", { class: "lbp", "aria-label": "Player" }, h("div", { class: "lbp-top" }, bar, slider, count, more), notice,
+      h("div", { class: "lbp-body" }, where, stack, speaker), says);
+
+    /* -- moving */
+
+    function go(k, jumped) {
+      const to = Math.max(0, Math.min(it.count - 1, Number(k)));
+      if (to === now) return say(to ? "This is the last step." : "This is the first step.");
+      notice.hidden = true;
+      show(to);
+      clearTimeout(timer);
+      if (jumped) address(to, true); // a jump is a place to come back to; single steps replace it when they pause
+      else timer = setTimeout(() => address(to, false), 250);
+    }
+    function over() {
+      let k = now + 1;
+      while (k < it.count && it.depth(k) > it.depth(now)) k++;
+      go(k);
+    }
+    function out() {
+      let k = now + 1;
+      while (k < it.count && it.depth(now) && it.depth(k) >= it.depth(now)) k++;
+      if (!it.depth(now)) k = (data.sections.find(([at]) => at > now) || [it.count - 1])[0];
+      go(k);
+    }
+    function address(k, push) {
+      const url = new URL(location.href);
+      if (k === null) url.searchParams.delete("step"); else url.searchParams.set("step", k + 1);
+      if (url.hash.startsWith("#L")) url.hash = "";
+      try {
+        if (url.href !== location.href) history[push ? "pushState" : "replaceState"](history.state, "", url);
+      } catch { /* a page that may not change its address still steps */ }
+    }
+    function say(text) { notice.textContent = says.textContent = text; notice.hidden = false; }
+
+    /* -- drawing a step */
+
+    function show(k) {
+      const hasty = now >= 0 && Math.abs(k - now) > 1;
+      now = k;
+      const [first, last, claim] = it.line(k), frames = it.stack(k), changes = [];
+      slider.value = k + 1;
+      count.textContent = `${(k + 1).toLocaleString("en")} of ${it.count.toLocaleString("en")}`;
+      slider.setAttribute("aria-valuetext", `step ${k + 1} of ${it.count}, line ${first}`);
+      const target = mark(first, last, frames);
+      if (reveal) hide();
+      const code = row(first) ? row(first).nextElementSibling.textContent.trim() : "";
+      const parts = [h("p", { class: "lbp-line" }, h("span", {}, `line ${first}`), h("small", {}, it.section(k)[1]))];
+      let spoken = code ? `Line ${first}: ${code}.` : `Line ${first}.`;
+      const note = code ? [] : told(first);
+      if (note.length) spoken = note.map((n) => n.textContent.trim()).join(" ").slice(0, 400);
+      const turn = it.folds.get(k);
+      if (turn && turn[2]) parts.push(h("p", { class: "lbp-fold" }, `… ${turn[2].toLocaleString("en")} iteration${turn[2] > 1 ? "s" : ""} folded`));
+      if (turn && turn[1] > 1) parts.push(h("p", { class: "lbp-turn" }, `iteration ${turn[0].toLocaleString("en")} of ${turn[1].toLocaleString("en")}`));
+      if (turn && turn[2]) spoken += ` ${turn[2]} iterations folded.`;
+      if (!target) parts.push(source(first, last));
+      if (claim >= 0) {
+        const [verdict, caption, sides] = data.claims[claim];
+        parts.push(h("p", { class: "lbp-claim lb-" + verdict }, `${VERDICTS[verdict]} ${caption} `, sides ? h("small", {}, sides) : null));
+        spoken += ` Claim ${verdict === "needs-device" ? "needs another device" : verdict.replace("-", " ")}: ${caption}.`;
+      }
+      for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", { class: "lbp-claim lb-fails" }, "✗ " + text)); spoken += ` Error: ${text}`; }
+      where.replaceChildren(...parts);
+      stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
+        frames.length > 8 ? h("p", { class: "lbp-fold" }, `… ${frames.length - 8} more calls`) : "");
+      if (changes.length) spoken += " Changed: " + changes.slice(0, 6).join("; ") + ".";
+      if (frames.length > 1) spoken += ` In ${data.frames[frames[0][0]][0]}.`;
+      says.textContent = spoken;
+      if (aside) prompt();
+      const see = target || note[0] || from;
+      if (see) keep(see, hasty);
+    }
+    function call(f, line, i, k, changes) {
+      const [name, , , given] = data.frames[f], rows = [];
+      for (const [nth, list] of it.vars[f] || []) {
+        const found = it.at(list, k);
+        if (!found) continue;
+        if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
+        rows.push([found.step, h("div", { class: found.changed ? "lbp-new" : null }, h("dt", {}, data.names[nth]),
+          h("dd", {}, data.texts[found.text], found.changed ? h("span", { class: "lbp-said" }, " changed") : null))]);
+      }
+      const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
+      const args = given.flatMap(([arg, text], n) => [n ? ", " : "", h("i", {}, arg), " = " + data.texts[text]]);
+      return h("div", { class: "lbp-call" + (i ? "" : " lbp-inner") },
+        h("p", { class: "lbp-name" }, h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` line ${line}`) : null),
+        fresh.length ? h("dl", {}, ...fresh.map((r) => r[1])) : null,
+        rows.length > most ? h("p", { class: "lbp-fold" }, `… ${rows.length - most} older`) : null);
+    }
+    function source(first, last) { // of a helper that is listed on another page
+      const found = data.code.find(([from, lines]) => from <= first && first < from + lines.length);
+      if (!found) return "";
+      const [from, lines] = found, start = Math.max(0, Math.min(first - from - 4, lines.length - 9));
+      return h("ol", { class: "lbp-code", start: from + start }, ...lines.slice(start, start + 9).map((text, i) => {
+        const n = from + start + i;
+        return h("li", { value: n, class: first <= n && n <= last ? "lb-now" : null, "aria-current": n === first ? "step" : null }, h("code", {}, text || " "));
+      }));
+    }
+    function prompt() {
+      const begun = it.section(now)[0], note = data.notes.filter(([at]) => begun <= at && at <= now).pop();
+      speaker.replaceChildren(h("small", {}, "speaker note"), h("p", {}, note ? note[1] : "Nothing here."));
+    }
+
+    /* -- marks on the page */
+
+    function unmark() {
+      for (const node of marked) { node.classList.remove("lb-now"); node.removeAttribute("aria-current"); }
+      if (from) from.classList.remove("lb-from");
+      marked = [];
+      from = null;
+    }
+    function mark(first, last, frames) {
+      unmark();
+      for (let n = first; n <= Math.min(last, first + 400); n++) {
+        const a = row(n);
+        if (a) marked.push(a, a.nextElementSibling);
+      }
+      if (!marked.length) marked = told(first).filter((n) => !n.matches(".lb-shelf, .lb-below"));
+      for (const node of marked) node.classList.add("lb-now");
+      if (marked[0]) marked[0].setAttribute("aria-current", "step");
+      if (frames.length > 1) { // where the innermost call on this page came from
+        const caller = frames.slice(1).map(([, line]) => row(line)).find((a) => a);
+        if (caller) { from = caller.nextElementSibling; from.classList.add("lb-from"); }
+      }
+      const folded = marked[0] && marked[0].closest("details");
+      if (opened && opened !== folded) { opened.open = false; opened.classList.remove("lb-showing"); opened = null; }
+      if (folded && !folded.open) { folded.open = true; opened = folded; }
+      if (folded) folded.classList.add("lb-showing");
+      return marked[0] && marked[0].classList.contains("lb-n") ? marked[1] : marked[0];
+    }
+    function keep(node, hasty) { // in view, and still where it is already
+      const box = node.getBoundingClientRect(), dock = panel.getBoundingClientRect();
+      const head = doc.querySelector(".md-header"), top = (head ? Math.max(0, head.getBoundingClientRect().bottom) : 0) + 16;
+      const end = (dock.left > innerWidth / 3 ? innerHeight : dock.top) - 16;
+      if (box.top >= top && Math.min(box.bottom, box.top + 120) <= end) return;
+      scrollBy({ top: box.top - top - (end - top) * 0.25, behavior: hasty || calm() ? "instant" : "smooth" });
+    }
+    function hide() {
+      for (const [node, name] of edges) node.classList.remove(name);
+      const line = it.edge[now], a = row(line), plain = doc.getElementById("L" + line);
+      let block = a ? a.closest(".lb-code") : plain && plain.closest(".lb-at");
+      edges = [];
+      if (!block) return;
+      if (a) {
+        const code = a.nextElementSibling, beside = code.nextElementSibling;
+        const end = beside && beside.classList.contains("lb-v") ? beside : code;
+        edges.push([end, "lb-edge-line"]);
+        if (!end.nextElementSibling) block = below(block).filter((n) => !/^H\d$/.test(n.nodeName)).pop() || block;
+      } else block = below(block).pop() || block;
+      edges.push([block, "lb-edge"]);
+      for (const [node, name] of edges) node.classList.add(name);
+    }
+
+    /* -- ways to look */
+
+    function toggle(what) {
+      if (what === "speaker") { if (!tools.speaker) return; aside = !aside; speaker.hidden = !aside; prompt(); }
+      else { reveal = !reveal; article.classList.toggle("lb-reveal", reveal); if (reveal) hide(); }
+      tools[what].setAttribute("aria-pressed", what === "speaker" ? aside : reveal);
+    }
+    function full(on) {
+      root.classList.toggle("lb-full", on);
+      tools.full.setAttribute("aria-pressed", on);
+      if (on && root.requestFullscreen) root.requestFullscreen().catch(() => {});
+      if (!on && doc.fullscreenElement) doc.exitFullscreen().catch(() => {});
+      requestAnimationFrame(() => { if (player && marked[0]) keep(marked[0], true); });
+    }
+    function dialog(label, ...children) {
+      const it = h("dialog", { class: "lbp-dialog", "aria-label": label }, ...children);
+      it.addEventListener("close", () => { it.remove(); tools.forward.focus({ preventScroll: true }); });
+      it.addEventListener("click", (e) => { if (e.target === it) it.close(); });
+      panel.append(it);
+      it.showModal();
+      return it;
+    }
+    function jump() {
+      const list = h("ul", {}, ...data.sections.map(([at, name, anchor]) =>
+        h("li", { "data-for": `${name} ${anchor}`.toLowerCase() }, h("button", { type: "button", onclick: () => { box.close(); go(at, true); } }, name, h("small", {}, `step ${at + 1}`)))));
+      const none = h("p", { hidden: true }, "No section of this page has that in its name.");
+      const field = h("input", { type: "search", "aria-label": "name of a section", placeholder: "Jump to a section of this page",
+        oninput() { let some = false; for (const li of list.children) some = !(li.hidden = !li.dataset.for.includes(field.value.trim().toLowerCase())) || some; none.hidden = some; },
+        onkeydown(e) { if (e.key === "Enter") { e.preventDefault(); const li = [...list.children].find((l) => !l.hidden); if (li) li.firstChild.click(); } } });
+      const box = dialog("Jump to a section", field, list, none);
+      field.focus();
+    }
+    function help() {
+      const keys = [["→", "forward"], ["←", "back"], ["o", "over calls"], ["u", "out of the call; from a section on to the next"], ["Home End", "first and last step"],
+        ["j", "jump to a section by name"], ["f", "full screen, larger type"], ["r", "hide or show what is still to come"],
+        data.notes.length ? ["s", "speaker notes"] : null, ["?", "these keys"], ["Esc", "leave full screen; close the player"]].filter(Boolean);
+      dialog("Keys of the player", h("h2", {}, "Keys of the player"), h("dl", {}, ...keys.map(([key, text]) => h("div", {}, h("dt", {}, ...key.split(" ").map((one) => h("kbd", {}, one))), h("dd", {}, text)))),
+        h("p", {}, "On a touch screen, swipe to the left for forward and to the right for back."),
+        h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")));
+    }
+
+    /* -- keys and touch */
+
+    const KEYS = { ArrowRight: () => go(now + 1), ArrowLeft: () => go(now - 1), Home: () => go(0, true), End: () => go(it.count - 1, true),
+      o: over, u: out, j: jump, f: () => tools.full.click(), r: () => toggle("reveal"), s: () => toggle("speaker"), "?": help,
+      Escape: () => (root.classList.contains("lb-full") ? full(false) : close()) };
+    function key(e) {
+      const at = e.composedPath()[0];
+      if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || e.defaultPrevented || panel.querySelector("dialog")) return;
+      if (at instanceof Element && (at.closest(FIELDS) || at.isContentEditable)) return;
+      if (!Object.hasOwn(KEYS, e.key) || (e.shiftKey && e.key.length > 1)) return;
+      e.preventDefault();
+      e.stopPropagation(); // the theme has keys of its own: f and s search
+      KEYS[e.key]();
+    }
+    function down(e) {
+      const t = e.touches[0], on = e.target.closest && e.target.closest(`${FIELDS}, pre, table, dialog`);
+      touch = e.touches.length === 1 && !on && t.clientX > 24 && t.clientX < innerWidth - 24 ? [t.clientX, t.clientY, e.timeStamp] : null;
+    }
+    function up(e) {
+      if (!touch) return;
+      const t = e.changedTouches[0], dx = t.clientX - touch[0], dy = t.clientY - touch[1];
+      if (Math.abs(dx) > 50 && Math.abs(dx) > 2 * Math.abs(dy) && e.timeStamp - touch[2] < 800) go(now + (dx < 0 ? 1 : -1));
+      touch = null;
+    }
+    const left = () => { if (!doc.fullscreenElement && root.classList.contains("lb-full")) full(false); };
+    const listening = [["keydown", key, true], ["touchstart", down, { passive: true }], ["touchend", up, { passive: true }], ["fullscreenchange", left, false]];
+
+    /* -- beginning and end */
+
+    function close(gone) {
+      clearTimeout(timer);
+      for (const [name, what, how] of listening) doc.removeEventListener(name, what, how);
+      unmark();
+      for (const [node, name] of edges) node.classList.remove(name);
+      if (opened) opened.open = false;
+      article.classList.remove("lb-reveal");
+      sized.disconnect();
+      full(false);
+      root.classList.remove("lb-stepping", "lb-full");
+      root.style.removeProperty("--lbp-height");
+      panel.remove();
+      player = null;
+      button.setAttribute("aria-expanded", "false");
+      if (!gone) { address(null, false); button.focus({ preventScroll: true }); }
+    }
+    function visit(text, fresh) {
+      const n = Number(text), k = Math.max(0, Math.min(it.count - 1, Number.isFinite(n) ? Math.round(n) - 1 : 0));
+      notice.hidden = true;
+      if (k !== now) show(k);
+      if (text !== null && String(k + 1) !== text) {
+        say(`There is no step ${text.slice(0, 20)} on this page; the nearest is ${k + 1} of ${it.count}.`);
+        address(k, false);
+      } else if (fresh) address(k, false);
+    }
+    const sized = new ResizeObserver(() => root.style.setProperty("--lbp-height", panel.offsetHeight + "px"));
+    for (const [name, what, how] of listening) doc.addEventListener(name, what, how);
+    doc.body.append(panel);
+    sized.observe(panel);
+    root.classList.add("lb-stepping");
+    button.setAttribute("aria-expanded", "true");
+    tools.forward.focus({ preventScroll: true });
+    if (wanted === null) { show(0); address(0, true); } else visit(wanted, false);
+    return { close, visit, host };
+  }
+
+  /* ------------------------------------------------------------------ the page */
+
+  function start(host, wanted) {
+    const button = host.querySelector("button"), message = host.querySelector("p");
+    message.hidden = true;
+    button.setAttribute("aria-busy", "true");
+    const settled = () => button.removeAttribute("aria-busy");
+    load(host, (data) => {
+      settled();
+      if (host.isConnected && !player) player = open(host, data, wanted);
+    }, () => {
+      settled();
+      message.textContent = "The steps of this page could not be loaded. The page itself is complete.";
+      message.hidden = false;
+    });
+  }
+  function ready() {
+    if (player && !player.host.isConnected) player.close(true); // instant navigation has left its page
+    const host = doc.querySelector(".lb-player");
+    if (!host || host.firstChild) return;
+    host.append(h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), "Step through"),
+      h("p", { role: "alert", hidden: true }));
+    host.hidden = false;
+    if (asked() !== null) start(host, asked());
+  }
+  addEventListener("popstate", () => {
+    const host = doc.querySelector(".lb-player"), step = asked();
+    if (player && (!host || player.host !== host || step === null)) player.close(true);
+    else if (player) player.visit(step, false);
+    else if (host && host.firstChild && step !== null) start(host, step);
+  });
+  if (window.document$) window.document$.subscribe(ready);
+  else if (doc.readyState === "loading") doc.addEventListener("DOMContentLoaded", ready);
+  else ready();
+})();
