@@ -6,6 +6,7 @@
 #                PyTorch's installation page names the index that has it. CI sets this variable.
 #   PORT         where `make serve` listens                  make serve PORT=8001
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
+#                or, in `make bench`, for the benchmarks     make bench ARGS=--quick
 #                or, in `make record`, for run_lecture.py    make record ARGS=--approve
 
 PYTHON ?= python3
@@ -28,7 +29,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve record unbacked unrun mutants clean FORCE
+.PHONY: help site test check build serve record unbacked unrun mutants bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -73,6 +74,10 @@ unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a re
 
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
 	for lecture in lectures/lecture_*.py; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
+
+# On a quiet machine, about 15 minutes. Makes an environment with edtrace in build/ on first use.
+bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed
+	$(PY) -m benchmarks $(ARGS)
 
 clean:  ## remove .venv, the site and every cache
 	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info

@@ -1,0 +1,253 @@
+"""Ways that take turns within one process: `python -m benchmarks.inside NAME ARGUMENTS RESULT`.
+
+ARGUMENTS is JSON, RESULT a file of JSON. Each function of `CASES` returns what was
+measured, as lists of seconds, one for each round.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from benchmarks import texts
+from benchmarks.one import program, silence
+from benchmarks.spreads import interleaved
+
+Found = dict[str, Any]
+
+
+def lines(case: texts.Case, rounds: int, small: texts.Case | None) -> Found:
+    """A lecture in plain Python and recorded; edtrace runs the `small` one of the same kind, if there is one.
+
+    Seconds are those of the section alone, without reading and compiling the text; edtrace's are of its run.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        lecture, other = Path(folder, "lecture_case.py"), Path(folder, "lecture_small.py")
+        lecture.write_text(case.text, encoding="utf-8")
+        last: Found = {}
+        ways = {
+            "plain": lambda: _seconds_of_one(lecture),
+            "litbook": lambda: _recorded(lecture, last),
+        }
+        if small is not None:
+            other.write_text(small.text, encoding="utf-8")
+            ways["small plain"] = lambda: _seconds_of_one(other)
+            ways["edtrace"] = lambda: _edtraced(small.text, Path(folder), last)
+        found: Found = {"seconds": interleaved(ways, rounds)}
+    return found | {"lines": case.lines, "small lines": small.lines if small else 0, **last}
+
+
+def _seconds_of_one(lecture: Path) -> float:
+    """What the section takes in plain Python."""
+    with silence():
+        module = program(lecture)
+        start = perf_counter()
+        module.main()
+        return perf_counter() - start
+
+
+def _recorded(lecture: Path, last: Found) -> float:
+    from litbook import trace
+    from litbook.run import run
+
+    record = run(lecture)
+    if record.errors or record.count().fails:
+        raise AssertionError(f"the case fails: {record.errors}")
+    text = trace.dumps(record).encode()
+    last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))
+    return record.seconds["one"]
+
+
+def _edtraced(text: str, folder: Path, last: Found) -> float:
+    name = "edtraced_case"
+    (folder / f"{name}.py").write_text(texts.for_edtrace(text), encoding="utf-8")
+    sys.modules.pop(name, None)
+    sys.path.insert(0, str(folder))
+    execute = importlib.import_module("edtrace.execute").execute
+    try:
+        start = perf_counter()
+        with silence():
+            traced = execute(module_name=name, inspect_all_variables=False)
+        seconds = perf_counter() - start
+    finally:
+        sys.settrace(None)
+        sys.path.remove(str(folder))
+    written = json.dumps(asdict(traced), indent=2).encode()
+    last["edtrace bytes"], last["edtrace gzip"] = len(written), len(gzip.compress(written, mtime=0))
+    return seconds
+
+
+def product(side: int, repeats: int, rounds: int, stepover: bool, edtrace: bool) -> Found:
+    """What a lecture measures of a product of matrices: in plain Python, recorded, and under edtrace."""
+    case = texts.timed_product(side, repeats, stepover=stepover)
+    with tempfile.TemporaryDirectory() as folder:
+        lecture = Path(folder, "lecture_case.py")
+        lecture.write_text(case.text, encoding="utf-8")
+
+        def in_plain() -> float:
+            with silence():
+                module = program(lecture)
+                module.main()
+            return float(module.MEASURED[-1])
+
+        def under_edtrace() -> float:
+            _edtraced(case.text, Path(folder), {})
+            return float(sys.modules["edtraced_case"].MEASURED[-1])
+
+        ways = {"plain": in_plain, "litbook": lambda: _measured(lecture)}
+        ways |= {"edtrace": under_edtrace} if edtrace else {}
+        return {"seconds": interleaved(ways, rounds)}
+
+
+def _measured(lecture: Path) -> float:
+    """What the lecture's `@measure` says in the record."""
+    from litbook import trace
+    from litbook.run import run
+
+    record = run(lecture)
+    value = next(it.value for it in record.values if it.text == "seconds")
+    shown = record.snapshots[value or 0]
+    return float(shown.number or 0.0) if isinstance(shown, trace.Scalar) else 0.0
+
+
+def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
+    """A tensor of `size` bytes: its sum, the same statistics with torch, a snapshot, edtrace's value.
+
+    `kind` is a dtype, or `strided`: every second column of a float32 matrix that is twice as large.
+    """
+    import torch
+
+    from litbook import trace
+    from litbook.snapshot import snapshot
+
+    x = _tensor(torch, kind, size)
+    last: Found = {}
+
+    def read() -> float:
+        start = perf_counter()
+        low, high = torch.aminmax(x)
+        last["read"] = (low.item(), high.item(), *(it.item() for it in torch.std_mean(_floating(torch, x))))
+        return perf_counter() - start
+
+    def once() -> float:
+        start = perf_counter()
+        last["sum"] = x.sum().item()
+        return perf_counter() - start
+
+    def shot() -> float:
+        start = perf_counter()
+        last["shot"] = snapshot(x)
+        return perf_counter() - start
+
+    def whole() -> float:
+        start = perf_counter()
+        value = asdict(importlib.import_module("edtrace.execute").to_serializable_value(x))
+        last["edtrace bytes"] = len(json.dumps(value, indent=2))
+        return perf_counter() - start
+
+    ways = {"pass": once, "read": read, "litbook": shot} | ({"edtrace": whole} if edtrace else {})
+    seconds = interleaved(ways, rounds)
+    shown = trace._compact(trace.to_data(last["shot"]))
+    return {"seconds": seconds, "bytes": len(shown.encode()), "edtrace bytes": last.get("edtrace bytes")}
+
+
+def _tensor(torch: Any, kind: str, size: int) -> Any:
+    torch.manual_seed(0)
+    if kind == "strided":
+        side = int((size / 2) ** 0.5) // 2 * 2
+        return torch.randn(side, side)[:, ::2]
+    dtype = getattr(torch, kind)
+    count = size // dtype.itemsize
+    if dtype.is_floating_point:
+        return torch.randn(count, dtype=torch.float32).to(dtype)
+    return torch.randint(-100, 100, (count,), dtype=dtype)
+
+
+def _floating(torch: Any, x: Any) -> Any:
+    """`std_mean` has no integers; half-precision tensors it reads as they are."""
+    return x if x.dtype.is_floating_point else x.to(torch.float32)
+
+
+def growth(lines: list[int], steps: list[int], rounds: int) -> Found:
+    """Lectures of so many lines, and loops of so many iterations: seconds by stage, and bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            "lines": [_grown(texts.long(n), Path(folder, f"lecture_{n}.py"), rounds) for n in lines],
+            "steps": [
+                _grown(texts.loop(n, inspect=True), Path(folder, f"loop_{n}.py"), rounds) for n in steps
+            ],
+        }
+
+
+def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
+    """One lecture, stage by stage: median seconds of each, and how much it left."""
+    from litbook import source, trace
+    from litbook.render import page
+    from litbook.run import run
+
+    lecture.write_text(case.text, encoding="utf-8")
+    stages: dict[str, list[float]] = {"plain": [], "read": [], "run": [], "write": [], "render": []}
+    for _ in range(rounds):
+        stages["plain"].append(_seconds_of_one(lecture))
+        source.parse.cache_clear()  # each round reads the text anew
+        start = perf_counter()
+        source.read(lecture)
+        read = perf_counter()
+        record = run(lecture)
+        ran = perf_counter()
+        text = trace.dumps(record).encode()
+        written = perf_counter()
+        pages = page.pages(record)
+        for name, seconds in zip(
+            ("read", "run", "write", "render"),
+            (read - start, ran - read, written - ran, perf_counter() - written),
+            strict=True,
+        ):
+            stages[name].append(seconds)
+    return {
+        "lines": case.text.count("\n"),
+        "executed": case.lines,
+        "seconds": {name: median(values) for name, values in stages.items()},
+        "record": len(text),
+        "gzip": len(gzip.compress(text, mtime=0)),
+        "pages": sum(len(it.encode()) for it in pages.values()),
+    }
+
+
+CASES: dict[str, Callable[..., Found]] = {
+    "loop": lambda rounds, size, small, inspect: lines(
+        texts.loop(size, inspect=inspect), rounds, texts.loop(small, inspect=inspect) if small else None
+    ),
+    "straight": lambda rounds, size, small: lines(
+        texts.straight(size), rounds, texts.straight(small) if small else None
+    ),
+    "recursion": lambda rounds, size, times, small: lines(
+        texts.recursion(size, times), rounds, texts.recursion(small, 1) if small else None
+    ),
+    "tree": lambda rounds, size, small: lines(texts.tree(size), rounds, texts.tree(small) if small else None),
+    "training": lambda rounds, size, small: lines(
+        texts.training(size), rounds, texts.training(small) if small else None
+    ),
+    "product": product,
+    "snapshots": snapshots,
+    "growth": growth,
+}
+
+
+def main(name: str, arguments: str, result: str) -> None:
+    import torch  # noqa: F401  not part of what is timed
+
+    Path(result).write_text(json.dumps(CASES[name](**json.loads(arguments))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

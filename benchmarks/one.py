@@ -1,0 +1,151 @@
+"""One lecture, run one way, in a process of its own: `python -m benchmarks.one WAY LECTURE RESULT`.
+
+WAY is `plain`, `litbook` or `edtrace`. RESULT is a JSON file: the seconds inside the process without the
+imports of libraries, the bytes of what was written, and where the seconds went.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import io
+import json
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+Found = dict[str, Any]
+
+
+def plain(lecture: Path) -> Found:
+    """The file as ordinary Python: the author's words print, into nowhere."""
+    start = perf_counter()
+    with silence():
+        program(lecture).main()
+    return {"seconds": perf_counter() - start}
+
+
+def program(lecture: Path) -> Any:
+    """The lecture as a module, executed. Reading the file is part of running it, and is timed."""
+    module = types.ModuleType(lecture.stem)
+    module.__file__ = str(lecture)
+    sys.modules[lecture.stem] = module
+    exec(compile(lecture.read_bytes(), str(lecture), "exec"), module.__dict__)
+    return module
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+        yield
+
+
+def litbook(lecture: Path) -> Found:
+    """Run, record, write the record, draw the pages."""
+    from litbook import author, run, source, trace
+    from litbook.render import bibliography, books, page
+
+    parts: dict[str, float] = {}
+    for room, name, stage in (
+        (source, "parse", "reading the text"),
+        (run, "instrument", "compiling probes in"),
+        (author, "_svg", "drawing figures as SVG"),
+    ):
+        setattr(room, name, _timed(getattr(room, name), parts, stage))
+    start = perf_counter()
+    record = run.run(lecture)
+    seconds = perf_counter() - start
+    sections = sum(record.seconds[record.functions[i].name] for i in record.sections())
+    parts["sections, without figures"] = sections - parts.get("drawing figures as SVG", 0.0)
+    start = perf_counter()
+    text = trace.dumps(record).encode(errors="backslashreplace")
+    written = perf_counter()
+    sources = lecture.parent / "references.bib"
+    known = bibliography.read(sources) if sources.exists() else books.NOTHING_CITED
+    drawn_from = perf_counter()
+    pages = page.pages(record, known)
+    drawn = perf_counter()
+    parts["record as JSON"], parts["pages"] = written - start, drawn - drawn_from
+    counts = record.count()
+    return {
+        "seconds": seconds,
+        "parts": parts,
+        "bytes": len(text),
+        "gzip": len(gzip.compress(text, mtime=0)),
+        "claims": counts.holds,
+        "failing": counts.fails + len(record.errors),
+        "steps": len(record.steps),
+        "text": len(record.sources[0].text.encode()),
+        "pages": len(pages),
+        "largest page": max(len(it.encode()) for it in pages.values()),
+        "all pages": sum(len(it.encode()) for it in pages.values()),
+        "fields": fields(text),
+    }
+
+
+def fields(text: bytes) -> Found:
+    """What a record's bytes are of: its fields, the pieces by kind, each alone as JSON and compressed."""
+    data = json.loads(text)
+    found = {name: _weights(value) for name, value in data.items() if name != "pieces"}
+    for kind in sorted({piece["kind"] for piece in data["pieces"]}):
+        found[f"pieces: {kind}"] = _weights([piece for piece in data["pieces"] if piece["kind"] == kind])
+    return found
+
+
+def _weights(value: Any) -> list[int]:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
+    return [len(text), len(gzip.compress(text, mtime=0))]
+
+
+def _timed(call: Callable[..., Any], parts: dict[str, float], name: str) -> Callable[..., Any]:
+    def timed(*arguments: Any, **named: Any) -> Any:
+        start = perf_counter()
+        try:
+            return call(*arguments, **named)
+        finally:
+            parts[name] = parts.get(name, 0.0) + perf_counter() - start
+
+    return timed
+
+
+def edtrace(lecture: Path) -> Found:
+    """As edtrace's own command does it; `lecture` has been renamed by `texts.for_edtrace`."""
+    from dataclasses import asdict
+
+    execute = importlib.import_module("edtrace.execute").execute
+    sys.path.insert(0, str(lecture.parent))
+    start = perf_counter()
+    with silence():
+        traced = execute(module_name=lecture.stem, inspect_all_variables=False)
+    seconds = perf_counter() - start
+    file = io.StringIO()
+    json.dump(asdict(traced), file, indent=2)
+    text = file.getvalue().encode()
+    return {
+        "seconds": seconds,
+        "parts": {"record as JSON": perf_counter() - start - seconds},
+        "bytes": len(text),
+        "gzip": len(gzip.compress(text, mtime=0)),
+        "steps": len(traced.steps),
+    }
+
+
+WAYS: dict[str, Callable[[Path], Found]] = {"plain": plain, "litbook": litbook, "edtrace": edtrace}
+
+
+def main(way: str, lecture: str, result: str) -> None:
+    import matplotlib  # noqa: F401  as `run` does: what is timed is the lecture, not the import of libraries
+    import numpy  # noqa: F401
+    import torch  # noqa: F401
+
+    found = WAYS[way](Path(lecture).resolve())
+    Path(result).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
