@@ -876,7 +876,7 @@ def a_float_is_three_fields() -> None:
         "2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets exponents be "
         "stored without a sign."
     )
-    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$:")
+    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$, and read its fields off the drawing:")
     pattern = bits(0.15625, torch.float32)                      # @inspect pattern
     x = torch.tensor(0.15625)                                   # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
@@ -1101,12 +1101,14 @@ def bfloat16_is_much_coarser() -> None:
     assert against_half == 8.0, "coarser than float16"
     against_full = coarse / eps[torch.float32]                  # @inspect against_full
     assert against_full == 65536.0, "coarser than float32"
+    digits = math.log10(2 / coarse)                             # @inspect digits
+    assert 2.40 < digits < 2.41, "significant decimal digits"
+    note("With so few digits counting ends early. The next pattern of bits after `256` is `258`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total as bits
     assert total.item() == 256, "adding one does nothing"
     after = torch.tensor(258.0, dtype=torch.bfloat16)           # @inspect after as bits
-    assert after.view(torch.int16) == total.view(torch.int16) + 1, "the next pattern of bits"
-    digits = math.log10(2 / coarse)                             # @inspect digits
-    assert 2.40 < digits < 2.41, "significant decimal digits"
+    patterns = after.view(torch.int16) - total.view(torch.int16)
+    assert patterns == 1, "nothing lies between"
     misbelief(
         "bfloat16's precision is slightly lower.",
         f"{against_half:.0f} times lower than float16's and {against_full:,.0f} times lower "
@@ -1166,10 +1168,11 @@ def one_buys_range_the_other_resolution() -> None:
     assert (wide.min, wide.max) == (-57344, 57344), "all of `E5M2`"
     assert wide.max / fine.max == 128.0, "`E5M2` reaches farther"
     assert wide.eps / fine.eps == 2.0, "`E4M3` is finer"
+    note("The largest value of each, in bits. Only the patterns above it mean something else:")
     top_fine = torch.tensor(fine.max).to(E4M3)                  # @inspect top_fine as bits
     top_wide = torch.tensor(wide.max).to(E5M2)                  # @inspect top_wide as bits
-    assert top_fine.view(torch.uint8) == 0b0_1111_110, "one pattern below NaN"
-    assert top_wide.view(torch.uint8) == 0b0_11110_11, "one pattern below infinity"
+    assert top_fine.view(torch.uint8) == 0b0_1111_110, "just below NaN"
+    assert top_wide.view(torch.uint8) == 0b0_11110_11, "just below infinity"
     closer = cast(0.3952, E4M3), cast(0.3952, E5M2)             # @inspect closer
     assert closer == (0.40625, 0.375), "0.3952 in either format"
     note(
