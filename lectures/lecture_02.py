@@ -2,10 +2,13 @@
 import inspect
 import io
 import itertools
+import json
 import math
 import os
 import random
 import struct
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -24,13 +27,13 @@ import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange, reduce, repeat
 from einops.layers.torch import Rearrange
-from hardware import CARDS, find, peak
+from hardware import CARDS, Card, find, peak
 from jaxtyping import BFloat16, Bool, Float, Int, UInt8, jaxtyped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
-from timing import Timing, time_call
+from timing import Timing, beyond_cache, time_call
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -118,6 +121,33 @@ def flops(call: Callable[[], object]) -> int:
 def whole_numbers(*shape: int) -> Tensor:
     """Random whole numbers held as float32: their sums and products are exact."""
     return torch.randint(-9, 10, shape).float()
+
+
+def free_bytes() -> int:
+    """Bytes of the card's memory that this program can still get, PyTorch's cache included."""
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info()[0]
+
+
+def scaled(size: int, needed: Callable[[int], int]) -> int:
+    """`size`, halved until the bytes that it needs fit into the card's free memory."""
+    free = free_bytes()
+    while size > 1 and needed(size) > free:
+        size //= 2
+    return size
+
+
+def shrunk(size: int, asked: int) -> str:
+    """What a note adds where a card was too small for the size that was asked for."""
+    if size == asked:
+        return ""
+    return f" This card has room for `{size}` only, not for `{asked}`."
+
+
+def narrow_format() -> torch.dtype:
+    """`bfloat16`, or `float16` on a card whose matrix units have no other."""
+    modern = torch.cuda.get_device_capability() >= (8, 0)
+    return torch.bfloat16 if modern else torch.float16
 
 
 # --- napkin math
@@ -1660,16 +1690,16 @@ def deleting_returns_blocks_to_a_cache() -> None:
         "tensor. *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another "
         "program sees only the second."
     )
-    torch.cuda.empty_cache()
+    count = scaled(64 * MiB, lambda n: 8 * n)                   # @measure count
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
-    x = torch.empty(64 * MiB, device="cuda")
-    held = torch.cuda.memory_allocated() - start[0]             # @inspect held as B
-    assert held == 256 * MiB, "held by the tensor"
+    x = torch.empty(count, device="cuda")
+    held = torch.cuda.memory_allocated() - start[0]             # @measure held as B
+    assert held == 4 * count, "held by the tensor"
     del x
     after = torch.cuda.memory_allocated()
     assert after == start[0], "no tensor holds it"
-    kept = torch.cuda.memory_reserved() - start[1]              # @inspect kept as B
-    assert kept == 256 * MiB, "PyTorch still does"
+    kept = torch.cuda.memory_reserved() - start[1]              # @measure kept as B
+    assert kept == 4 * count, "PyTorch still does"
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
     assert reserved == start[1], "now the driver has it back"
@@ -1677,13 +1707,13 @@ def deleting_returns_blocks_to_a_cache() -> None:
         "Watching both numbers is sound practice. Calling `empty_cache` in a training loop "
         "rarely is: it makes room for other programs, not for this one, and costs time."
     )
-    x = torch.empty(64 * MiB, device="cuda")  # @hide
+    x = torch.empty(count, device="cuda")  # @hide
     del x  # @hide
-    half = torch.empty(32 * MiB, device="cuda")  # @hide
+    half = torch.empty(count // 2, device="cuda")  # @hide
     cached = torch.cuda.memory_reserved() - start[1]  # @hide
     taken = torch.cuda.memory_allocated() - start[0]  # @hide
     question(
-        "After `del x`, and without `empty_cache`, a tensor of `32 * MiB` "
+        "After `del x`, and without `empty_cache`, a tensor of half as many "
         "floats is made. How many of the bytes that `x` had does PyTorch then "
         "hold for no tensor?",
         answer=cached - taken, unit="B",
@@ -1693,14 +1723,23 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
+    used = torch.cuda.current_device()                          # @measure used
+    assert used == 0, "the first of those that are visible"
+    properties = torch.cuda.get_device_properties(used)
+    name = properties.name                                      # @measure name
+    units = properties.multi_processor_count                    # @measure units
+    cache = properties.L2_cache_size                            # @measure cache as B
+    capability = properties.major, properties.minor             # @measure capability
+    assert capability == torch.cuda.get_device_capability(), "two ways to ask"
     note(
-        "The datasheet names one size, the driver reports another, and by the time a program can "
-        "ask, some of that is taken."
+        "With several GPUs the first one is used; `CUDA_VISIBLE_DEVICES` decides which that is. "
+        "Of its memory the datasheet names one size, the driver reports another, and by the time "
+        "a program can ask, some of that is taken."
     )
-    total = torch.cuda.get_device_properties(0).total_memory    # @measure total as B
+    total = properties.total_memory                             # @measure total as B
     free, seen = torch.cuda.mem_get_info()                      # @measure free as B
     assert free < seen, "the context already takes some"
-    card = find(torch.cuda.get_device_name())                   # @measure card
+    card = find(name)                                           # @measure card
     if card is not None:
         ratio = total / card.memory                             # @measure ratio
         assert 0.98 < ratio < 1.08, "near the datasheet, not on it"
@@ -1721,22 +1760,22 @@ def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
     note(
         "The many arithmetic units of a GPU pay off on large products and sit idle on small "
-        "ones. The same matrix product in both formats, against the rates that the card "
-        "promises:"
+        "ones. The same square matrix product in both formats, against the rates that the "
+        "card promises:"
     )
-    n = 8192
+    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
-    wide = time_call(lambda: a @ a, "cuda").seconds                           # @measure wide as s
-    narrow = time_call(lambda: b @ b, "cuda").seconds                         # @measure narrow as s
-    speedup = wide / narrow                                     # @measure speedup
+    wide = time_call(lambda: a @ a, "cuda")                     # @measure wide
+    narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
+    speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
     card = find(torch.cuda.get_device_name())
     promised = peak(card, "float32"), peak(card, "bfloat16")    # @measure promised
-    achieved = 2 * n**3 / wide, 2 * n**3 / narrow               # @measure achieved
+    achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]   # @measure achieved as FLOP/s
     if promised[1] is not None:
-        assert narrow < wide, "narrow is faster"
-    work = flops(lambda: b @ b)                                 # @inspect work as FLOP
-    assert work == flops(lambda: a @ a) == 2 * 8192**3, "the same work"
+        assert narrow.seconds < wide.seconds, "narrow is faster"
+    work = flops(lambda: b @ b)                                 # @measure work as FLOP
+    assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"
     question(
         "An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` "
         "[@nvidia-a100]. A wide product takes `80` ms there. How long does "
@@ -3394,8 +3433,10 @@ def peaks_and_mfu() -> None:
     without_a_peak_there_is_no_mfu()
     the_roofline_tells_waiting_from_working()
     a_launch_returns_before_the_work_is_done()
-    four_formats_are_measured_here()
+    five_formats_are_measured_here()
+    three_bad_measurements_are_repeated_here()
     larger_products_come_closer_to_the_peak()
+    the_roof_is_measured_here()
 
 
 def dense_peak(card: str, dtype: str) -> float:
@@ -3903,16 +3944,16 @@ def a_launch_returns_before_the_work_is_done() -> None:
         "The CPU hands a product to the GPU and goes on. A clock that is read now has timed the "
         "handing over. `torch.cuda.synchronize()` waits for what was handed over."
     )
-    n = 8192
+    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     x = torch.randn(n, n, device="cuda")
-    warm = x @ x                                                # @inspect warm.shape
+    warm = x @ x                                                # @measure warm.shape
     torch.cuda.synchronize()
     start = time.perf_counter()
     product = x @ x
     launched = time.perf_counter() - start                      # @measure launched as s
     torch.cuda.synchronize()
     finished = time.perf_counter() - start                      # @measure finished as s
-    assert product.shape == (8192, 8192), "handed over, then done"
+    assert product.shape == warm.shape, "handed over, then done"
     assert launched < finished - launched, "most was still to come"
     promised = peak(find(torch.cuda.get_device_name()), "float32")
     impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
@@ -3926,93 +3967,219 @@ def a_launch_returns_before_the_work_is_done() -> None:
     )
 
 
-def product_that_fits(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Random factors of the product of this lecture, halved until the card holds them."""
-    rows, inner, cols = 16384, 32768, 8192
-    torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info()
-    while 8 * (rows * inner + inner * cols + rows * cols) > free:
-        rows, inner, cols = rows // 2, inner // 2, cols // 2
-    x = torch.randn(rows, inner, device="cuda").to(dtype)
-    return x, torch.randn(inner, cols, device="cuda").to(dtype)
+PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
 
 
-def time_both_ways(name: str) -> tuple[float, Timing, float]:   # @stepover
-    """Mean of five cold runs, a warm timing, and the warm rate in FLOP/s, in the format `name`."""
+def product_shape() -> tuple[int, int, int]:
+    """Rows, inner and columns of the product of this lecture, halved until the card holds it."""
+    def needed(rows: int) -> int:
+        return 8 * (rows * 2 * rows + 2 * rows * rows // 2 + rows * rows // 2)
+
+    rows = scaled(PRODUCT[0], needed)
+    return rows, 2 * rows, rows // 2
+
+
+def product_call(
+    name: str, shape: tuple[int, int, int]
+) -> Callable[[], Tensor]:
+    """The product of two random matrices on the card, in the format `name`, ready to be called."""
+    rows, inner, cols = shape
+    x = torch.randn(rows, inner, device="cuda")
+    if name == "float8":  # row-major times column-major, and a scale for each
+        w = torch.randn(cols, inner, device="cuda").to(E4M3).t()
+        one = torch.ones((), device="cuda")
+        call = partial(torch._scaled_mm, out_dtype=torch.bfloat16)
+        return partial(call, x.to(E4M3), w, one, one)
     dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+    w = torch.randn(inner, cols, device="cuda")
+    return partial(torch.matmul, x.to(dtype), w.to(dtype))
+
+
+def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepover
+    """The product in the format `name`, timed warm; TF32 is on for `tf32` alone."""
     before = torch.get_float32_matmul_precision()
-    wanted = "high" if name == "tf32" else "highest"
-    x, w = product_that_fits(dtype)
-
-    def wait_for_product() -> None:
-        x @ w
-        torch.cuda.synchronize()
-
-    torch.set_float32_matmul_precision(wanted)
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     try:
-        cold = mean_seconds(wait_for_product, runs=5)
-        warm = time_call(lambda: x @ w, "cuda", repeats=20)
+        return time_call(product_call(name, shape), "cuda")
     finally:
         torch.set_float32_matmul_precision(before)
-    return cold, warm, 2 * x.shape[0] * w.numel() / warm.seconds
+
+
+def formats_to_time(card: Card | None) -> list[str]:
+    """The formats that this card has units for; all that PyTorch multiplies, if nobody knows the card."""
+    names = ["float32", "tf32", "bfloat16", "float16"]
+    names += ["float8"] if torch.cuda.get_device_capability() >= (8, 9) else []
+    return [n for n in names if card is None or peak(card, n) is not None]
 
 
 @requires("cuda")
-def four_formats_are_measured_here() -> None:
-    """Each format is measured cold and warm, and divided by its own dense peak."""
+def five_formats_are_measured_here() -> None:
+    """Each format is measured warm, and divided by its own dense peak."""
+    shape = product_shape()                                     # @measure shape
     note(
-        "The product of this lecture on random data, in four formats: once the obvious way, `5` "
-        "runs without a warm-up, and once with warm-up, events and `20` repeats."
+        "The product of this lecture on random data: warm, timed by the device's own "
+        "events, the median of many repeats." + shrunk(shape[0], PRODUCT[0])
     )
     card = find(torch.cuda.get_device_name())                   # @measure card
-    names = ["float32", "tf32", "bfloat16", "float16"]
-    timed = [time_both_ways(name) for name in names]            # @stepover
-    _, warm, rate = zip(*timed, strict=True)
-    promised = [peak(card, name) for name in names]             # @measure promised as FLOP/s
-    shares = list(map(utilization, rate, [1.0] * 4, promised))
-    known = [share for share in shares if share is not None]    # @measure known
+    work = 2 * shape[0] * shape[1] * shape[2]                   # @measure work as FLOP
+    timed = {}
+    for name in formats_to_time(card):
+        timed[name] = time_product(name, shape)                 # @measure timed[name]
+    rates = {name: work / t.seconds for name, t in timed.items()}
+    shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
     lines = [
-        f"| `{name}` | {c:.4f} | {w.seconds:.4f} | {w.spread:.1%} "
-        f"| {r / TERA:.1f} | {as_percent(s)} |"
-        for name, (c, w, r), s in zip(names, timed, shares, strict=True)
+        f"| `{name}` | {t.seconds * 1000:.3f} | {t.spread:.1%} "
+        f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} |"
+        for name, t in timed.items()
     ]
     note(
-        f"{warm[0].device}; {warm[0].method}.\n\n"
-        "| format | cold mean, s | warm median, s | spread | TFLOP/s | of its peak |\n"
-        "|---|---|---|---|---|---|\n" + "\n".join(lines)
+        f"{timed['float32'].device}; {timed['float32'].method}.\n\n"
+        "| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak |\n"
+        "|---|---|---|---|---|\n" + "\n".join(lines)
     )
+    known = {n: share for n, share in shares.items() if share is not None}  # @measure known
     if card is not None:
-        assert 0 < min(known), "work was done"
-        assert max(known) <= 1, "and no promise exceeded"
+        assert 0 < min(known.values()), "work was done"
+        assert max(known.values()) <= 1, "and no promise exceeded"
     if card is not None and card.bfloat16 is not None:
-        assert warm[2].seconds < warm[0].seconds, "bfloat16 beats float32"
+        promised = card.bfloat16 / card.float32                 # @measure promised as times
+        speedup = rates["bfloat16"] / rates["float32"]          # @measure speedup as times
+        assert speedup > promised / 2, "at least half of what is promised"
+    hopper = torch.cuda.get_device_capability() == (9, 0)
+    if card is not None and hopper and shape == PRODUCT:
+        assert known["bfloat16"] >= 0.7, "Hopper, measured properly"
+        assert known["float32"] >= 0.7, "and without its matrix units"
     question(
-        "A line of such a table reads `0.040` s for the cold mean and "
-        "`0.015` s for the warm median. How long did the first of the `5` "
-        "runs take, if the others were as fast as warm ones?",
-        answer=5 * 0.040 - 4 * 0.015, unit="s",
+        "A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × "
+        "`32768` times `32768` × `8192`?",
+        answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3, unit="FLOP/s",
     )
+
+
+def first_runs(rows: int, inner: int, cols: int) -> dict[str, list[float]]:  # @stepover
+    """Seconds of the first five products, in float32 and then in bfloat16, on the host's clock."""
+    found: dict[str, list[float]] = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(rows, inner, device="cuda").to(dtype)
+        w = torch.randn(inner, cols, device="cuda").to(dtype)
+        torch.cuda.synchronize()
+        times = found[str(dtype).removeprefix("torch.")] = []
+        for _ in range(5):
+            start = time.perf_counter()
+            x @ w
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+    return found
+
+
+def in_a_new_program(shape: tuple[int, int, int]) -> dict[str, list[float]]:  # @stepover
+    """`first_runs` in a program of its own, where nothing has run yet: only there a first run is first."""
+    torch.cuda.empty_cache()
+    text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
+    call = f"print(json.dumps(first_runs(*{shape!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", text + call],
+        capture_output=True, text=True, timeout=240, check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the new program failed: {done.stderr[-500:]}")
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+def without_waiting(call: Callable[[], object]) -> float:       # @stepover
+    """Mean seconds of five warm calls on a clock that does not wait for the device."""
+    call()
+    torch.cuda.synchronize()
+    seconds = mean_seconds(call, runs=5)
+    torch.cuda.synchronize()
+    return seconds
+
+
+@requires("cuda")
+def three_bad_measurements_are_repeated_here() -> None:
+    """The published MFU is repeated the way it was made, and then measured."""
+    shape = product_shape()                                     # @measure shape
+    note(
+        "An MFU of `0.276` has been published for this product in `bfloat16`: from the mean of "
+        "the first `5` runs of a program [@cs336]. The same in a new program on this card, first "
+        "in `float32` and then in `bfloat16`, with a wait after each run." + shrunk(shape[0], PRODUCT[0])
+    )
+    runs = in_a_new_program(shape)["bfloat16"]                  # @measure runs as s
+    cold = mean(runs)                                           # @measure cold as s
+    good = time_product("bfloat16", shape)                      # @measure good
+    assert good.seconds < cold, "set-up is in the mean of the first runs"
+    first = runs[0] / good.seconds                              # @measure first as times
+    assert 1 < first, "the first run is the slow one"
+    note(
+        "Two more ways to measure badly. Without a wait, the clock stops when the work has "
+        "been handed over. And a product of zeros switches fewer transistors, draws less "
+        "power, and lets the card keep a higher clock:"
+    )
+    call = product_call("bfloat16", shape)
+    launched = without_waiting(call)                            # @measure launched as s
+    assert launched < good.seconds, "not even started"
+    blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
+                  for n in (shape[:2], shape[1:])]
+    zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
+    assert zeros.seconds < 1.05 * good.seconds, "never slower than real numbers"
+    ways = {
+        "first five runs": cold, "no wait": launched, "zeros": zeros.seconds,
+        "warm, events, random data": good.seconds,
+    }
+    rate = peak(find(torch.cuda.get_device_name()), "bfloat16")
+    work = 2 * shape[0] * shape[1] * shape[2]
+    shares = {way: utilization(work, t, rate) for way, t in ways.items()}  # @measure shares
+    lines = [
+        f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
+        for way, t in ways.items()
+    ]
+    note(
+        f"{good.device}, `bfloat16`:\n\n| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines)
+    )
+    if rate is not None:
+        assert work / launched > rate, "more than the card can do: an alarm"
+        assert work / cold < work / good.seconds <= rate, "too low, and right"
+    question(
+        "A program averages its first `5` runs. The first took `104` ms, the others `14` ms "
+        "each. Which MFU does it report, if `14` ms are `0.63` of the peak?",
+        answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
+    )
+
+
+def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
+    """Two random square matrices on the card, in its two-byte format."""
+    dtype = narrow_format()
+    x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+    return x, y
 
 
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
     """The larger the product, the closer it comes to the peak."""
+    largest = scaled(16384, lambda n: 20 * n * n)               # @measure largest
     note(
         "MFU is higher where products dominate, and products do better when they are large: a "
-        "small one is over before it has filled the card, although its matrices come from the "
-        "cache. Square products in `bfloat16`:"
+        "small one is over before it has filled the card. Square products in the narrow "
+        "format, small ones on many buffers in turn, so that none is found in the cache."
+        + shrunk(largest, 16384)
     )
-    rate = peak(find(torch.cuda.get_device_name()), "bfloat16")
-    sizes = [2**p for p in range(8, 15)]
+    dtype = narrow_format()                                     # @measure dtype
+    rate = peak(find(torch.cuda.get_device_name()), str(dtype))
+    sizes = [2**p for p in range(8, 15) if 2**p <= largest]     # @measure sizes
     rates = []
     for n in sizes:
-        x = torch.randn(n, n, device="cuda").bfloat16()
-        timing = time_call(partial(torch.matmul, x, x), "cuda")  # @stepover
+        pairs = beyond_cache(partial(random_pair, n), "cuda")
+        timing = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure timing
         rates.append(2 * n**3 / timing.seconds)                 # @measure rates[-1] as FLOP/s
     assert rates[0] < rates[-1], "the largest beats the smallest"
+    if rate is not None:
+        shares = [r / rate for r in rates]                      # @measure shares
+        assert 0 < shares[0], "the smallest does some work"
+        assert max(shares) <= 1, "none exceeds the promise"
     figure(
         plot_sweep(sizes, rates, rate),
-        caption="Rate of a square bfloat16 product against its size; dashed, the dense peak.",
+        caption="Rate of a square product against its size, in the narrow format; dashed, the dense peak.",
         alt="A curve of TFLOP/s against matrix size, rising from a small fraction of the peak for "
         "the smallest matrix to most of what it will reach at a few thousand rows.",
     )
@@ -4020,6 +4187,81 @@ def larger_products_come_closer_to_the_peak() -> None:
         "From a width of `256` to one of `512` a product takes only twice as "
         "long. How many times as high is its rate?",
         answer=(512 / 256) ** 3 / 2, unit="times",
+    )
+
+
+class Point(NamedTuple):
+    """An operation under a measured roof."""
+
+    intensity: float  # FLOPs per byte
+    rate: float  # FLOP/s
+
+
+def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
+    """Intensity and rate of an addition, and of products of 1, 64 and 4096 rows with n × n weights."""
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(*shape, device="cuda").to(dtype)
+
+    vectors = beyond_cache(lambda: (numbers(n * n), numbers(n * n)), "cuda")
+    added = time_call(torch.add, "cuda", inputs=vectors).seconds
+    points = {"x + y": Point(1 / (3 * dtype.itemsize), n * n / added)}
+    del vectors
+
+    def layer(rows: int) -> tuple[Tensor, Tensor]:
+        return numbers(rows, n), numbers(n, n)
+
+    for rows in (1, 64, 4096):
+        pairs = beyond_cache(partial(layer, rows), "cuda")
+        taken = time_call(torch.matmul, "cuda", inputs=pairs).seconds
+        name = "1 token" if rows == 1 else f"{rows} tokens"
+        per_byte = intensity(rows, n, n, dtype.itemsize)
+        points[name] = Point(per_byte, 2 * rows * n * n / taken)
+    return points
+
+
+@requires("cuda")
+def the_roof_is_measured_here() -> None:
+    """A copy shows the bandwidth, and no operation leaves the roof."""
+    count = scaled(256 * MiB, lambda n: 14 * n)                 # @measure count
+    note(
+        "The slope of the roofline is the bandwidth, which a large copy shows: every byte is "
+        "read once and written once, and nothing is computed." + shrunk(count, 256 * MiB)
+    )
+    card, dtype = find(torch.cuda.get_device_name()), narrow_format()
+    x = torch.randn(count, device="cuda").to(dtype)
+    y = torch.empty_like(x)
+    copied = time_call(lambda: y.copy_(x), "cuda")              # @measure copied
+    bandwidth = (x.nbytes + y.nbytes) / copied.seconds          # @measure bandwidth as B/s
+    if card is not None:
+        share = bandwidth / card.bandwidth                      # @measure share
+        assert share <= 1, "no more than the datasheet promises"
+        assert share > 0.5, "and more than half of it"
+    del x, y
+    n = scaled(8192, lambda n: 16 * n * n + 40 * 4096 * n)      # @measure n
+    note(
+        "Under it, an addition and the products of a layer with a few tokens, on weights that "
+        "are not in the cache:" + shrunk(n, 8192)
+    )
+    points = measured_points(n, dtype)                          # @measure points
+    ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
+    assert ratio > 10, "one token waits for the weights"
+    rate = peak(card, str(dtype))
+    if card is not None and rate is not None:
+        slope, found = card.bandwidth, points.values()
+        over = [p.rate / min(rate, p.intensity * slope) for p in found]  # @measure over
+        assert max(over) <= 1, "all of them under the promised roof"
+    top = rate or max(point.rate for point in points.values())
+    ridge = top / bandwidth                                     # @measure ridge as FLOP/B
+    figure(
+        plot_measured_roof(top, bandwidth, points),
+        caption="Measured rates under the measured bandwidth and the promised peak.",
+        alt="TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and "
+        "peak. An addition and the product of a single token lie low on the slope, that of many "
+        "tokens near the flat part.",
+    )
+    question(
+        "A copy of `2` GiB takes `1` ms. Which bandwidth is that?",
+        answer=2 * 2 * GiB / 1e-3, unit="B/s",
     )
 
 
@@ -4043,6 +4285,7 @@ def gradients() -> None:
     in_a_transformer_backward_is_twice_forward()
     attention_is_what_the_rule_leaves_out()
     checkpointing_trades_flops_for_memory()
+    checkpointing_is_measured_here()
     backward_changes_no_parameter()
     the_same_sum_in_another_order_is_another_number()
 
@@ -4529,6 +4772,64 @@ def checkpointing_trades_flops_for_memory() -> None:
         "In segments of `2` instead of `4`, how many bytes are kept, and how "
         "many more FLOPs are done?",
         answer=[f"{kept} bytes", f"{again - work} FLOPs"],
+    )
+
+
+def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
+    """Products with all weights, a tanh after each."""
+    for w in weights:
+        x = torch.tanh(x @ w)
+    return x
+
+
+def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   # @stepover
+    """First gradient of a step through the layers, recomputed in segments (0: not at all)."""
+    for w in weights:
+        w.grad = None
+    for i in range(0, len(weights), segment or len(weights)):
+        part = weights[i : i + (segment or len(weights))]
+        if segment:
+            x = checkpoint(
+                tanh_layers, x, *part,
+                use_reentrant=False, preserve_rng_state=False,
+            )
+        else:
+            x = tanh_layers(x, *part)
+    x.sum().backward()
+    first = weights[0].grad
+    assert first is not None
+    return first
+
+
+@requires("cuda")
+def checkpointing_is_measured_here() -> None:
+    """On a card, checkpointing lowers the peak and takes longer."""
+    width = scaled(4096, lambda w: 400 * w * w)                 # @measure width
+    note(
+        "The same on a GPU, with a batch large enough for activations to matter. The peak is "
+        "what `max_memory_allocated` has seen since it was reset." + shrunk(width, 4096)
+    )
+    layers, rows, dtype = 16, 4 * width, narrow_format()
+    drawn = torch.randn(layers, width, width, device="cuda") / width**0.5
+    weights = [w.to(dtype).requires_grad_() for w in drawn]
+    x = torch.randn(rows, width, device="cuda").to(dtype)
+    del drawn
+    gradients, peaks, times = [], [], []
+    for segment in (0, 4):
+        step = partial(deep_gradient, weights, x, segment)
+        times.append(time_call(step, "cuda"))                   # @measure times[-1]
+        torch.cuda.reset_peak_memory_stats()
+        gradients.append(step().clone())
+        peaks.append(torch.cuda.max_memory_allocated())         # @measure peaks as B
+    assert peaks[1] < peaks[0], "fewer activations at once"
+    slower = times[1].seconds / times[0].seconds                # @measure slower as times
+    assert 1 < slower < 2, "one forward pass more, never a whole step"
+    off = float((gradients[0] - gradients[1]).norm() / gradients[0].norm())  # @measure off
+    assert off < 0.02, "and the gradient is the same"
+    question(
+        "A step without checkpointing takes `90` ms, all of it in products. How long does it "
+        "take with checkpointing, if nothing else changes?",
+        answer=90 * 8 / 6, unit="ms",
     )
 
 
@@ -5403,14 +5704,16 @@ def pinning_needs_an_accelerator() -> None:
 @requires("cuda")
 def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory returns before it has finished."""
-    pageable = torch.randn(64 * MiB)
+    count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
+    pageable = torch.randn(count)
     note(f"{pageable.nbytes // MiB} MiB to the GPU, from either kind of memory:")
     pinned = pageable.pin_memory()
     assert pinned.is_pinned() is True, "a pinned copy of it"
-    slow = time_call(lambda: pageable.to("cuda"), "cuda").seconds  # @measure slow as s
+    slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow
     quick = partial(pinned.to, "cuda", non_blocking=True)
-    fast = time_call(quick, "cuda").seconds  # @measure fast as s
-    assert fast < slow, "no detour through a buffer"
+    fast = time_call(quick, "cuda")  # @measure fast
+    assert fast.seconds < slow.seconds, "no detour through a buffer"
+    rates = [pinned.nbytes / t.seconds for t in (slow, fast)]  # @measure rates as B/s
     arrived = torch.cuda.Event()
     there = quick()
     arrived.record()
@@ -5428,8 +5731,9 @@ def a_pinned_copy_does_not_wait() -> None:
 @requires("cuda")
 def a_prefetch_hides_the_copy() -> None:
     """Copying overlaps with computing only if the loop asks for the next batch early."""
-    batches = [torch.randn(1024, 16384).pin_memory() for _ in range(8)]
-    w = torch.randn(16384, 4096, device="cuda")
+    inner = scaled(16384, lambda n: 40 * 4096 * n)  # @measure inner
+    batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
+    w = torch.randn(inner, 4096, device="cuda")
     side, main_stream = torch.cuda.Stream(), torch.cuda.current_stream()
 
     def in_turn() -> list[Tensor]:
@@ -5441,20 +5745,22 @@ def a_prefetch_hides_the_copy() -> None:
             return batches[index].to("cuda", non_blocking=True)
 
     def ahead() -> list[Tensor]:
+        side.wait_stream(main_stream)
         sums, following = [], fetch(0)
         for index in range(len(batches)):
             main_stream.wait_stream(side)
             x = following
             x.record_stream(main_stream)
-            following = fetch((index + 1) % len(batches))
+            if index + 1 < len(batches):
+                following = fetch(index + 1)
             sums.append((x @ w).sum())
         return sums
 
     expected, sums = torch.stack(in_turn()), torch.stack(ahead())
     assert torch.allclose(sums, expected), "the same sums"
-    serial = time_call(in_turn, "cuda").seconds  # @measure serial as s
-    overlapped = time_call(ahead, "cuda").seconds  # @measure overlapped as s
-    assert overlapped < serial, "the copies are hidden"
+    serial = time_call(in_turn, "cuda")  # @measure serial
+    overlapped = time_call(ahead, "cuda")  # @measure overlapped
+    assert overlapped.seconds < serial.seconds, "the copies are hidden"
     misbelief("Pinned memory makes fetching and computing run in parallel.",
               "It only allows that. A loop that asks for a batch and then uses it still waits "
               "for every copy; one that asks for the next batch first does not.", rows="P11")
@@ -5984,6 +6290,7 @@ def the_bill_of_a_step() -> None:
     a_nonlinearity_may_save_a_copy_of_its_own()
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
+    the_bill_is_measured_on_the_card()
     a_step_does_less_than_six_flops()
     small_batches_make_the_optimizer_count()
     attention_multiplies_without_parameters()
@@ -6120,20 +6427,20 @@ def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
     }
 
 
-def plot_bill(bills: dict[str, dict[str, int]]) -> Figure:  # @hide
-    """One horizontal bar per optimizer, stacked by kind of memory, in KiB."""
+def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @hide
+    """One horizontal bar per optimizer, stacked by kind of memory, in KiB or MiB."""
     fig, ax = blank(7.5, 3.4)
     kinds = zip(("parameters", "gradients", "optimizer state", "activations"),
                 (BLUE, GREEN, RED, GOLD))
     left = [0.0] * len(bills)
     for kind, color in kinds:
-        sizes = [entry[kind] / 1024 for entry in bills.values()]
+        sizes = [entry[kind] / unit for entry in bills.values()]
         ax.barh(list(bills), sizes, left=left, color=color, height=0.65, label=kind)
         left = [start + size for start, size in zip(left, sizes)]
     for row, total in enumerate(left):
-        ax.text(total + 2, row, f"{total:.0f}", va="center", color=GREY)
+        ax.text(total + max(left) / 200, row, f"{total:.0f}", va="center", color=GREY)
     ax.invert_yaxis()
-    ax.set(xlabel="KiB", xlim=(0, max(left) * 1.09))
+    ax.set(xlabel="KiB" if unit == KiB else "MiB", xlim=(0, max(left) * 1.09))
     fig.legend(loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
     return fig
 
@@ -6177,6 +6484,69 @@ def the_bill_in_bytes() -> None:
              "with Adam?",
              answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
              unit="B")
+
+
+def bill_on_card(  # @stepover
+    name: str, width: int, layers: int, batch: int
+) -> tuple[dict[str, int], int]:
+    """How far `memory_allocated` grows with each kind of memory in one step, and the step's peak."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    stages = [torch.cuda.memory_allocated()]
+
+    def grown() -> int:
+        stages.append(torch.cuda.memory_allocated())
+        return stages[-1] - stages[-2]
+
+    model = Stack(width, layers).cuda()
+    parameters = grown()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    state = grown()  # AdaGrad makes its own at once
+    x, y = (t.cuda() for t in linear_batch(width, batch))
+    loss = F.mse_loss(model(x), y)
+    activations = grown()
+    loss.backward()
+    del loss, x, y
+    gradients = grown() + activations
+    optimizer.step()
+    state += grown()
+    found = {
+        "parameters": parameters, "gradients": gradients,
+        "optimizer state": state, "activations": activations,
+    }
+    return found, torch.cuda.max_memory_allocated() - stages[0]
+
+
+@requires("cuda")
+def the_bill_is_measured_on_the_card() -> None:
+    """On a card the four kinds can be watched growing; they are never all there at once."""
+    width = scaled(2048, lambda w: 200 * w * w)  # @measure width
+    layers, batch = 4, width
+    note("The same bill from the allocator's own counter, read before and after each part of a "
+         "step. One step goes first and is thrown away: in it the library for products takes a "
+         "workspace and keeps it." + shrunk(width, 2048))
+    size = width, layers, batch
+    bill_on_card("SGD", *size)  # @stepover
+    watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
+    bills = {name: found for name, (found, _) in watched.items()}  # @measure bills
+    shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
+    copies = [round(share, 2) for share in shares]  # @measure copies
+    assert copies == [0, 1, 1, 1, 2, 2], "remembered, in copies of the model"
+    counted = bill("AdamW", *size)  # @measure counted as B
+    over = [bills["AdamW"][kind] - size for kind, size in counted.items()]  # @measure over as B
+    assert min(over) >= 0, "nothing that was counted is missing"
+    assert max(over) < MiB, "and blocks are rounded up, no more"
+    sums = {name: sum(b.values()) for name, b in bills.items()}
+    peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
+    assert peaks["SGD"] < 1, "activations go while gradients come"
+    figure(plot_bill(bills, MiB),
+           caption="One step on the card by the allocator's counter, in MiB.",
+           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
+               "are the same in all of them; optimizer state is nothing, one or two copies of "
+               "the parameters.")
+    question("A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many "
+             "bytes does `memory_allocated` grow by in its first call of `step`?",
+             answer=2 * 4 * GiB, unit="B")
 
 
 def step_flops(batch: int, width: int, layers: int) -> int:
@@ -6960,20 +7330,24 @@ def autocast_saves_on_activations_only() -> None:
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
-    model = Stack(4096, 8, between=nn.GELU()).cuda()
-    x, y = (t.cuda() for t in linear_batch(4096, batch=8192))
+    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
+    note("One step of a model with `8` hidden layers and AdamW, without autocast and with it."
+         + shrunk(width, 4096))
+    model = Stack(width, 8, between=nn.GELU()).cuda()
+    x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
     optimizer = torch.optim.AdamW(model.parameters())
+    dtype = narrow_format()  # @measure dtype
 
-    def step(narrow: bool) -> None:
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=narrow):
+    def step(narrow: bool) -> None:  # @stepover
+        with torch.autocast("cuda", dtype=dtype, enabled=narrow):
             output = model(x)
         F.mse_loss(output.float(), y).backward()
         optimizer.step()
         optimizer.zero_grad()
 
-    wide = time_call(lambda: step(False), "cuda").seconds  # @measure wide as s
-    narrow = time_call(lambda: step(True), "cuda").seconds  # @measure narrow as s
-    assert narrow < wide, "narrow products are faster"
+    wide = time_call(lambda: step(False), "cuda")  # @measure wide
+    narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
+    assert narrow.seconds < wide.seconds, "narrow products are faster"
     peaks = []
     for narrowed in (False, True):
         torch.cuda.reset_peak_memory_stats()
@@ -7324,6 +7698,19 @@ def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Fi
         ax.annotate(name, (x, y), (8, -12), textcoords="offset points", color=GREY)
     ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="attainable TFLOP/s")
     ax.set_ylim(0.1, 3000)
+    return fig
+
+
+def plot_measured_roof(rate: float, bandwidth: float, points: dict[str, Point]) -> Figure:  # @hide
+    """The roof in TFLOP/s against intensity, and a labelled dot for each measured operation."""
+    fig, ax = blank(7, 3.8)
+    xs = [0.05, rate / bandwidth, 1e4]
+    ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2)
+    for name, point in points.items():
+        at = point.intensity, point.rate / TERA
+        ax.plot(*at, "o", color=RED if point.intensity < rate / bandwidth else GREEN, ms=8)
+        ax.annotate(name, at, (8, -12), textcoords="offset points", color=GREY)
+    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="TFLOP/s")
     return fig
 
 
