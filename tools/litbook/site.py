@@ -22,7 +22,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import compare, recordings, trace, unbacked, unrun  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, calculator, ledger, misbeliefs, page, player, verdicts  # noqa: E402
+from litbook.render import books, calculator, frame, ledger, misbeliefs, page, player, verdicts  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -74,6 +74,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         return markdown
     counted = f"{verdicts.tally(found)}\n\n{BADGE}"
     return markdown.replace("<!-- claims -->", counted).replace("<!-- excerpt -->", page.excerpt(found[0]))
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """What Material leaves nameless gets a name."""
+    return frame.named(output)
 
 
 def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:

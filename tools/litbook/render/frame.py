@@ -1,0 +1,33 @@
+"""What Material's templates leave nameless, named: its pages get names that a screen reader can say.
+
+Material for MkDocs 9.8 has a dialog without a name, and with `navigation.indexes` the name of a section's
+navigation is that of an empty label. Templates of our own would have to follow every release, so its HTML is
+amended instead; what a later release names itself is left alone. The accessibility test says when a pattern
+no longer matches.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
+_SECTION = re.compile(
+    r'(<nav class="md-nav" data-md-level="\d+") aria-labelledby="(__nav[\d_]+)_label"'
+    r'( aria-expanded="\w+">\s*<label class="md-nav__title" for="\2">\s*'
+    r'<span class="md-nav__icon md-icon"></span>)'
+    r"(.*?)</label>",
+    re.DOTALL,
+)
+
+
+def named(page: str) -> str:
+    """A page of the site, its search dialog and the navigation of each section with a name."""
+    page = _DIALOG.sub(lambda m: m[0][:-1] + ' aria-label="Search">', page)
+    return _SECTION.sub(_with_title, page)
+
+
+def _with_title(match: re.Match[str]) -> str:
+    """The section's title is already HTML: without its tags it may be an attribute."""
+    opening, _, inside, title = match.groups()
+    words = " ".join(re.sub(r"<[^>]*>", " ", title).split()).replace('"', "&quot;")
+    return f'{opening} aria-label="{words}"{inside}{title}</label>'
