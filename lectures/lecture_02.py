@@ -4486,8 +4486,8 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
     misbelief(
         r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
-        "Its gradient costs half of that. The other half hands the gradient on to `w1`, and is "
-        "still due when `w2` is frozen; it goes away when `w1` is.",
+        "The gradient of its weights costs half of that. The other half hands the gradient on to "
+        "the layer below: still due when the last layer is frozen, gone when the one below is.",
         rows="J13",
     )
     question(
@@ -6921,8 +6921,9 @@ def the_same_seed_repeats_every_bit() -> None:
     left, right = (a + b) + c, a + (b + c)
     apart = (right - left).item()  # @inspect apart
     assert apart == 2.0**-24, "the last bit of the sum"
-    note("A single bit, which every later step multiplies. Turn the batches around, so that the "
-         "same examples are added in another order:")
+    note("In a whole run: turn the batches around, so that the same examples are added in another "
+         "order. The bits differ. They stay close here only because training pulls both runs to "
+         "the same weights.")
 
     def trained(turned: bool) -> Tensor:
         model = Stack(16, 0, torch.Generator().manual_seed(0))
