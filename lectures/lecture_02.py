@@ -4276,6 +4276,7 @@ def gradients() -> None:
         "it is tells when the rule does hold, and what freezing a layer saves."
     )
     backward_fills_the_leaves()
+    backward_changes_no_parameter()
     a_gradient_is_two_more_products()
     each_sample_costs_two_per_weight()
     a_weight_gradient_needs_no_input_gradient()
@@ -4286,7 +4287,6 @@ def gradients() -> None:
     attention_is_what_the_rule_leaves_out()
     checkpointing_trades_flops_for_memory()
     checkpointing_is_measured_here()
-    backward_changes_no_parameter()
     the_same_sum_in_another_order_is_another_number()
 
 
@@ -4331,6 +4331,44 @@ def backward_fills_the_leaves() -> None:
         "The target is `8` instead of `5`, with the same `x` and `w`. Which "
         "gradient does `w` get?",
         answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
+    )
+
+
+def backward_changes_no_parameter() -> None:
+    """`backward()` changes no parameter; the optimizer does."""
+    note(
+        "A training step has three parts. The forward pass ends in the loss, the backward "
+        "pass in gradients, and the third applies them."
+    )
+    model = nn.Linear(4, 1)
+    x, target = torch.randn(8, 4), torch.randn(8, 1)
+    start = model.weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = F.mse_loss(model(x), target)                         # @inspect loss
+    assert model.weight.grad is None, "forward: a loss, no gradient"
+    loss.backward()
+    assert model.weight.grad is not None, "backward: a gradient"
+    assert torch.equal(model.weight, start), "and the same weights"
+    misbelief(
+        "The backward pass computes gradients and updates the parameters.",
+        "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
+        "updates.",
+        rows="J19",
+    )
+    optimizer.step()
+    expected = start - 0.1 * model.weight.grad
+    assert not torch.equal(model.weight, start), "now they have moved"
+    assert torch.allclose(model.weight, expected), "against the gradient"
+    p = torch.tensor(3.0, requires_grad=True)  # @hide
+    (4 * p).backward()  # @hide
+    seen = [p.item()]  # @hide
+    torch.optim.SGD([p], lr=0.25).step()  # @hide
+    seen.append(p.item())  # @hide
+    question(
+        "A weight of `3` gets a gradient of `4`, and the learning rate is "
+        "`0.25`. What is the weight after `backward()`, and what after "
+        "`step()`?",
+        answer=seen,
     )
 
 
@@ -4831,44 +4869,6 @@ def checkpointing_is_measured_here() -> None:
         "A step without checkpointing takes `90` ms, all of it in products. How long does it "
         "take with checkpointing, if nothing else changes?",
         answer=90 * 8 / 6, unit="ms",
-    )
-
-
-def backward_changes_no_parameter() -> None:
-    """`backward()` changes no parameter; the optimizer does."""
-    note(
-        "A training step has three parts. The forward pass ends in the loss, the backward "
-        "pass in gradients, and the third applies them."
-    )
-    model = nn.Linear(4, 1)
-    x, target = torch.randn(8, 4), torch.randn(8, 1)
-    start = model.weight.detach().clone()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loss = F.mse_loss(model(x), target)                         # @inspect loss
-    assert model.weight.grad is None, "forward: a loss, no gradient"
-    loss.backward()
-    assert model.weight.grad is not None, "backward: a gradient"
-    assert torch.equal(model.weight, start), "and the same weights"
-    misbelief(
-        "The backward pass computes gradients and updates the parameters.",
-        "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
-        "updates.",
-        rows="J19",
-    )
-    optimizer.step()
-    expected = start - 0.1 * model.weight.grad
-    assert not torch.equal(model.weight, start), "now they have moved"
-    assert torch.allclose(model.weight, expected), "against the gradient"
-    p = torch.tensor(3.0, requires_grad=True)  # @hide
-    (4 * p).backward()  # @hide
-    seen = [p.item()]  # @hide
-    torch.optim.SGD([p], lr=0.25).step()  # @hide
-    seen.append(p.item())  # @hide
-    question(
-        "A weight of `3` gets a gradient of `4`, and the learning rate is "
-        "`0.25`. What is the weight after `backward()`, and what after "
-        "`step()`?",
-        answer=seen,
     )
 
 
