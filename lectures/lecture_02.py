@@ -4810,7 +4810,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     question(
         "In segments of `2` instead of `4`, how many bytes are kept, and how "
         "many more FLOPs are done?",
-        answer=[f"{kept} bytes", f"{again - work} FLOPs"],
+        answer=[kept, again - work],
     )
 
 
