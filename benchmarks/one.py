@@ -47,14 +47,14 @@ def silence() -> Iterator[None]:
 
 def litbook(lecture: Path) -> Found:
     """Run, record, write the record, draw the pages."""
-    from litbook import author, run, source, trace
+    from litbook import run, source, trace, vector
     from litbook.render import bibliography, books, page
 
     parts: dict[str, float] = {}
     for room, name, stage in (
         (source, "parse", "reading the text"),
         (run, "instrument", "compiling probes in"),
-        (author, "_svg", "drawing figures as SVG"),
+        (vector, "svg", "drawing figures as SVG"),
     ):
         setattr(room, name, _timed(getattr(room, name), parts, stage))
     start = perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from litbook import author
+from litbook import vector
 from litbook.render import figures
 
 Found = dict[str, Any]
@@ -48,7 +48,7 @@ def growth(found: Found) -> str:
         axes.legend(frameon=False, fontsize=8)
         if axes is not flat:
             _linear(axes, across)
-    return figures.inline(author._svg(figure), ALT, "growth-")
+    return figures.inline(vector.svg(figure), ALT, "growth-")
 
 
 def _linear(axes: Any, across: list[int]) -> None:

@@ -153,8 +153,8 @@ def test_the_same_figure_gives_the_same_bytes(taker: Taker, fig: Any) -> None:
 
 def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
-        "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook import author\n"
-        "f, a = plt.subplots(); a.plot([1, 2], [3, 4]); a.hist([1, 2, 2], hatch='x')\nprint(author._svg(f))"
+        "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook import vector\n"
+        "f, a = plt.subplots(); a.plot([1, 2], [3, 4]); a.hist([1, 2, 2], hatch='x')\nprint(vector.svg(f))"
     )
     runs = {
         subprocess.run([sys.executable, "-c", code], cwd=REPO / "tools", env={"PYTHONHASHSEED": seed, "HOME": str(tmp_path)},

@@ -52,7 +52,8 @@ ROOMS: dict[str, set[str]] = {
     "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace"},
     "unrun": {"source", "trace", "errors"},
     "instrument": {"source", "trace", "errors"},
-    "author": {"trace", "errors"},
+    "vector": set(),
+    "author": {"vector", "trace", "errors"},
     # run and its side rooms: what it asks, what it puts back, what listens while a lecture runs
     "axes": {"errors"},
     "environment": {"trace", "errors"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import io
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,6 +11,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol
 
+from litbook import vector
 from litbook.errors import AuthorError
 from litbook.trace import PieceKind
 
@@ -22,10 +22,6 @@ LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
            ".webp": "image/webp", ".gif": "image/gif"}  # fmt: skip
-
-# Where an SVG holds coordinates, and numbers there that are finer than a hundredth of a point.
-_ATTRIBUTE = re.compile(r' (?:d|x|y|x1|y1|x2|y2|width|height|points|transform|viewBox)="[^"]*"')
-_LONG = re.compile(r"-?\d+\.\d{3,}")
 
 
 class Recorder(Protocol):
@@ -123,7 +119,7 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
-    _hand("figure", _text("figure", caption), data=_svg(fig), alt=cleandoc(alt))
+    _hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
 
 
 def image(path: str | Path, *, alt: str, caption: str = "") -> None:
@@ -224,32 +220,3 @@ def _shown(thing: object) -> str:
         return f": {str(thing)[:60]}"
     except Exception:  # the message is about its type
         return ""
-
-
-def _svg(fig: Any) -> str:
-    """The figure as SVG: the same bytes for the same figure, text as text, no ids that could clash."""
-    import matplotlib as mpl
-
-    file = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "litbook", "svg.id": None}):
-        unsigned = {"Date": None, "Creator": None}
-        fig.savefig(file, format="svg", transparent=True, bbox_inches="tight", metadata=unsigned)
-    text = file.getvalue()
-    text = text[text.index("<svg") :]  # no XML declaration and document type inside a page
-    text = re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", text))
-    used = set(re.findall(r"#([\w.-]+)", text))
-    salt = format(abs(hash_of(text)), "x")[:6]
-    text = _ATTRIBUTE.sub(lambda m: _LONG.sub(_hundredths, m[0]), text)
-    text = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{salt}-{m[1]}"' if m[1] in used else "", text)
-    return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{salt}-", text)
-
-
-def _hundredths(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def hash_of(text: str) -> int:
-    """A number that depends on the text alone; `hash` differs from process to process."""
-    from zlib import crc32
-
-    return crc32(text.encode())
