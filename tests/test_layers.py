@@ -57,6 +57,7 @@ ROOMS: dict[str, set[str]] = {
     # run and its side rooms: what it asks, what it puts back, what listens while a lecture runs
     "axes": {"errors"},
     "environment": {"trace", "errors"},
+    "device": {"errors"},
     "state": {"errors"},
     "recorder": {"source", "snapshot", "axes", "trace", "errors"},
     "run": {
@@ -65,6 +66,7 @@ ROOMS: dict[str, set[str]] = {
         "snapshot",
         "author",
         "environment",
+        "device",  # memory that ran out is given back before the next section
         "state",
         "recorder",
         "trace",
@@ -112,6 +114,7 @@ BANNED: dict[str, dict[str, str]] = {
         room: {"torch": LOOKED_UP, "numpy": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
         for room in SNAPSHOTS
     },
+    "device": {"torch": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "recorder": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "run": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "compare": {"torch": EXECUTE, "ast": EXECUTE, "html": "it compares; rendering is next door"},

@@ -41,11 +41,23 @@ def has_cuda() -> bool:
     return bool(torch and torch.cuda.is_available())
 
 
+def why_no_cuda() -> str:
+    """Why there is no CUDA device, and after a line break what to do about it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "torch is not installed\n    install a build of it that has CUDA"
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA\n    install a build of it that has CUDA"
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = f"; CUDA_VISIBLE_DEVICES is {hidden!r}" if hidden is not None else ""
+    return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
+
+
 def _device(asked: str) -> Device:
     if asked == "cpu" or not has_cuda():
         return Device("cpu", "cpu", _cpu(), _memory())
     torch = sys.modules["torch"]
-    properties = torch.cuda.get_device_properties(0)
+    properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
     return Device(
         kind="cuda",
         slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
@@ -54,6 +66,7 @@ def _device(asked: str) -> Device:
         driver=_driver(),
         cuda=torch.version.cuda,
         capability=f"{properties.major}.{properties.minor}",
+        count=torch.cuda.device_count(),
     )
 
 

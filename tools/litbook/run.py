@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from litbook import author, source, state, trace
-from litbook.environment import environment, has_cuda
+from litbook import device as device_memory
+from litbook.environment import environment, has_cuda, why_no_cuda
 from litbook.errors import Interrupted, LitbookError, NotFound, Place, TimedOut
 from litbook.instrument import instrument
 from litbook.recorder import STEPS, Listener, Recorder
@@ -63,7 +64,9 @@ def run(
     with _settings(device):
         _import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
-            raise NoDevice("no CUDA device here\n    leave --device out to run what this machine can")
+            raise NoDevice(
+                f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
+            )
         recorder = recorded_by(lecture, str(path), listener)
         place = environment(path, device, seed)
         if listener is not None:
@@ -242,17 +245,24 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
     Ctrl-C and the time-out pass through; `sys.exit()` does not: it is an error like any other.
     """
     claims = len(recorder.open_claims)
+    full = False
     try:
         call()
     except (KeyboardInterrupt, _Deadline):
         raise
     except BaseException as error:  # the lecture's, whatever it is
-        recorder.raised(function, error)
-        return False
+        shortage = device_memory.ran_out(error)
+        recorder.raised(function, shortage or error)
+        if shortage is None:
+            return False
+        device_memory.forget(error)
+        full = True
     finally:
         del recorder.open_claims[claims:]
         recorder.recover()
-    return True
+    if full:  # only here the error is gone, and with it what it kept alive
+        device_memory.give_back()
+    return not full
 
 
 class _Output(io.TextIOBase):

@@ -133,6 +133,7 @@ class Device:
     driver: str | None = None
     cuda: str | None = None
     capability: str | None = None
+    count: int | None = None  # how many the program saw; it computed on the first of them
 
 
 @dataclass(frozen=True)

@@ -234,4 +234,5 @@ class Terminal:
 def _where(environment: trace.Environment) -> str:
     versions = [f"{name} {version}" for name, version in environment.versions.items() if name == "torch"]
     device = environment.device
-    return " · ".join([f"Python {environment.python}", *versions, f"{device.kind}: {device.name}"])
+    which = f", the first of {device.count} visible" if device.count is not None and device.count > 1 else ""
+    return " · ".join([f"Python {environment.python}", *versions, f"{device.kind}: {device.name}{which}"])

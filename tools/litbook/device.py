@@ -1,0 +1,48 @@
+"""A device whose memory ran out: what to say of it, and how to give the memory back. Knows no lectures."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+
+from litbook.errors import LitbookError
+
+LONGEST = 300  # characters of the library's own words
+
+
+class OutOfMemoryError(LitbookError):
+    """A section asked for more memory than there was."""
+
+    slug = "out-of-memory"
+    exit_status = 1
+
+
+def ran_out(error: BaseException) -> OutOfMemoryError | None:
+    """`error` with its way out, if it says that memory ran out, on a GPU or in the machine; else None.
+
+    PyTorch has a type for a GPU's memory, and reports the machine's as a `RuntimeError`.
+    """
+    said = " ".join(str(error).split())
+    full = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if not full and not (isinstance(error, RuntimeError) and "can't allocate memory" in said):
+        return None
+    words = f"{said[:LONGEST]}{'…' if len(said) > LONGEST else ''}" or type(error).__name__
+    return OutOfMemoryError(
+        f"out of memory: {words}\n"
+        "    this section ends here, its memory is given back, and the others run; close what else uses the "
+        "device, or let the section's sizes follow torch.cuda.mem_get_info()"
+    ).with_traceback(error.__traceback__)
+
+
+def forget(error: BaseException) -> None:
+    """Let go of what the frames of a traceback hold: the tensors of the section that raised."""
+    traceback.clear_frames(error.__traceback__)
+
+
+def give_back() -> None:
+    """Free what nothing refers to any more, on the device too."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
