@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "mutants": {"source"},
     "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace"},
     "unrun": {"source", "trace", "errors"},
+    "cells": {"source"},
     "instrument": {"source", "trace", "errors"},
     "vector": set(),
     "author": {"vector", "trace", "errors"},
@@ -60,7 +61,20 @@ ROOMS: dict[str, set[str]] = {
     "device": {"errors"},
     "state": {"errors"},
     "recorder": {"source", "snapshot", "axes", "trace", "errors"},
+    # what of a run is taken from an earlier one: the text's part, the recorder's, the disk's, the process's; the policy
+    "depends": {"source"},
+    "fragment": {"recorder", "source", "trace"},
+    "store": {"fragment", "recorder", "trace"},
+    "world": {"state"},
+    "reuse": {"depends", "fragment", "store", "world", "recorder", "source", "trace"},
+    # the preview: a process that runs lectures, pages on demand, and the server, which is a front door like site
+    "warm": {"run", "store", "reuse", "unbacked", "errors"},
+    "ondemand": {"render/", "trace", "errors"},
+    "preview": {"warm", "ondemand", "site", "recordings", "render/", "trace", "errors"},
     "run": {
+        "fragment",
+        "reuse",
+        "store",
         "source",
         "instrument",
         "snapshot",
@@ -82,6 +96,8 @@ ANYTHING = {"cli", "__main__"}  # the front door
 # Views do not know each other. All else in render/ is a leaf that views and leaves share.
 VIEWS = {"render/page", "render/notebook", "render/terminal"}
 RENDER = {"trace", "errors"}
+# A notebook is made of the lecture's text as much as of its record; `cells` takes text apart and runs nothing.
+ALSO = {"render/notebook": {"cells"}}
 
 # Libraries that a room has no business with, and why.
 VALUES = "it knows no values"
@@ -107,7 +123,7 @@ BANNED: dict[str, dict[str, str]] = {
     "source": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
         room: {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
-        for room in ("unbacked", "mutants", "unrun")
+        for room in ("unbacked", "mutants", "unrun", "cells")
     },
     "instrument": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
@@ -116,6 +132,10 @@ BANNED: dict[str, dict[str, str]] = {
     },
     "device": {"torch": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "recorder": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
+    "world": {"torch": LOOKED_UP, "numpy": LOOKED_UP, "html": FORMAT},
+    "reuse": {"torch": LOOKED_UP, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
+    "ondemand": {"torch": EXECUTE, "ast": EXECUTE},
+    "preview": {"torch": "lectures run in another process", "ast": EXECUTE},
     "run": {"html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     "compare": {"torch": EXECUTE, "ast": EXECUTE, "html": "it compares; rendering is next door"},
     "recordings": {"torch": EXECUTE, "ast": EXECUTE, "html": "it keeps files; rendering is next door"},
@@ -131,7 +151,9 @@ EXPECTED = [
     "run",
     "author",
     "errors",
+    "cells",
     "render/page",
+    "render/notebook",
     "render/terminal",
     "compare",
     "recordings",
@@ -146,6 +168,7 @@ LIGHT = [
     "source",
     "unbacked",
     "unrun",
+    "cells",
     "mutants",
     "instrument",
     "author",
@@ -226,7 +249,7 @@ def allowed(room: str, other: str) -> str | None:
     if room == other or room in ANYTHING:
         return None
     if room.startswith("render"):
-        if other in RENDER:
+        if other in RENDER or other in ALSO.get(room, ()):
             return None
         if other in VIEWS or not other.startswith("render/"):
             kind = "a view" if room in VIEWS else "a leaf of render/"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import compare, recordings, run, source
+from litbook import compare, recordings, run, source, store
 from litbook.errors import LitbookError, NotFound, RecordError
 from litbook.render import report
 from litbook.render.report import harmless
@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="list the sections (without LECTURE: the lectures), run nothing")
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
+    add("--fresh", action="store_true", help="run every section, also those on which nothing has changed")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
     add("--record", action="store_true", help="keep the run as the recording of this kind of device")
     add(
@@ -191,7 +192,13 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
     try:
         record = run.run(
-            path, sections=asked.sections, device=asked.device, timeout=asked.timeout, listener=terminal
+            path,
+            sections=asked.sections,
+            device=asked.device,
+            timeout=asked.timeout,
+            listener=terminal,
+            store=None if asked.sections else store.of(path),
+            fresh=asked.fresh or keep,  # a recording is of a real run, always
         )
     finally:
         terminal.end()
@@ -218,6 +225,8 @@ def _close(
         summary += f"; {_count(len(contradicting), 'difference')} from {against.shown}"
     elif differing:
         summary += f"; {_count(len(differing), 'section')} newer than {against.shown}"
+    if record.reused:
+        summary += f"; {_count(len(record.reused), 'section')} reused"
     if differing and not accepted:
         said.append(_way_out(asked, record))
     if isinstance(kept, str):

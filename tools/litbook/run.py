@@ -16,6 +16,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,12 @@ from litbook import author, source, state, trace
 from litbook import device as device_memory
 from litbook.environment import environment, has_cuda, why_no_cuda
 from litbook.errors import Interrupted, LitbookError, NotFound, Place, TimedOut
+from litbook.fragment import Tape
 from litbook.instrument import instrument
 from litbook.recorder import STEPS, Listener, Recorder
+from litbook.reuse import Reuse
 from litbook.source import Lecture
+from litbook.store import Store
 
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
 _INSTALLED = {"site-packages", "dist-packages"}  # no module of a lecture lies there
@@ -39,7 +43,7 @@ class NoDevice(LitbookError):
     slug = "no-device"
 
 
-def run(
+def run(  # noqa: PLR0913  each is one thing that a run may be asked for
     path: Path,
     *,
     sections: Sequence[str] = (),
@@ -49,12 +53,16 @@ def run(
     listener: Listener | None = None,
     shown: str | None = None,
     recorded_by: type[Recorder] = Recorder,
+    store: Store | None = None,
+    fresh: bool = False,
 ) -> trace.Record:
     """Run the lecture in the file `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
-    `recorded_by` may be a recorder that also does something else at each claim.
+    `recorded_by` may be a recorder that also does something else at each claim. With a `store`, sections on
+    which nothing has changed are taken from it (none with `fresh`), and what ran is kept there; `reuse` says
+    when, and the record's `reused` which.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
@@ -62,23 +70,30 @@ def run(
     path = path.resolve()
     lecture = usable(path, sections, shown)
     with _settings(device):
-        _import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
+        import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, str(path), listener)
+        tape = Tape(listener)
+        recorder = recorded_by(lecture, str(path), listener if store is None else tape)
         place = environment(path, device, seed)
+        reuse = None if store is None else Reuse(recorder, tape, store, fresh, path, place, device)
         if listener is not None:
             listener.begin(lecture, place)
-        with (
-            state.restored(),
-            state.temporary_folder() as folder,
-            _own_modules(path.parent),
-            _deadline(timeout, recorder, folder),
-        ):
-            _execute(recorder, path, sections, device, seed)
-        return recorder.finish(place, tuple(sections))
+        try:
+            with (
+                state.restored(),
+                state.temporary_folder() as folder,
+                _own_modules(path.parent),
+                _deadline(timeout, recorder, folder),
+            ):
+                _execute(recorder, path, sections, device, seed, reuse)
+        finally:
+            if store is not None:
+                store.save()  # also what was done before a time-out
+        record = recorder.finish(place, tuple(sections))
+    return record if reuse is None else replace(record, reused=tuple(reuse.taken.items()))
 
 
 def usable(path: Path, sections: Sequence[str] = (), shown: str | None = None) -> Lecture:
@@ -119,7 +134,7 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
+def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
     """Import what the lecture imports of the large libraries, so that their state can be noted first.
 
     The modules in the lecture's `folder` that it imports are looked at too.
@@ -159,12 +174,14 @@ def _seed(seed: int) -> None:
 # ---------------------------------------------------------------------------- executing
 
 
-def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
+def _execute(
+    recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, reuse: Reuse | None
+) -> None:
     lecture = recorder.lecture
     code = instrument(lecture, recorder, str(path))
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, reuse)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -173,7 +190,11 @@ def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: st
     before = author.hand_to(recorder)
     try:
         _seed(seed)
+        if reuse is not None:
+            reuse.before_module(Path.cwd())
         if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
+            if reuse is not None:
+                reuse.after_module(module, lambda: _project_modules(path))
             _run_asked(recorder, module, sections, seed)
     finally:
         author.hand_to(before)
@@ -197,7 +218,12 @@ def _call(module: types.ModuleType, name: str) -> None:
 
 
 def _run_section(
-    recorder: Recorder, function: int, call: Callable[[], object], device: str, seed: int
+    recorder: Recorder,
+    function: int,
+    call: Callable[[], object],
+    device: str,
+    seed: int,
+    reuse: Reuse | None,
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
@@ -210,10 +236,17 @@ def _run_section(
     if recorder.listener is not None:
         recorder.listener.section(function)
     recorder.allow_steps(STEPS)
-    start = time.perf_counter()
-    with _own_randomness(seed):
-        _survives(recorder, function, call)
-    recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+
+    def run() -> None:
+        start = time.perf_counter()
+        with _own_randomness(seed):
+            _survives(recorder, function, call)
+        recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+
+    if reuse is None:
+        run()
+    else:
+        reuse.section(function, run)
 
 
 def _needed(lecture: Lecture, function: int | None) -> str | None:
@@ -319,6 +352,12 @@ def _modules_in(folder: Path) -> list[str]:
         and not _INSTALLED.intersection(Path(place[len(prefix) :]).parts)
         and name.split(".")[0] != "litbook"
     ]
+
+
+def _project_modules(path: Path) -> list[types.ModuleType]:
+    """The modules beside the lecture in `path` that have been imported, without the lecture itself."""
+    found = (sys.modules[name] for name in _modules_in(path.parent) if name != path.stem)
+    return [module for module in found if isinstance(module, types.ModuleType)]
 
 
 def _place_of_module(module: object) -> str:

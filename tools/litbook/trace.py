@@ -355,6 +355,7 @@ class Record:
     snapshots: tuple[Snapshot, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)  # wall time per section name
     ran: tuple[str, ...] = ()  # the sections asked for; empty: the whole lecture
+    reused: tuple[tuple[str, str], ...] = ()  # sections taken from an earlier run, and when they ran
 
     def count(self) -> Counts:
         """How many claims hold, fail, were not reached, and need a device that was not here.
