@@ -3687,8 +3687,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         rows="F27",
     )
     note(
-        "It is a common observation, and worth testing on each machine, that larger products "
-        "come closer to its peak. Rates of square ones here:"
+        "It is a common observation that larger products come closer to a machine's peak. Test it: "
+        "a machine that is busy with something else can say otherwise. Rates of square ones here:"
     )
     sizes = [32, 128, 512]
     squares = [torch.randn(n, n) for n in sizes]
