@@ -7542,19 +7542,37 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert product == flops(lambda: x @ w), "formula, counted"
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
     assert tokens == 2.8, "of token ids"
+    note("Three that need more than this model: attention, from the decoder of the part on "
+         "gradients; the bytes that a product moves; and the time of a large run.")
+    context, vocab = 128, 100
+    attention = 12 * layers * width * context  # @inspect attention as FLOP
+    matrices = 12 * layers * width**2 + vocab * width
+    counted = sum(decoder_flops(vocab, width, 2, layers, context))
+    assert counted == (6 * matrices + attention) * context, "formula, counted"
+    moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
+    per_byte = product / moved  # @inspect per_byte
+    formula = intensity(batch, width, width, width=4)
+    assert per_byte == formula, "formula, measured"
+    promised = 1024 * peak(CARDS["H100 SXM"], "bfloat16")  # @inspect promised as FLOP/s
+    days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
+    assert 143.92 < days < 143.93, "the run of the first page"
     note(f"""The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a product takes
-$m \\times k$ by $k \\times n$. The examples are those above, with a batch of eight.
+$m \\times k$ by $k \\times n$. A decoder adds a context of $T$ tokens, and a whole run has $N$ parameters.
+The examples are those above, with a batch of eight.
 
 | what | formula | example | shown in |
 |---|---|---|---|
 | bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
-| FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_contracts_one_axis) |
+| FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_costs_two_m_k_n) |
+| FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
 | parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
 | kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
 | AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
 | a step | $6BP-2BD^2$ | {work:,} FLOPs | [a step](#a_step_does_less_than_six_flops) |
+| attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
 | sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
 | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
+| time of a run | $6N\\,\\mathrm{{tokens}} / (\\mathrm{{peak}} \\times \\mathrm{{MFU}})$ | {days:.0f} days | [three lines](#a_training_run_in_three_lines) |
 """)
     question("From which batch on do the kept activations of this model "
              "outweigh all that AdamW holds?",
