@@ -164,18 +164,17 @@ def _commands(lecture: Path, folder: Path, edtrace: bool) -> dict[str, list[str]
     one = [sys.executable, "-m", "benchmarks.one"]
     text = lecture.read_text(encoding="utf-8")
     (folder / "notebook.ipynb").write_text(texts.notebook(text, lecture.stem), encoding="utf-8")
+    run_lecture = [sys.executable, str(REPO / "tools" / "run_lecture.py"), str(lecture), "--quiet"]
     commands = {
         "plain": [*one, "plain", str(lecture), "plain.json"],
         "litbook": [*one, "litbook", str(lecture), "litbook.json"],
-        "run_lecture": [
-            sys.executable, str(REPO / "tools" / "run_lecture.py"), str(lecture),
-            "--quiet", "--out", "out.json",
-        ],
+        "run_lecture": [*run_lecture, "--fresh", "--out", "out.json"],
+        "run_lecture, again": [*run_lecture, "--out", "out.json"],
         "nbconvert": [
-            sys.executable, "-m", "nbconvert", "--execute", "--to", "html",
-            "--ExecutePreprocessor.timeout=-1", "notebook.ipynb",
+            *(sys.executable, "-m", "nbconvert", "--execute", "--to", "html"),
+            *("--ExecutePreprocessor.timeout=-1", "notebook.ipynb"),
         ],
-    }  # fmt: skip
+    }
     if edtrace:
         for name, inspect in (("edtrace", True), ("edtrace, nothing inspected", False)):
             renamed = folder / f"renamed_{inspect}.py"
