@@ -212,7 +212,7 @@ def _fields(results: Found) -> str:
     text, packed = (size / KB for size in said["fields"]["sources"])
     why = (
         f"The goal was set before lecture 02 was written. Its text alone takes {text:,.0f} kB, {packed:,.0f} "
-        "compressed, and a record holds the text whole, because pages, notebook and player are drawn from the "
+        "compressed, and a record holds the text whole, because pages, notebook and player come from the "
         f"record alone. All that the run adds is {said['bytes'] / KB - text:,.0f} kB, for {said['claims']:,} "
         f"claims and {said['steps']:,} steps."
     )
