@@ -51,6 +51,8 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
         "lecture_02/index.md",
         "lecture_02/memory.md",
         "lecture_02/memory.player.js",
+        "lecture_02/notebooks/compute.ipynb",
+        "lecture_02/notebooks/memory.ipynb",
         "ledger.md",
         "misbeliefs.md",
     ]
@@ -205,7 +207,7 @@ def test_hostile_text_in_a_recording_reaches_no_page_as_markup_and_no_terminal(p
     for file in (project / "docs/lectures").rglob("*"):
         if file.is_file():
             assert "\x1b" not in file.read_text()
-            assert "<script>alert" not in file.read_text() or file.suffix == ".json"
+            assert "<script>alert" not in file.read_text() or file.suffix in (".json", ".ipynb")
 
 
 def test_a_broken_bibliography_is_a_warning(project, caplog):

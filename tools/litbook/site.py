@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import runpy
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +24,18 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
 
 from litbook import compare, recordings, trace, unbacked, unrun  # noqa: E402
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.render import books, calculator, frame, ledger, misbeliefs, page, player, verdicts  # noqa: E402
+from litbook.render import (  # noqa: E402
+    books,
+    calculator,
+    frame,
+    ledger,
+    misbeliefs,
+    notebook,
+    notebook_page,
+    page,
+    player,
+    verdicts,
+)
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -41,15 +54,30 @@ BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
 # hook for every saved file, also when only a docs page changed.
 _records: dict[Path, tuple[str, trace.Record]] = {}
 
+# Where `mkdocs serve` keeps the notebooks' pages between two builds; gone with the process. A build that ends
+# keeps none: measured values make most of them new each time.
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
 # What stands for a comment of the calculator's page: tables and formulas of this book.
 _napkin: dict[str, str] = {}
+
+
+def on_startup(command: str, **_: Any) -> None:
+    """`mkdocs serve` converts a notebook again only when it has changed."""
+    if command == "serve":
+        _kept[:] = [tempfile.TemporaryDirectory(prefix="litbook-notebooks-")]
 
 
 def on_config(config: Any) -> Any:
     """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
     root = Path(config["config_file_path"]).parent
     docs = Path(config["docs_dir"])
-    entries = build(root / "lectures", docs, _run)
+    _check_colab(config)
+    for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):  # two lines for every notebook
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if _kept and "mkdocs-jupyter" in config["plugins"]:
+        config["plugins"]["mkdocs-jupyter"].config.update(cache=True, cache_dir=_kept[0].name)
+    entries = build(root / "lectures", docs, _run, config["site_name"])
     _copy_assets(docs / "assets" / "litbook")
     _calculator(root / "lectures", docs / "assets" / "litbook" / "calculator-data.js")
     if config["nav"] is not None:
@@ -65,8 +93,14 @@ def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (Mk
     return server
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The front page's numbers come out of the records, too, and the calculator's out of the book's files."""
+def on_page_markdown(markdown: str, **given: Any) -> str:
+    """The front page's numbers come out of the records, too, and the calculator's out of the book's files.
+
+    A search finds a lecture's page, not its notebook, which says the same once more.
+    """
+    if _is_notebook(given.get("page")):
+        given["page"].meta["search"] = {"exclude": True}
+        return markdown
     for comment, text in _napkin.items():
         markdown = markdown.replace(comment, text)
     found = [record for _, record in _records.values()]
@@ -81,8 +115,25 @@ def on_post_page(output: str, **_: Any) -> str:
     return frame.named(output)
 
 
-def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
-    """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back."""
+def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
+    """A notebook's page in this site's own dress, with the ways to it and out of it."""
+    if not _is_notebook(page):
+        return html
+    from mkdocs.structure.toc import get_toc
+
+    file = Path(page.file.abs_src_path)
+    links = notebook_page.links(page.file.src_uri, page.url, config["extra"].get("colab") or "")
+    content, headings = notebook_page.slim(html, file.read_text(encoding="utf-8"), links)
+    page.toc = notebook_page.contents(headings, get_toc)
+    page.title = notebook_page.title(headings) or page.title
+    return content
+
+
+def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEntry]:
+    """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back.
+
+    `book` is the title of the whole, which the notebooks name.
+    """
     place = docs / PLACE
     entries: list[NavEntry] = []
     written, shelf = set[Path](), list[ledger.Shelf]()
@@ -99,6 +150,7 @@ def build(lectures: Path, docs: Path, run: Runner) -> list[NavEntry]:
         never = unrun.unrun(record, [*others, *([own] if own else [])])
         report(record, problems + [it.problem for it in never if it.dead])
         found |= player.data(record)
+        found |= _notebooks(path, record, bibliography, others, found, book)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(path.stem, record, others, own))
@@ -185,6 +237,51 @@ def badge(lectures: Path) -> str:
         if found:
             shelves.append(ledger.Shelf(path.stem, found[0], found[1:]))
     return ledger.tally(shelves)
+
+
+def _notebooks(
+    path: Path,
+    record: trace.Record,
+    bibliography: Bibliography,
+    others: list[trace.Record],
+    found: dict[str, str],
+    book: str,
+) -> dict[str, str]:
+    """The lecture's notebooks by their files, and its pages `found`, each with a link to its notebook."""
+    modules = {
+        file.relative_to(path.parent).as_posix(): file.read_text(encoding="utf-8", errors="replace")
+        for file in sorted(path.parent.rglob("*.py"))
+        if not file.name.startswith("lecture_") and not {"__pycache__", ".venv"} & set(file.parts)
+    }
+    try:
+        made = notebook.notebooks(
+            record, modules=modules, bibliography=bibliography, recordings=others, book=book
+        )
+    except LitbookError as error:
+        log.warning("%s has no notebooks: %s", path.name, failures.harmless(str(error)))
+        return {}
+    linked = {
+        name: notebook_page.linked(found[name], name, file)
+        for name, file in notebook.pages(record)
+        if name in found
+    }
+    return linked | {f"{notebook.FOLDER}/{name}": text for name, text in made.items()}
+
+
+def _is_notebook(page: Any) -> bool:
+    return page is not None and page.file.src_uri.endswith(".ipynb")
+
+
+def _check_colab(config: Any) -> None:
+    """A wrong address would give every notebook a link that leads nowhere."""
+    given = config["extra"].get("colab")
+    if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
+        log.warning(
+            "mkdocs.yml: extra.colab is %r; expected https://github.com/OWNER/REPOSITORY/blob/BRANCH, where "
+            "GitHub has the files of the built site. Without it the notebooks say how to upload one.",
+            given,
+        )
+        config["extra"]["colab"] = ""
 
 
 def _way_out(path: Path, here: trace.Record) -> str:

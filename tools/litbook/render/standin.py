@@ -1,0 +1,309 @@
+"""What stands in for litbook inside a notebook: the text of this file, as much of it as a notebook uses.
+
+A notebook must run where litbook is not. So these functions are written to be copied: each stands between two
+pairs of empty lines, and the imports that it needs are added by name. The renderer says recorded values with
+the same functions, so that a run of the notebook prints the same text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import io
+import random
+import re
+import sys
+import threading
+from array import array
+from collections import deque
+from collections.abc import ItemsView, KeysView, ValuesView
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a notebook has them; the renderer, which borrows some of these functions, need not
+    from IPython import get_ipython
+    from IPython.display import SVG, Markdown, display
+
+
+def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
+    """Print `name = value`. In a loop only the first three times, then an ellipsis once."""
+    cell = getattr(get_ipython(), "execution_count", 0)
+    if SHOWN.get("cell") != cell:
+        SHOWN.clear()
+        SHOWN["cell"] = cell
+    caller = sys._getframe(1)
+    place = caller.f_code.co_name, caller.f_lineno, name
+    SHOWN[place] = SHOWN.get(place, 0) + 1
+    if SHOWN[place] <= 3:
+        print(f"{name} = {bounded(said(value, unit))}{'   (measured here)' if measured else ''}")
+    elif SHOWN[place] == 4:
+        print(f"{name} …")
+
+
+SHOWN: dict[Any, int] = {}
+
+
+def said(value: Any, unit: str = "", depth: int = 0) -> str:
+    """A value in one line: numbers with their unit, tensors with dtype, shape and, if few, their values."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if (torch and isinstance(value, torch.Tensor)) or (numpy and isinstance(value, numpy.ndarray)):
+        return said_tensor(value, unit, depth)
+    if numpy and isinstance(value, numpy.generic) and isinstance(value.item(), int | float):
+        value = value.item()
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, int | float):
+        return number(value, unit, bool(depth))
+    if isinstance(value, str | bytes | bytearray):
+        return quoted(repr(value[:1000]), len(value) > 1000)
+    pairs = fields(value)
+    views = (list, tuple, set, frozenset, range, deque, KeysView, ValuesView, ItemsView)
+    if depth >= 3 and (pairs is not None or isinstance(value, views)):
+        return "…"
+    if pairs is not None:
+        plain = isinstance(value, dict)
+        texts = [
+            (said(k, "", depth + 1) if plain else str(k), said(v, unit, depth + 1)) for k, v in pairs[:12]
+        ]
+        return mapping("" if plain else type(value).__name__, texts, len(pairs))
+    if isinstance(value, views):
+        members = sorted(value) if isinstance(value, set | frozenset) and alike(value) else list(value)
+        return sequence(type(value).__name__, [said(v, unit, depth + 1) for v in members[:12]], len(members))
+    return described(value)
+
+
+def number(value: Any, unit: str = "", inside: bool = False) -> str:
+    """A number with its unit; thousands have commas, except inside brackets."""
+    if isinstance(value, bool):
+        return repr(value)
+    if unit == "%":  # of a fraction
+        return f"{value * 100:.6g} %"
+    if isinstance(value, int):
+        bits = value.bit_length()
+        text = f"{value:,}" if bits <= 2000 else f"an integer of {bits} bits"
+        text = text.replace(",", "") if inside and not unit else text
+    else:
+        text = repr(value) if len(repr(value)) <= 8 else f"{value:.6g}"
+    return f"{text} {unit}".strip()
+
+
+def quoted(text: str, cut: bool) -> str:
+    """A text's repr, or its beginning."""
+    return text[:200] + "…" if cut or len(text) > 200 else text
+
+
+def bounded(text: str) -> str:
+    """A line of at most 400 characters."""
+    return text if len(text) <= 400 else text[:400] + "…"
+
+
+def sequence(kind: str, texts: list[str], length: int) -> str:
+    """The first items of a list, a tuple, a set, and how many there are."""
+    texts = [*texts, f"… {length:,} in all"] if length > len(texts) else texts
+    opening, closing = {"list": ("[", "]"), "set": ("{", "}"), "frozenset": ("{", "}")}.get(kind, ("(", ")"))
+    comma = "," if opening == "(" and length == 1 else ""
+    return f"{opening}{', '.join(texts)}{comma}{closing}"
+
+
+def mapping(kind: str, pairs: list[tuple[str, str]], length: int) -> str:
+    """The first pairs of a dictionary, or the first fields of an object of class `kind`."""
+    texts = [f"{name}={value}" if kind else f"{name}: {value}" for name, value in pairs]
+    texts = [*texts, f"… {length:,} in all"] if length > len(texts) else texts
+    return f"{kind}({', '.join(texts)})" if kind else f"{{{', '.join(texts)}}}"
+
+
+def fields(value: Any) -> list[tuple[Any, Any]] | None:
+    """What a dictionary, a named tuple, a dataclass or a number format holds, by name; else None."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True))
+    if isinstance(value, tuple) and hasattr(value, "n_fields"):
+        return list(zip(getattr(type(value), "__match_args__", ()), value, strict=True))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if hasattr(value, f.name)]
+    if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
+        names = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
+        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    return None
+
+
+def alike(members: Any) -> bool:
+    """Whether a set can be sorted: all texts, or all integers."""
+    return {type(member) for member in members} in ({str}, {int})
+
+
+def said_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
+    """A tensor or array."""
+    device = str(getattr(value, "device", "cpu"))
+    values = None
+    if device == "cpu" and 0 < (count := value.size if isinstance(value.size, int) else value.numel()) <= 64:
+        values = held(value) if torch_like(value) else list(value.flatten().tolist())
+        if not torch_like(value) and value.dtype.kind == "f" and value.itemsize <= 4:
+            values = [shortest(v) for v in values]
+        values = None if len(values) != count else values
+    dtype = str(value.dtype).removeprefix("torch.")
+    return tensor(dtype, tuple(value.shape), device, value.nbytes, values, unit, depth)
+
+
+def torch_like(value: Any) -> bool:
+    """Whether it is a tensor of torch, not an array of numpy."""
+    return hasattr(value, "detach")
+
+
+def held(value: Any) -> list[Any]:
+    """The numbers of a torch tensor; none where the layout or dtype does not give them."""
+    try:
+        flat = value.detach().flatten()
+        if not flat.is_floating_point():
+            return list(flat.tolist())
+        found = flat.double().tolist()
+        return [shortest(v) for v in found] if flat.element_size() <= 4 else list(found)
+    except Exception:
+        return []
+
+
+def shortest(value: float) -> float:
+    """A float32 as the shortest decimal that reads back to it: 0.1, not 0.10000000149011612."""
+    for digits in range(1 if 0 < abs(value) < 2**-126 else 6, 9):
+        if array("f", [found := float(f"{value:.{digits}g}")])[0] == value:
+            return found
+    return float(f"{value:.9g}")
+
+
+def tensor(
+    dtype: str,
+    shape: tuple[int, ...],
+    device: str,
+    size: int,
+    values: list[Any] | None,
+    unit: str,
+    depth: int,
+) -> str:
+    """What is said of a tensor: a number, or dtype and shape with all values or with the size."""
+    where = "" if device == "cpu" else f" on {device}"
+    if values and not shape:
+        return f"{number(values[0], unit)} ({dtype}{where})"
+    head = f"{dtype} {sequence('tuple', [str(n) for n in shape], len(shape))}{where}"
+    return f"{head}: {grid(values, shape)}" if values and not depth else f"{head}, {size:,} B"
+
+
+def grid(values: list[Any], shape: tuple[int, ...]) -> str:
+    """Numbers in the brackets of their axes."""
+    if not shape:
+        return f"{values[0]:.6g}" if isinstance(values[0], float | complex) else str(values[0])
+    step = len(values) // shape[0]
+    rows = [grid(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+    return f"[{', '.join(rows)}]"
+
+
+def described(value: Any) -> str:
+    """Any other object: a class or function by its name, a network by its size, the rest by its repr."""
+    torch = sys.modules.get("torch")
+    if isinstance(value, BaseException):
+        return str(value)
+    if torch and isinstance(value, torch.nn.Module):
+        return f"{type(value).__name__} with {sum(p.numel() for p in value.parameters()):,} parameters"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__).rpartition(".")[2]
+    try:
+        return quoted(re.sub(r" at 0x[0-9a-fA-F]{4,}", "", repr(value)), cut=False)
+    except Exception as error:
+        return f"(repr raised {type(error).__name__})"
+
+
+SEED = 0
+
+
+def seed() -> None:
+    """Every section starts from the same random state: its values do not depend on what ran before."""
+    random.seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(SEED)
+
+
+def random_state() -> list[Any]:
+    """The random state here, for the code after a section to go on from."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    return [random.getstate(), numpy and numpy.random.get_state(), torch and torch.random.get_rng_state()]
+
+
+def set_random_state(state: list[Any]) -> None:
+    """Back to a `random_state`."""
+    random.setstate(state[0])
+    if state[1]:
+        sys.modules["numpy"].random.set_state(state[1])
+    if state[2] is not None:
+        sys.modules["torch"].random.set_rng_state(state[2])
+
+
+def note(text: str) -> None:
+    """Prose, from inside a function or a loop."""
+    display(Markdown(cleandoc(text)))
+
+
+def misbelief(said: str, run: str, *, rows: str = "") -> None:
+    """What is commonly said, and what the machine says."""
+    display(Markdown(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}"))
+
+
+def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
+    """A question with its answer."""
+    display(Markdown(f"**Check yourself.** {cleandoc(text)}"))
+    print(f"answer = {bounded(said(answer, unit or ''))}")
+
+
+def figure(fig: Any, *, caption: str, alt: str) -> None:
+    """A Matplotlib figure as SVG, with its caption."""
+    file = io.StringIO()
+    fig.savefig(file, format="svg", bbox_inches="tight")
+    display(SVG(file.getvalue()))
+    if caption:
+        display(Markdown(f"*{caption}*"))
+
+
+def image(path: object, *, alt: str, caption: str = "") -> None:
+    """A picture that does not travel with the notebook: what it shows, in words."""
+    display(Markdown(f"*Picture: {alt}*"))
+
+
+def link(target: object, text: str = "") -> None:
+    """A link, from inside a function or a loop."""
+    display(Markdown(text or str(getattr(target, "__name__", target))))
+
+
+def speaker_note(text: str) -> None:
+    """What a lecturer says; a reader needs none of it."""
+
+
+def has_cuda() -> bool:
+    """Whether there is a GPU that torch can use: some sections need one."""
+    torch = sys.modules.get("torch")
+    return bool(torch and torch.cuda.is_available())
+
+
+def run_coroutine(coroutine: Any, **options: Any) -> Any:
+    """`asyncio.run` for a notebook, whose own event loop is already running in this thread."""
+    found: list[Any] = []
+
+    def work() -> None:
+        try:
+            found.append((True, asyncio_run(coroutine, **options)))
+        except BaseException as error:
+            found.append((False, error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if not found[0][0]:
+        raise found[0][1]
+    return found[0][1]
+
+
+def asyncio_run(coroutine: Any, **options: Any) -> Any:
+    """`asyncio.run` itself, kept from before it was replaced."""
+    import asyncio
+
+    return asyncio.runners.run(coroutine, **options)
