@@ -3,9 +3,8 @@
 (() => {
   "use strict";
   const doc = document, root = doc.documentElement, known = new Map();
-  const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const DIGIT = new Uint8Array(128);
-  for (let i = 0; i < 64; i++) DIGIT[DIGITS.charCodeAt(i)] = i;
+  const DIGIT = {};
+  [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].forEach((digit, i) => { DIGIT[digit] = i; });
   const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox], .lb-scroll, .lb-slices";
   const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ needs another device:" };
   const ICONS = {
@@ -41,7 +40,7 @@
     const found = [], row = new Array(width).fill(0);
     let number = 0, shift = 0, at = 0;
     for (let i = 0; i < text.length; i++) {
-      const digit = DIGIT[text.charCodeAt(i)];
+      const digit = DIGIT[text[i]];
       number |= (digit & 31) << shift;
       shift += 5;
       if (digit > 31) continue;
@@ -135,7 +134,7 @@
     const notice = h("p", { class: "lbp-notice", hidden: true });
     const count = h("output", { class: "lbp-count" });
     const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": "step", oninput: () => go(slider.value - 1) });
-    const where = h("div", { class: "lbp-where" }), stack = h("div", { class: "lbp-stack" }), speaker = h("div", { class: "lbp-speaker", hidden: true });
+    const where = h("div", { class: "lbp-where" }), stack = h("div", { class: "lbp-stack" }), speaker = h("div", { class: "lbp-aside", hidden: true });
     const tools = {};
     const tool = (name, label, keys, act) => (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${keys})`, onclick: act }, icon(name)));
     const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": "step" },
@@ -238,10 +237,11 @@
     function source(first, last) { // of a helper that is listed on another page
       const found = data.code.find(([from, lines]) => from <= first && first < from + lines.length);
       if (!found) return "";
-      const [from, lines] = found, start = Math.max(0, Math.min(first - from - 4, lines.length - 9));
-      return h("ol", { class: "lbp-code", start: from + start }, ...lines.slice(start, start + 9).map((text, i) => {
-        const n = from + start + i;
-        return h("li", { value: n, class: first <= n && n <= last ? "lb-now" : null, "aria-current": n === first ? "step" : null }, h("code", {}, text || " "));
+      const [from, lines] = found, start = Math.max(0, Math.min(first - from - 3, lines.length - 7)), some = lines.slice(start, start + 7);
+      const indent = Math.min(...some.filter((text) => text.trim()).map((text) => text.search(/\S/)));
+      return h("div", { class: "lbp-code" }, ...some.map((text, i) => {
+        const n = from + start + i, now = first <= n && n <= last;
+        return h("p", { class: now && "lb-now", "aria-current": now && "step" }, h("small", {}, n), h("code", {}, text.slice(indent) || " "));
       }));
     }
     function prompt() {
@@ -316,7 +316,6 @@
     function dialog(label, ...children) {
       const it = h("dialog", { class: "lbp-dialog", "aria-label": label }, ...children);
       it.addEventListener("close", () => { it.remove(); tools.forward.focus({ preventScroll: true }); });
-      it.addEventListener("click", (e) => { if (e.target === it) it.close(); });
       panel.append(it);
       it.showModal();
       return it;
@@ -325,7 +324,7 @@
       const list = h("ul", {}, ...data.sections.map(([at, name, anchor]) =>
         h("li", { "data-for": `${name} ${anchor}`.toLowerCase() }, h("button", { type: "button", onclick: () => { box.close(); go(at, true); } }, name, h("small", {}, `step ${at + 1}`)))));
       const none = h("p", { hidden: true }, "No section of this page has that in its name.");
-      const field = h("input", { type: "search", "aria-label": "name of a section", placeholder: "Jump to a section of this page",
+      const field = h("input", { "aria-label": "name of a section", placeholder: "Jump to a section of this page",
         oninput() { let some = false; for (const li of list.children) some = !(li.hidden = !li.dataset.for.includes(field.value.trim().toLowerCase())) || some; none.hidden = some; },
         onkeydown(e) { if (e.key === "Enter") { e.preventDefault(); const li = [...list.children].find((l) => !l.hidden); if (li) li.firstChild.click(); } } });
       const box = dialog("Jump to a section", field, list, none);
@@ -436,7 +435,7 @@
     else if (player) player.visit(step, false);
     else if (host && host.firstChild && step !== null) start(host, step);
   });
-  if (window.document$) window.document$.subscribe(ready);
-  else if (doc.readyState === "loading") doc.addEventListener("DOMContentLoaded", ready);
+  if (window.document$) window.document$.subscribe(ready); // Material: every page; from a folder it says nothing
+  if (doc.readyState === "loading") doc.addEventListener("DOMContentLoaded", ready);
   else ready();
 })();
