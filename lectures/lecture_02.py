@@ -6936,7 +6936,8 @@ def the_same_seed_repeats_every_bit() -> None:
             F.mse_loss(model(x), y).backward()
             optimizer.step()
             optimizer.zero_grad()
-        return model.weights[0].detach()
+        learned: Tensor = model.weights[0].detach()
+        return learned
 
     straight, around = trained(turned=False), trained(turned=True)
     drift = (straight - around).abs().max().item()  # @measure drift
@@ -7553,7 +7554,7 @@ def the_formulas_and_where_they_were_shown() -> None:
     per_byte = product / moved  # @inspect per_byte
     formula = intensity(batch, width, width, width=4)
     assert per_byte == formula, "formula, measured"
-    promised = 1024 * peak(CARDS["H100 SXM"], "bfloat16")  # @inspect promised as FLOP/s
+    promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
     assert 143.92 < days < 143.93, "the run of the first page"
     note(f"""The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a product takes
