@@ -396,7 +396,7 @@ def test_a_section_that_shows_no_code_still_shows_its_failures():
 def test_tensors_have_cards_with_their_values():
     body = made()["memory.md"]
     assert 'aria-label="values of x"' in body
-    assert "[row 2, col 3] · strides (3, 1) · contiguous · cpu" in words(body)
+    assert "float32 [row 2, col 3] · 24 B · strides (3, 1) · contiguous · cpu" in words(body)
 
 
 def test_a_storage_that_two_tensors_share_is_drawn_with_words():

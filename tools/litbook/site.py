@@ -110,6 +110,18 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
     return markdown.replace("<!-- claims -->", counted).replace("<!-- excerpt -->", page.excerpt(found[0]))
 
 
+def on_nav(nav: Any, **_: Any) -> Any:
+    """Titles are text, whatever they hold."""
+    frame.titled(nav.items)
+    return nav
+
+
+def on_page_context(context: Any, page: Any, **_: Any) -> Any:
+    """So they are in the browser's tab and in the header."""
+    frame.headed(page)
+    return context
+
+
 def on_post_page(output: str, **_: Any) -> str:
     """What Material leaves nameless gets a name."""
     return frame.named(output)

@@ -87,7 +87,7 @@ def _scrolling(body: str) -> str:
 
 
 def _facts(it: Tensor) -> list[str]:
-    facts = [values.shape(it)]
+    facts = [f"{it.dtype} {values.shape(it)}", values.size(it.bytes)]
     if it.strides is not None:
         comma = "," if len(it.strides) == 1 else ""
         facts.append(f"strides ({', '.join(map(str, it.strides))}{comma})")
@@ -118,7 +118,9 @@ def _slices(name: str, it: Tensor) -> str:
     return markup.tag("div", *found[:MOST_SLICES], more, class_="lb-slices", tabindex="0")
 
 
-def _grid(label: str, shown: str, words: list[str], shades: list[int], columns: int, it: Tensor) -> str:
+def _grid(
+    label: str, shown: str, words: list[str], shades: list[int | None], columns: int, it: Tensor
+) -> str:
     """One two-dimensional table of values; where the tensor goes on, so do dots."""
     wide = columns < it.shape[-1]
     tall = len(it.shape) > 1 and len(words) // max(1, columns) < it.shape[-2]
@@ -126,7 +128,7 @@ def _grid(label: str, shown: str, words: list[str], shades: list[int], columns: 
     body = []
     for start in range(0, len(words), columns):
         cells = [
-            markup.tag("td", markup.text(w), class_=f"s{s}")
+            markup.tag("td", markup.text(w), class_=f"s{s}" if s is not None else "odd")
             for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
         ]
         body.append(markup.tag("tr", *cells, dots if wide else ""))
@@ -150,6 +152,8 @@ def _numbers(found: Sequence[Number]) -> list[str]:
     finite = [f for f in floats if math.isfinite(f)]
     if any(isinstance(v, bool) for v in found):
         return [str(v) for v in found]
+    if any(isinstance(v, str) and v.rstrip(")").endswith("j") for v in found):
+        return [_pair(complex(v)) for v in found]
     if all(f.is_integer() and abs(f) < 1e6 for f in finite):
         return [_whole(v, f) for v, f in zip(found, floats, strict=True)]
     largest = max((abs(f) for f in finite), default=1.0)
@@ -159,6 +163,11 @@ def _numbers(found: Sequence[Number]) -> list[str]:
     return [f"{f:.{places}f}".replace("-", "−") if math.isfinite(f) else str(f) for f in floats]
 
 
+def _pair(value: complex) -> str:
+    """Both parts of a complex number, three digits each."""
+    return f"{value.real:.3g}{value.imag:+.3g}j".replace("-", "−")
+
+
 def _whole(value: Number, as_number: float) -> str:
     if not math.isfinite(as_number):
         return str(value)
@@ -166,15 +175,14 @@ def _whole(value: Number, as_number: float) -> str:
     return "−0" if negative_zero else f"{int(as_number)}".replace("-", "−")
 
 
-def _shades(found: Sequence[Number]) -> list[int]:
-    """A shade from 0 to 9 for every value, by its place between the least and the greatest."""
+def _shades(found: Sequence[Number]) -> list[int | None]:
+    """A shade from 0 to 9 for every value, by its place between least and greatest; None for NaN and inf."""
     floats = [as_float(v) for v in found]
     finite = [f for f in floats if math.isfinite(f)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     span = high - low
-    if not math.isfinite(span) or span <= 0:
-        return [0] * len(floats)
-    return [round((f - low) / span * (SHADES - 1)) if math.isfinite(f) else 0 for f in floats]
+    step = (SHADES - 1) / span if math.isfinite(span) and span > 0 else 0.0
+    return [round((f - low) * step) if math.isfinite(f) else None for f in floats]
 
 
 def _statistics(it: Tensor) -> str:

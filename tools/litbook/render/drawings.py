@@ -26,8 +26,10 @@ def svg(width: float, height: float, label: str, *children: str, class_: str) ->
 
 
 def as_float(value: Number) -> float:
-    """A number of the record as a float; what does not fit is infinite."""
+    """A number of the record as a float; what does not fit is infinite, a complex number its magnitude."""
     try:
+        if isinstance(value, str) and value.rstrip(")").endswith("j"):
+            return abs(complex(value))
         return float(value)
     except OverflowError:
         return math.inf

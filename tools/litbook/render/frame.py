@@ -9,6 +9,8 @@ no longer matches.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 _DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 _SECTION = re.compile(
@@ -31,3 +33,25 @@ def _with_title(match: re.Match[str]) -> str:
     opening, _, inside, title = match.groups()
     words = " ".join(re.sub(r"<[^>]*>", " ", title).split()).replace('"', "&quot;")
     return f'{opening} aria-label="{words}"{inside}{title}</label>'
+
+
+def title(text: str) -> str:
+    """A title as text: Material prints titles as HTML. What is escaped already stays as it is."""
+    text = re.sub(r"&(?!#?\w+;)", "&amp;", text)
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def titled(items: Iterable[Any]) -> None:
+    """The items of a MkDocs navigation, and what is below them, with titles that are text."""
+    for item in items:
+        given = item.__dict__.get("title")  # a page without one takes its heading, which Markdown has escaped
+        if isinstance(given, str):
+            item.title = title(given)
+        titled(item.children or ())
+
+
+def headed(page: Any) -> None:
+    """The browser's tab and the header: for these Material takes all tags away, and unescapes the rest."""
+    text = title(page.title or "")
+    if "&" in text:
+        page.meta.setdefault("title", text)

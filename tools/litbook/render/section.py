@@ -24,6 +24,7 @@ from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
+TALL = 2400  # characters of output beyond which its box scrolls
 TOLD = ("note", "misbelief", "question", "figure", "image", "link")
 
 
@@ -302,6 +303,7 @@ def _shelved(
         *_cards(evidence, here, shelf),
         *_tables(evidence, here, shelf),
         *_storages(evidence, here, shelf),
+        *_whole(evidence, here, shelf),
     ]
     printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
     return [
@@ -329,6 +331,21 @@ def _bits(evidence: Evidence, found: Iterable[Value]) -> list[str]:
     drawn = [(v.text, evidence.record.snapshots[v.value or 0]) for v in found]
     stack = [(name, it) for name, it in drawn if isinstance(it, Tensor) and bits.drawable(it)]
     return [bits.stack(stack)] if stack else []
+
+
+def _whole(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:
+    """What is too long for any line, folded: all that the record has of it."""
+    done = []
+    for value in found:
+        it = evidence.record.snapshots[value.value or 0]
+        if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
+            continue
+        if _new(value, shelf):
+            name = markup.tag("code", markup.text(value.text))
+            head = f"{name}, {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
+            body = markup.tag("pre", markup.text(text), tabindex="0")
+            done.append(markup.tag("details", markup.tag("summary", head), body, class_="lb-whole"))
+    return done
 
 
 def _new(value: Value, shelf: _Shelf) -> bool:
@@ -399,9 +416,9 @@ def _output(pieces: Sequence[Piece]) -> str:
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
     caption = markup.tag("figcaption", f"printed by {where}")
-    return markup.tag(
-        "figure", caption, markup.tag("pre", markup.text(text.rstrip("\n"))), class_="lb-output"
-    )
+    tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
+    body = markup.tag("pre", markup.text(text.rstrip("\n")), tabindex=tall)
+    return markup.tag("figure", caption, body, class_="lb-output")
 
 
 def failures(record: Record, indices: Sequence[int]) -> tuple[list[Claim], list[Error]]:

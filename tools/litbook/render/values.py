@@ -15,6 +15,7 @@ from collections.abc import Sequence as SequenceOf
 from litbook.render import floats
 from litbook.trace import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 
+MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
 DIGITS = 6  # significant digits of a float whose repr is long
 SHORT_REPR = 8  # characters up to which a float's own repr is used
@@ -36,6 +37,19 @@ def line(snapshot: Snapshot, unit: str | None = None) -> str:
     its bits); any other label follows the number as it stands.
     """
     return _bounded(_line(snapshot, unit))
+
+
+def whole(snapshot: Snapshot, unit: str | None = None) -> str:
+    """All that the record has of what is too long for one line; empty for what `line` says whole."""
+    text = _line(snapshot, unit)
+    return text if len(text) > WIDEST else ""
+
+
+def is_cut(snapshot: Snapshot) -> bool:
+    """Whether the record itself has only the beginning."""
+    if isinstance(snapshot, Scalar | Opaque):
+        return snapshot.cut
+    return isinstance(snapshot, Sequence) and snapshot.length > len(snapshot.items)
 
 
 def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
@@ -65,6 +79,8 @@ def _side(snapshot: Snapshot) -> str:
 
 def number(value: Number, unit: str | None = None) -> str:
     """A number as the record holds it (see `trace.Number`), with its unit."""
+    if isinstance(value, str) and value.rstrip(")").endswith("j"):
+        return _with(_complex(complex(value)), unit)
     exact = _parsed(value)
     if isinstance(exact, bool):
         return str(exact)
@@ -241,6 +257,12 @@ def _plain(value: int | float) -> str:
     return _short_exponent(text if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}")
 
 
+def _complex(value: complex) -> str:
+    """Real and imaginary part, each as a number: `1.0+2.0j`."""
+    real, imaginary = (_plain(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
+    return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+
+
 def _short_exponent(text: str) -> str:
     """`1e-08` as one writes it: `1e-8`."""
     lead, mark, exponent = text.partition("e")
@@ -346,7 +368,7 @@ def _visible(text: str) -> str:
     """`text` on one line; controls and direction marks, which could disguise it, are spelled out."""
     if text.isprintable():
         return text
-    return "".join(map(_visible_character, text[: 4 * WIDEST])) + text[4 * WIDEST :][:1]
+    return "".join(map(_visible_character, text[:MOST])) + text[MOST:][:1]
 
 
 def _visible_character(character: str) -> str:
