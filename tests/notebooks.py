@@ -117,7 +117,7 @@ def _same_line(was: str, is_: str) -> bool:
         was, is_ = (
             re.sub(r"(?<![\w.])(-?\d+)(?![\w.])", r"\1.0", text) for text in (was, is_)
         )  # `1` and `0.9999`
-    if _FLOAT.sub("#", was) != _FLOAT.sub("#", is_) or "float" not in was:
+    if _FLOAT.sub("#", was) != _FLOAT.sub("#", is_) or "." not in was + is_:
         return False
     ours, theirs = ([float(x) for x in _FLOAT.findall(text)] for text in (was, is_))
     scale = max(map(abs, ours), default=0.0)

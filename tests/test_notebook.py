@@ -14,6 +14,7 @@ import pytest
 from tests import notebooks
 from tests.running import SAMPLES, record, section
 
+from litbook import site as hook
 from litbook import trace
 from litbook.render import notebook, notebook_page, standin
 from litbook.render.bibliography import Entry
@@ -464,7 +465,7 @@ def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreig
 def test_without_a_place_on_github_there_is_no_colab_link_but_a_sentence():
     there = notebook_page.links("lectures/lecture_02/notebooks/a.ipynb", "lectures/lecture_02/notebooks/a/")
     assert "colab.research" not in there
-    assert "in Google Colab choose File, Upload notebook" in there
+    assert "download it, then choose File, Upload notebook in Google Colab" in there
     assert 'href="a.ipynb" download="lecture_02-a.ipynb"' in there
     assert 'href="../../a/"' in there
 
@@ -524,3 +525,47 @@ def test_notebooks_are_not_searched(site):
 def test_the_formatting_of_values_is_that_of_the_stand_in():
     for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
         assert standin.said(value) == standin.number(value) == text
+
+
+# ---------------------------------------------------------------------------- the setting for Colab
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://github.com/owner/repo/blob/gh-pages", True),
+        ("https://github.com/owner/repo/blob/gh-pages/site", True),
+        ("https://github.com/owner/repo", False),
+        ("owner/repo", False),
+        ("https://example.org/owner/repo/blob/main", False),
+        ("https://github.com/owner/repo/blob/main?x=<script>", False),
+        (7, False),
+    ],
+)
+def test_an_address_that_colab_cannot_use_is_a_warning_and_gives_no_link(given, kept, caplog):
+    config = {"extra": {"colab": given}}
+    hook._check_colab(config)
+    assert bool(config["extra"]["colab"]) is kept
+    if kept:
+        assert caplog.text == ""
+    else:
+        assert f"mkdocs.yml: extra.colab is {given!r}" in caplog.text
+        assert "expected https://github.com/OWNER/REPOSITORY/blob/BRANCH" in caplog.text
+
+
+def test_rows_of_a_matrix_stand_below_each_other():
+    assert standin.tensor("int64", (2, 4), "cpu", 64, list(range(8)), "", 0) == (
+        "int64 (2, 4): [\n    [0, 1, 2, 3],\n    [4, 5, 6, 7]]"
+    )
+    assert standin.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
+    assert standin.tensor("float32", (2, 4), "cuda:0", 32, None, "", 0) == "float32 (2, 4) on cuda:0, 32 B"
+
+
+def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars():
+    html = (
+        '<div class="jp-Cell jp-MarkdownCell jp-Notebook-cell" id="a"><div class="jp-RenderedMarkdown">'
+        "<p>With $s$ and <code>$t$</code>, 5 $ or 6 $.</p></div></div>"
+    )
+    page, _ = notebook_page.slim(html, '{"cells": []}')
+    assert page.count("<math") == 1
+    assert "<code>$t$</code>" in page and "5 $ or 6 $." in page

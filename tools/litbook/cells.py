@@ -214,7 +214,10 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _calls(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call | ast.Await) for n in ast.walk(node))
+    """Whether evaluating `node` calls anything; the body of a lambda waits."""
+    if isinstance(node, ast.Lambda):
+        return False
+    return isinstance(node, ast.Call | ast.Await) or any(map(_calls, ast.iter_child_nodes(node)))
 
 
 # ---------------------------------------------------------------------------- one notebook

@@ -236,7 +236,7 @@ def _standins_used(layout: cells.Layout) -> list[str]:
     answers = [i.answer for i in layout.items if isinstance(i, cells.Told) and i.answer]
     code = [it for it in [*every, *answers] if isinstance(it, cells.Code)]
     text = "\n".join(row.text for it in code for row in it.rows)
-    used = {"seed"} if any(isinstance(i, cells.Random) for i in layout.items) else set()
+    used = {"reseed"} if any(isinstance(i, cells.Random) for i in layout.items) else set()
     if any(row.show for it in code for row in it.rows):
         used.add("show")
     if any(isinstance(i, cells.Random) and i.kind != "seed" for i in layout.items):
@@ -305,8 +305,8 @@ def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None
         elif not word and any(w in used for w in cells.WORDS):
             given = ", ".join(f"{w}={w}" for w in used if w in cells.WORDS)
             text += f"import types\n{name} = types.SimpleNamespace({given})\n"
-    if "seed" in names_:
-        text += f"{names_['seed']}()\n"
+    if "reseed" in names_:
+        text += f"{names_['reseed']}()\n"
     made.code("setup", text.rstrip("\n"), tags=["hide-input"])
     for name in _modules(layout, modules):
         made.code("module", _written(name, modules[name]), tags=["hide-input"])
@@ -394,7 +394,7 @@ def _apart(above: cells.Code, code: cells.Code) -> bool:
 
 def _random(made: _Made, item: cells.Random, starts: list[str]) -> None:
     """Random numbers: from the seed; or put aside and taken up again around a section."""
-    calls = {"seed": "{seed}()", "keep": "outer_random_state = {random_state}()",
+    calls = {"seed": "{reseed}()", "keep": "outer_random_state = {random_state}()",
              "back": "{set_random_state}(outer_random_state)"}  # fmt: skip
     text = calls[item.kind].format(**made.names)
     if item.kind == "keep":
@@ -587,8 +587,9 @@ def _streamed(text: str) -> Iterator[Any]:
 def _line(value: trace.Value, found: evidence.Evidence) -> str:
     assert value.value is not None
     text = standin.bounded(_said(found.record.snapshots[value.value], value.unit or ""))
-    where = f"   (measured on {_machine(found.record)})" if value.kind == "measure" else ""
-    return f"{value.text} = {text}{where}\n"
+    if value.kind == "measure":
+        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(found.record)})\n"
+    return f"{value.text} = {text}\n"
 
 
 def _machine(record: trace.Record) -> str:

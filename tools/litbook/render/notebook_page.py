@@ -312,7 +312,8 @@ class _Reader(HTMLParser):
 def _formula(match: re.Match[str]) -> str:
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED))
     mark = "$$" if match[1] is not None else "$"
-    return prose.inline(f"{mark}{match[1] or match[2]}{mark}", setting)
+    found = prose.passage(f"{mark}{match[1] or match[2]}{mark}", setting)
+    return re.sub(r"</?p>", "", found)
 
 
 def title(headings: Sequence[Heading]) -> str:

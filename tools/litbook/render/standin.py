@@ -35,7 +35,8 @@ def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> No
     place = caller.f_code.co_name, caller.f_lineno, name
     SHOWN[place] = SHOWN.get(place, 0) + 1
     if SHOWN[place] <= 3:
-        print(f"{name} = {bounded(said(value, unit))}{'   (measured here)' if measured else ''}")
+        text = bounded(said(value, unit))
+        print(f"{name} = {one_line(text)}   (measured here)" if measured else f"{name} = {text}")
     elif SHOWN[place] == 4:
         print(f"{name} …")
 
@@ -92,9 +93,14 @@ def quoted(text: str, cut: bool) -> str:
     return text[:200] + "…" if cut or len(text) > 200 else text
 
 
+def one_line(text: str) -> str:
+    """A tensor's rows behind each other."""
+    return text.replace("\n", "")
+
+
 def bounded(text: str) -> str:
-    """A line of at most 400 characters."""
-    return text if len(text) <= 400 else text[:400] + "…"
+    """At most 1,000 characters."""
+    return text if len(text) <= 1000 else text[:1000] + "…"
 
 
 def sequence(kind: str, texts: list[str], length: int) -> str:
@@ -183,9 +189,15 @@ def tensor(
     """What is said of a tensor: a number, or dtype and shape with all values or with the size."""
     where = "" if device == "cpu" else f" on {device}"
     if values and not shape:
-        return f"{number(values[0], unit)} ({dtype}{where})"
+        return f"{number(values[0], '' if unit == 'bits' else unit)} ({dtype}{where})"
     head = f"{dtype} {sequence('tuple', [str(n) for n in shape], len(shape))}{where}"
-    return f"{head}: {grid(values, shape)}" if values and not depth else f"{head}, {size:,} B"
+    if not values or depth:
+        return f"{head}, {size:,} B"
+    if len(shape) == 1 or len(values) <= 6:
+        return f"{head}: {grid(values, shape)}"
+    step = len(values) // shape[0]
+    rows = [grid(values[i : i + step], shape[1:]) for i in range(0, len(values), step)]
+    return f"{head}: [\n    " + ",\n    ".join(rows) + "]"
 
 
 def grid(values: list[Any], shape: tuple[int, ...]) -> str:
@@ -215,7 +227,7 @@ def described(value: Any) -> str:
 SEED = 0
 
 
-def seed() -> None:
+def reseed() -> None:
     """Every section starts from the same random state: its values do not depend on what ran before."""
     random.seed(SEED)
     if "numpy" in sys.modules:
