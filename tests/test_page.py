@@ -483,8 +483,8 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    assert "cuda: not recorded yet" in body
-    assert "This section needs cuda, which this build did not have; no recording of it exists yet." in body
+    assert "cuda: Not recorded on a GPU yet" in body
+    assert "This section needs cuda, which this build did not have. Not recorded on a GPU yet." in body
 
 
 def test_a_recording_speaks_for_a_section_that_did_not_run_here():
@@ -492,7 +492,7 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
     assert "Its values: NVIDIA H200, 19 Nov 2026" in body
     assert "rate 788 TFLOP/s" in body
     assert "Fast, very ." in body
-    assert "not recorded yet" not in body
+    assert "not recorded on a" not in body.lower()
 
 
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():

@@ -46,6 +46,7 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
     assert written(project) == [
         "claims.json",
         "claims.svg",
+        "devices.md",
         "index.md",
         "lecture_02/compute.md",
         "lecture_02/index.md",
@@ -71,6 +72,7 @@ def test_the_nav_follows_the_lecture(project):
         },
         {"Commonly said, measured otherwise": "lectures/misbeliefs.md"},
         {"Ledger": "lectures/ledger.md"},
+        {"Devices": "lectures/devices.md"},
     ]
 
 

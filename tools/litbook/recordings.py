@@ -127,9 +127,10 @@ def _mode(file: Path) -> int:
 def trimmed(record: trace.Record) -> trace.Record:
     """The record without what a recording is never asked for, so that its file changes when a value does.
 
-    What is left out: the lecture's text (git has it, and `sha256` says which it was), seconds per section,
-    and statements, steps and pieces of sections that need no device: pages have their own. Every value gets
-    a snapshot of its own: a record stores equal ones once, and there one changed value may renumber the rest.
+    What is left out: the lecture's text (git has it, and `sha256` says which it was), the seconds of each
+    section (their sum is kept), and statements, steps and pieces of sections that need no device: pages have
+    their own. Every value gets a snapshot of its own: a record stores equal ones once, and there one changed
+    value may renumber the rest.
     """
     return _Trim(record).record()
 
@@ -165,7 +166,7 @@ class _Trim:
             series=tuple(replace(s, loop=loops[s.loop]) for s in old.series),
             claims=tuple(self._claim(c) for c in old.claims),
             snapshots=tuple(self.snapshots),
-            seconds={},
+            seconds=_in_all(old),
         )
 
     def _owned(self, frame: int | None) -> bool:
@@ -229,6 +230,12 @@ class _Trim:
 def _numbered(indices: range | list[int], wanted: Callable[[int], bool]) -> dict[int, int]:
     """The wanted of some indices, in their order, each with its new number."""
     return {old: new for new, old in enumerate(i for i in indices if wanted(i))}
+
+
+def _in_all(record: trace.Record) -> dict[str, float]:
+    """How long the whole lecture took, in whole seconds: finer, a file would change when no value does."""
+    seconds = round(record.taken() or 0)
+    return {"main": float(seconds)} if seconds else {}
 
 
 def _requires(record: trace.Record, function: int | None) -> bool:

@@ -36,6 +36,7 @@ from litbook.render import (  # noqa: E402
     player,
     verdicts,
 )
+from litbook.render import devices as machines  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
@@ -169,11 +170,12 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
     if shelf:
         written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
+        written.add(_write(place / "devices.md", machines.page(shelf, _differing(shelf))))
         written.add(_write(place / "claims.json", ledger.data(shelf)))
         written.add(_write(place / "claims.svg", ledger.tally(shelf)))
         written.add(_write(place / "misbeliefs.md", misbeliefs.page(shelf, bibliography)))
         entries = [f"{PLACE}/{books.INDEX}", *entries, {misbeliefs.TITLE: f"{PLACE}/misbeliefs.md"}]
-        entries.append({"Ledger": f"{PLACE}/ledger.md"})
+        entries += [{"Ledger": f"{PLACE}/ledger.md"}, {machines.TITLE: f"{PLACE}/devices.md"}]
     _remove_stale(place, written)
     return entries
 
@@ -231,6 +233,22 @@ def _recordings(path: Path, here: trace.Record) -> tuple[trace.Record | None, li
         except LitbookError as error:
             log.warning("%s", failures.harmless(str(error)))
     return own, others
+
+
+def _differing(shelf: list[ledger.Shelf]) -> machines.Found:
+    """What each recording of another device says differently, in sections that both have run."""
+    found: dict[tuple[str, str], list[machines.Difference]] = {}
+    for it in shelf:
+        special = {f.name for f in it.record.functions if f.requires}
+        for recording in it.recordings:
+            found[it.folder, recording.environment.device.slug] = [
+                machines.Difference(
+                    d.section, d.place.line, d.what, tuple((c.at, c.was, c.now, c.by) for c in d.changes)
+                )
+                for d in compare.compare(it.record, recording).differences
+                if d.contradicts and d.section not in special
+            ]
+    return found
 
 
 def badge(lectures: Path) -> str:

@@ -370,6 +370,13 @@ class Record:
             needs_device=found.count("needs-device"),
         )
 
+    def taken(self) -> float | None:
+        """Seconds that the whole lecture took; None where the record does not say."""
+        if "main" in self.seconds:  # a recording keeps the sum alone
+            return self.seconds["main"]
+        parts = [self.functions[i].name for i in self.sections()]
+        return sum(self.seconds.get(name, 0.0) for name in parts) if self.seconds else None
+
     def asked(self, function: int | None) -> bool:
         """Whether `function` was to run: always, or because it or a part above it was asked for."""
         while self.ran and function is not None:

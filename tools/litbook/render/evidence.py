@@ -66,8 +66,10 @@ def others(record: Record, index: int, recordings: Sequence[Record]) -> list[Oth
 
 
 def stamp(record: Record) -> str:
-    """`NVIDIA H200, 21 Nov 2026`."""
-    return f"{record.environment.device.name}, {day(record.environment.date)}"
+    """`NVIDIA H200, 21 Nov 2026, torch 2.11.0`."""
+    torch = record.environment.versions.get("torch", "").partition("+")[0]
+    parts = [record.environment.device.name, day(record.environment.date), f"torch {torch}" if torch else ""]
+    return ", ".join(filter(None, parts))
 
 
 def day(date: str) -> str:

@@ -238,7 +238,12 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
                 values_ = tested(there, other.record)
                 return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
     device = here.functions[claim.function].requires or claim.why or "another device"
-    return f"{device}: not recorded yet"
+    return f"{device}: {unrecorded(device)}"
+
+
+def unrecorded(device: str) -> str:
+    """What a page says where there are no values, because nobody has recorded them."""
+    return "Not recorded on a GPU yet" if device == "cuda" else "Not recorded yet"
 
 
 # ---------------------------------------------------------------------------- what went wrong

@@ -142,7 +142,7 @@ def _not_here(device: str, evidence: Evidence) -> str:
     if evidence.stamp:
         text = f"This section needs {device} and did not run in this build. Its values: {evidence.stamp}."
     else:
-        text = f"This section needs {device}, which this build did not have; no recording of it exists yet."
+        text = f"This section needs {device}, which this build did not have. {margin.unrecorded(device)}."
     return markup.tag("p", markup.text(text), class_="lb-elsewhere")
 
 

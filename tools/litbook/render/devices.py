@@ -1,0 +1,188 @@
+"""The devices page: the machines behind the numbers, and what differed between them.
+
+A table for each lecture: this build, and every recording of another device. What differed is compared
+elsewhere and comes as `Difference`s; this room shows it, and knows no tolerances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from litbook.render import books, markup, prose
+from litbook.render.evidence import day
+from litbook.render.ledger import Shelf
+from litbook.render.values import size
+from litbook.trace import Record
+
+TITLE = "Devices"
+SHOWN = 40  # differences listed for one recording; the rest is counted
+INTRODUCTION = (
+    "A value that depends on the machine stands on a lecture's page beside the device it was measured on. "
+    "These are the machines. A build runs what its own machine can; the rest comes out of recordings, which "
+    "were made elsewhere and are kept beside the lectures. No number is written by hand."
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One value or claim that was not the same on another device; each change is (of what, was, is, by)."""
+
+    section: str
+    line: int
+    what: str
+    changes: tuple[tuple[str, str, str, str], ...] = ()
+
+
+Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folder and the device's slug
+
+
+def page(lectures: Sequence[Shelf], found: Found) -> str:
+    """The page as Markdown. It stands beside the lectures' folders."""
+    parts = [f"# {TITLE}", markup.tag("p", markup.text(INTRODUCTION))]
+    for it in lectures:
+        title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
+        parts += [f"## {markup.for_heading(title)} {{#{it.folder}}}", _machines(it), _missing(it)]
+        for recording in _others(it):
+            parts += _differing(it, recording, found)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _others(shelf: Shelf) -> list[Record]:
+    return sorted(shelf.recordings, key=lambda r: r.environment.date, reverse=True)
+
+
+# ---------------------------------------------------------------------------- the machines
+
+
+def _machines(shelf: Shelf) -> str:
+    """A column for each machine, a row for each thing that is known of one of them."""
+    runs = [shelf.record, *_others(shelf)]
+    heads = ["", "this build", *("recording" for _ in runs[1:])]
+    rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
+    rows.append(("sections of an older text", ["", *(_older(shelf.record, run) for run in runs[1:])]))
+    head = markup.tag("tr", *(markup.tag("th", markup.text(h), scope="col") for h in heads))
+    body = "".join(
+        markup.tag(
+            "tr",
+            markup.tag("th", markup.text(name), scope="row"),
+            *(markup.tag("td", markup.text(cell)) for cell in cells),
+        )
+        for name, cells in rows
+        if any(cells)
+    )
+    table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", body))
+    return markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Machines", tabindex=0)
+
+
+def _gpu(read: Callable[[Record], object]) -> Callable[[Record], str]:
+    def known(record: Record) -> str:
+        value = read(record) if record.environment.device.kind != "cpu" else None
+        return "" if value is None else str(value)
+
+    return known
+
+
+def _version(name: str) -> Callable[[Record], str]:
+    return lambda record: record.environment.versions.get(name, "")
+
+
+def _taken(record: Record) -> str:
+    seconds = record.taken()
+    return "" if seconds is None else f"{seconds:,.0f} s"
+
+
+FACTS: dict[str, Callable[[Record], str]] = {
+    "device": lambda r: r.environment.device.name,
+    "its memory": lambda r: size(r.environment.device.memory) if r.environment.device.memory else "",
+    "compute capability": _gpu(lambda r: r.environment.device.capability),
+    "GPUs visible, the first used": _gpu(lambda r: r.environment.device.count),
+    "driver": _gpu(lambda r: r.environment.device.driver),
+    "CUDA": _gpu(lambda r: r.environment.device.cuda),
+    "processor": lambda r: f"{r.environment.cpu}, {r.environment.cores} cores",
+    "threads of torch": lambda r: str(r.environment.threads or ""),
+    "operating system": lambda r: f"{r.environment.os}, {r.environment.machine}",
+    "Python": lambda r: r.environment.python,
+    **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
+    "date": lambda r: day(r.environment.date),
+    "commit": lambda r: r.environment.commit or "",
+    "time taken": _taken,
+    "claims that hold": lambda r: f"{r.count().holds:,}",
+    "claims that fail": lambda r: f"{r.count().fails:,}",
+    "claims for another device": lambda r: f"{r.count().needs_device:,}",
+}
+
+
+def _older(here: Record, there: Record) -> str:
+    """How many sections that both have are of another text in the recording."""
+    digests = {f.name: f.digest for f in here.functions if f.kind in ("part", "section", "main")}
+    return str(sum(digests.get(f.name, f.digest) != f.digest for f in there.functions))
+
+
+def _missing(shelf: Shelf) -> str:
+    """What waits for a device that nobody has recorded on."""
+    ran = {run.environment.device.kind for run in shelf.runs()}
+    needed = sorted({f.requires for f in shelf.record.functions if f.requires} - ran)
+    waiting = [c for c in shelf.record.claims if c.verdict == "needs-device"]
+    if not needed or not waiting:
+        return ""
+    sections = len({c.function for c in waiting})
+    command = f"python tools/run_lecture.py {shelf.folder} --device {needed[0]} --record"
+    return markup.tag(
+        "p",
+        markup.tag("strong", "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."),
+        markup.text(f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: "),
+        markup.tag("code", markup.text(command)),
+    )
+
+
+# ---------------------------------------------------------------------------- what differed
+
+
+def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
+    device = recording.environment.device
+    differences = found.get((shelf.folder, device.slug), ())
+    name = markup.for_heading(markup.text(device.name))
+    head = f"### What differed on {name} {{#{shelf.folder}-{device.slug}}}"
+    words = [_releases(shelf.record, recording)]
+    if not differences:
+        words.append(
+            "Every value and claim that both runs are to agree on is the same, within the tolerances."
+        )
+        return [head, markup.tag("p", markup.text(" ".join(filter(None, words))))]
+    words.append(f"{_many(len(differences), 'difference')} in what both runs are to agree on:")
+    rows = [_row(it, change) for it in differences[:SHOWN] for change in it.changes[:1]]
+    titles = ("section", "value", f"on {device.name}", "in this build", "by")
+    columns = markup.tag("tr", *(markup.tag("th", markup.text(title), scope="col") for title in titles))
+    table = markup.tag("table", markup.tag("thead", columns), markup.tag("tbody", *rows))
+    left = len(differences) - SHOWN
+    return [
+        head,
+        markup.tag("p", markup.text(" ".join(filter(None, words)))),
+        markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
+        markup.tag("p", markup.text(f"and {left:,} more")) if left > 0 else "",
+    ]
+
+
+def _releases(here: Record, there: Record) -> str:
+    """That the recording was made by another release of PyTorch, where it was."""
+    was, now = (r.environment.versions.get("torch", "") for r in (there, here))
+    if was.partition("+")[0] == now.partition("+")[0]:
+        return ""
+    return f"This recording was made by torch {was}, this build by torch {now}."
+
+
+def _row(it: Difference, change: tuple[str, str, str, str]) -> str:
+    at, was, now, by = change
+    what = markup.tag("code", markup.text(f"{it.what}{at}"))
+    section = markup.tag("td", markup.text(f"{it.section}, line {it.line}"))
+    return markup.tag(
+        "tr",
+        section,
+        markup.tag("td", what),
+        *(markup.tag("td", markup.text(cell)) for cell in (was, now, by)),
+    )
