@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -743,6 +744,23 @@ def test_every_control_has_a_name_and_the_panel_is_a_region(reader: Reader, smal
     reader.until("a = 1")
     assert reader.page.locator("[aria-current=step]").get_attribute("href") is not None
     assert re.match(r"Line \d+: a = 1\. Changed: a = 1\.$", reader.says())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_panel_and_its_dialogs(
+    reader: Reader, small_address: str, scheme: Any
+) -> None:
+    axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    reader.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    reader.open(small_address + "lectures/lecture_91/part-two/").until("v = shared(2)").press("ArrowRight")
+    reader.page.evaluate(axe)
+    for key in ("", "j", "Escape", "?"):
+        if key:
+            reader.press(key)
+        found = reader.page.evaluate(
+            """() => axe.run({include: ['.lbp', '.lb-player', '.lb-code']}).then((r) => r.violations.map((v) => v.id + ' ' + v.nodes[0].html))"""
+        )
+        assert found == [], key
 
 
 # ------------------------------------------------------------------------------- many steps

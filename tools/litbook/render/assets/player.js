@@ -53,15 +53,15 @@
   }
 
   function load(host, done, failed) {
-    const address = new URL(host.dataset.steps, location.href).href;
-    if (known.has(address)) return done(known.get(address));
-    const script = h("script", { src: address });
+    const src = new URL(host.dataset.steps, location.href).href;
+    if (known.has(src)) return done(known.get(src));
+    const script = h("script", { src });
     script.onload = () => {
       const found = (window.litbookSteps || {})[host.dataset.page];
       script.remove();
       if (!found) return failed();
       delete window.litbookSteps[host.dataset.page];
-      known.set(address, found);
+      known.set(src, found);
       done(found);
     };
     script.onerror = () => { script.remove(); failed(); };
@@ -147,7 +147,7 @@
       tool("full", "Full screen", "f", () => full(!root.classList.contains("lb-full"))),
       tool("help", "Keys", "?", () => help()), tool("close", "Close", "Esc", () => close()));
     const panel = h("section", { class: "lbp", "aria-label": "Player" }, h("div", { class: "lbp-top" }, bar, slider, count, more), notice,
-      h("div", { class: "lbp-body" }, where, stack, speaker), says);
+      h("div", { class: "lbp-body", role: "group", "aria-label": "after this step", tabindex: 0 }, where, stack, speaker), says);
 
     /* -- moving */
 
