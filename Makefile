@@ -5,6 +5,7 @@
 #                On Linux the default index serves the CUDA build (gigabytes). The CPU build is enough here;
 #                PyTorch's installation page names the index that has it. CI sets this variable.
 #   PORT         where `make serve` listens                  make serve PORT=8001
+#   JOBS         processes for the test suite; default: one   make test JOBS=2
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
 #                or, in `make bench`, for the benchmarks     make bench ARGS=--quick
 #                or, in `make record`, for run_lecture.py    make record ARGS=--approve
@@ -13,6 +14,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 PORT ?= 8000
 ARGS ?=
+JOBS ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -43,7 +45,7 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo '    $(CURDIR)/site/index.html'
 
 test: check build  ## lint, types, strict docs build, the whole test suite
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest $(if $(JOBS),-n $(JOBS) --dist loadgroup --no-loadscope-reorder) $(ARGS)
 
 check: $(STAMP)  ## lint, format and types, without changing a file
 	$(PY) -m ruff check
@@ -53,10 +55,9 @@ check: $(STAMP)  ## lint, format and types, without changing a file
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict
 
-# --livereload: click 8.3 turned the flag's default off for MkDocs 1.6 (mkdocs/mkdocs#4032). It may go when
-# `mkdocs serve` reloads without it.
+# Saving a lecture runs the sections that changed, and the browser shows the page anew.
 serve: $(STAMP)  ## live preview while writing
-	$(PY) -m mkdocs serve --livereload --dev-addr localhost:$(PORT)
+	$(PY) tools/serve.py --port $(PORT)
 
 # `make record` refuses where a value differs from the recording, and shows the difference. When the new value is
 # right: make record ARGS=--approve. On a machine with a GPU this records the GPU; ARGS="--device cpu" the CPU.
@@ -80,7 +81,7 @@ bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail wher
 	$(PY) -m benchmarks $(ARGS)
 
 clean:  ## remove .venv, the site and every cache
-	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info
+	rm -rf $(VENV) site build docs/lectures docs/assets/litbook .litbook tools/*.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

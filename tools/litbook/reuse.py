@@ -68,7 +68,8 @@ def installed() -> list[str]:
 def surroundings(environment: trace.Environment, device: str) -> str:
     """A hash of everything that sections depend on besides texts."""
     it = environment
-    variables = sorted((k, v) for k, v in os.environ.items() if k.startswith(VARIABLES))
+    read = (k for k in os.environ if k.startswith(VARIABLES) and k not in world.SET_BY_LIBRARIES)
+    variables = sorted((k, os.environ[k]) for k in read)
     torch = sys.modules.get("torch")
     between = torch.get_num_interop_threads() if torch else 0
     seen = (engine(), it.python, it.os, it.machine, it.cpu, it.cores, it.threads, between, it.device, device,

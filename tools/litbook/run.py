@@ -139,6 +139,8 @@ def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> Non
 
     The modules in the lecture's `folder` that it imports are looked at too.
     """
+    if all(name in sys.modules for name in (*LIBRARIES, *also)):
+        return  # a warm process has them
     wanted, todo = set(also), [tree]
     while todo:
         for name in _imported(todo.pop()) - wanted:

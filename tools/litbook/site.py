@@ -47,6 +47,7 @@ Runner = Callable[[Path], trace.Record]
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).parent / "render" / "assets"
 PLACE = "lectures"  # below docs/, where generated pages go; git ignores it
+PREVIEW = "litbook-preview"  # under this key of `extra`, `litbook.preview` hands itself over
 NAV = "Lectures"  # the entry of the nav that the pages replace
 _PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
 BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
@@ -78,7 +79,8 @@ def on_config(config: Any) -> Any:
         logging.getLogger(name).setLevel(logging.WARNING)
     if _kept and "mkdocs-jupyter" in config["plugins"]:
         config["plugins"]["mkdocs-jupyter"].config.update(cache=True, cache_dir=_kept[0].name)
-    entries = build(root / "lectures", docs, _run, config["site_name"])
+    preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
+    entries = preview.entries() if preview else build(root / "lectures", docs, _run, config["site_name"])
     _copy_assets(docs / "assets" / "litbook")
     _calculator(root / "lectures", docs / "assets" / "litbook" / "calculator-data.js")
     if config["nav"] is not None:
@@ -104,7 +106,8 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
         return markdown
     for comment, text in _napkin.items():
         markdown = markdown.replace(comment, text)
-    found = [record for _, record in _records.values()]
+    preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
+    found = preview.records() if preview else [record for _, record in _records.values()]
     if not found:
         return markdown
     counted = f"{verdicts.tally(found)}\n\n{BADGE}"

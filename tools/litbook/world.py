@@ -31,7 +31,7 @@ from typing import Any
 from litbook import state
 
 # Where compiled code is to be kept: torch says so for all its parts when it first asks, whoever makes it ask.
-SET_BY_LIBRARIES = ("TORCHINDUCTOR_", "TRITON_")
+SET_BY_LIBRARIES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 MOST = 20_000  # objects that are looked at below one name; then it is opaque
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), type(...), range, slice, re.Pattern, Path)
 _BUILT = (
@@ -75,7 +75,7 @@ def look(modules: Iterable[types.ModuleType], folder: Path) -> World:
     opaque = set[str]()
     own = list(modules)
     for module in own:
-        looking = _Looking({m.__name__ for m in own})
+        looking = _Looking(own)
         for name, value in list(vars(module).items()):
             if name.startswith("__"):
                 continue
@@ -118,8 +118,9 @@ def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
 class _Looking:
     """Walks what a name holds, and makes something of it that can be compared later."""
 
-    def __init__(self, own: set[str]) -> None:
-        self.own = own
+    def __init__(self, modules: list[types.ModuleType]) -> None:
+        self.own = {module.__name__ for module in modules}
+        self.files = {vars(module).get("__file__") for module in modules}
         self.begin()
 
     def begin(self) -> None:
@@ -181,6 +182,8 @@ class _Looking:
         if value.__module__ not in self.own:
             return None
         cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
+        if value.__code__.co_filename not in self.files:  # a library's wrapper, and its switches
+            cells = [held for held in cells if type(held) is not bool]
         kept = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *cells]
         return [self.at(part) for part in kept] + [
             (name, self.at(held)) for name, held in vars(value).items()

@@ -39,6 +39,20 @@ def pages(
     return found
 
 
+def one(
+    record: Record,
+    name: str,
+    bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
+    recordings: Sequence[Record] = (),
+    problems: list[Problem] | None = None,
+) -> str:
+    """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
+    book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    if name == books.INDEX:
+        return _contents(book) if book.parts else _single(book)
+    return _part(book, [books.file_of(book, part) for part in book.parts].index(name))
+
+
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
     book = books.of(record, books.NOTHING_CITED, (), [])
