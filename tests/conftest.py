@@ -97,6 +97,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    for item in items:
+        if item.config.pluginmanager.hasplugin("xdist"):  # `make test JOBS=2`
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    """What one worker runs, in order: the tests of a file without a browser, or those with one.
+
+    Groups are handed out in the order of the tests, so that no worker gets one without a browser after one with.
+    """
+    return f"{item.path.stem}{' in the browser' if item.get_closest_marker('browser') else ''}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -153,8 +164,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of this tree, built strictly into a folder of its own, once for the session."""
-    target = tmp_path_factory.mktemp("site")
+    """The site of this tree, built strictly into a folder of its own, once for the session and all its workers."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return _built(repo, tmp_path_factory.mktemp("site"))
+    from filelock import FileLock
+
+    shared = tmp_path_factory.getbasetemp().parent / "site"  # workers have folders beside each other
+    whole = Path(f"{shared}.whole")
+    with FileLock(f"{shared}.lock"):
+        if not whole.exists():
+            _built(repo, shared)
+            whole.touch()
+        return shared
+
+
+def _built(repo: Path, target: Path) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
     done = subprocess.run(

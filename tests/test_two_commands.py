@@ -109,6 +109,11 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
     ]
 
 
+def test_the_suite_can_be_shared_by_processes(machine: Machine) -> None:
+    assert machine.make("test", "JOBS=2", "ARGS=-k layers").returncode == 0
+    assert machine.notes()[-1] == "pytest -n 2 --dist loadgroup --no-loadscope-reorder -k layers"
+
+
 def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) -> None:
     (machine.folder / "lectures").mkdir()
     for name in ("lecture_01.py", "lecture_02.py", "hardware.py"):
