@@ -183,7 +183,7 @@ def test_a_tensor_that_nobody_inspects_is_not_read(tmp_path: Path) -> None:
         "import torch\ndef f(small, large, net): return 1",
     )
     (found,) = arguments(record(tmp_path, text), "f")
-    assert found["small"].values == (0.0, 0.0, 0.0)
+    assert (found["small"].values, found["small"].stats, found["small"].memory) == ((0.0,) * 3, None, None)
     assert (found["large"].shape, found["large"].bytes) == ((9, 9), 324)
     assert (found["large"].values, found["large"].stats, found["large"].memory) == ((), None, None)
     assert found["net"].type.endswith("Linear")
@@ -801,3 +801,58 @@ def test_the_file_is_read_as_the_record_has_it(tmp_path: Path) -> None:
     made = record(tmp_path, text)
     assert made.sources[0].text == write(tmp_path, text).read_text()
     assert made.lecture == "lecture_sample"
+
+
+def test_what_a_folded_call_calls_is_folded_with_it(tmp_path: Path) -> None:
+    text = section(
+        """
+        found = [outer(i) for i in range(20)]  # @inspect found
+        """,
+        before="""
+        def inner(i):
+            return i + 1
+
+        def outer(i):
+            return inner(i) * 2
+        """,
+    )
+    made = record(tmp_path, text)
+    names = [made.functions[frame.function].name for frame in made.frames]
+    assert names.count("outer") == names.count("inner") == CALLS
+    parents = {
+        made.functions[made.frames[frame.parent].function].name
+        for frame in made.frames
+        if made.functions[frame.function].name == "inner" and frame.parent is not None
+    }
+    assert parents == {"outer"}  # never the section, as if it had called it itself
+    assert not made.unreached
+
+
+def test_calls_beyond_the_budget_leave_nothing_behind(tmp_path: Path) -> None:
+    text = section(
+        "found = fib(17)  # @inspect found",
+        before="def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n",
+    )
+    recorders: list[Recorder] = []
+
+    class Kept(Recorder):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            recorders.append(self)
+
+    made = record(tmp_path, text, recorded_by=Kept)
+    assert shown(made, "found") == [1597]
+    assert len(recorders[0].function_of_frame) < STEPS + 10  # of 5167 calls
+    assert len(recorders[0].events) <= STEPS + 100
+    assert not made.errors
+
+
+def test_a_recursion_deeper_than_the_budget_is_no_deeper_for_the_recorder(tmp_path: Path) -> None:
+    text = section(
+        """
+        sys.setrecursionlimit(200_000)
+        found = sum(down(30_000) for _ in range(8))  # @inspect found
+        """,
+        before="import sys\n\ndef down(n):\n    return 0 if n == 0 else 1 + down(n - 1)\n",
+    )
+    assert shown(record(tmp_path, text), "found") == [240_000]
