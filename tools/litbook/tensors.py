@@ -19,6 +19,7 @@ from litbook.kinds import TYPE_NAME, cleaned, name_of
 from litbook.moments import Reader, joined, numbers, part_of, stats
 from litbook.storages import Storages
 
+GLIMPSED = 8  # as many elements at most does a glimpse read: what stands on one line
 WHOLE = 64  # a tensor with at most so many elements keeps all of its values
 CORNER = 96  # values of a larger one
 ROWS, COLUMNS, LEADING = 6, 8, 2  # shape of that corner
@@ -157,7 +158,7 @@ class _Seen(ABC):
 
     def _too_far(self, count: int) -> bool:
         """Whether a glimpse leaves these many elements unread: they are many, or not in main memory."""
-        return self.allowance.brief and (count > WHOLE or self.meta.device != "cpu")
+        return self.allowance.brief and (count > GLIMPSED or self.meta.device != "cpu")
 
     def _first(self, corner: tuple[int, ...] | None) -> list[Any]:
         it, _ = self._sliceable()
@@ -175,7 +176,7 @@ class _Seen(ABC):
     def _memory(self, values: tuple[trace.Number, ...]) -> tuple[trace.Number, ...] | None:
         """The whole storage in its own order, if it is small. `values` are all of the tensor's, or none."""
         count = (self.meta.storage_bytes or 0) // self.itemsize
-        if self._too_far(count):
+        if self.allowance.brief:
             return None
         if not (0 < count <= MEMORY and self.alike and self._readable() and self.allowance.may_show(count)):
             return None
@@ -196,7 +197,7 @@ class _Seen(ABC):
 
     def _statistics(self, raw: list[Any] | None) -> trace.Stats | None:
         """From `raw` where that is the whole tensor, else from reading it; None if neither is sensible."""
-        if self.is_complex:
+        if self.is_complex or self.allowance.brief:
             return None
         if raw is not None:
             return stats(part_of(raw), 1, self.narrow)
