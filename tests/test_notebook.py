@@ -142,6 +142,7 @@ LECTURES = {
                 finally:
                     done = True  # @inspect done
             random = torch.rand(3)  # @inspect random
+            tenth = torch.tensor([0.1, -2.0], dtype=torch.bfloat16)  # @inspect tenth as bits
             random.add_(1)
         ''',
     "hostile": '''
@@ -303,6 +304,7 @@ def test_chinese_names_coroutines_and_functions_are_shown(executed):
     text = "".join(notebooks.said(c.get("outputs", [])) for c in executed["future/index.ipynb"].cells)
     for line in ("值 = 3", "p = 点(x=3, y=0.5)", "x = 1.5", "found = [0, 1, 2]", "values = [2, 2, 2]", "m = 6",
                  "leaving", "x.shape = (2,)", "n = 1", "集 = {'a', 'b'}", "<Caught no.>", "Colour.RED = Colour.RED",
+                 "tenth = bfloat16 (2,): [0.100098, -2], bits 0 01111011 1001101, 1 10000000 0000000",
                  "Pair(1, p.x) = Pair(left=1, right=3)"):  # fmt: skip
         assert f"{line}\n" in text, line
 
@@ -387,7 +389,7 @@ def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tm
     )  # fmt: skip
     made = notebook.notebooks(here, recordings=[there])["index.ipynb"]
     assert "x = 3\n" in notebooks_text(made)
-    assert "The outputs are from NVIDIA H200, 19 Nov 2026." in "\n".join(sources(made, "markdown"))
+    assert "The outputs are from NVIDIA H200, 19 Nov 2026" in "\n".join(sources(made, "markdown"))
 
 
 def test_citations_are_named_and_listed_and_links_lead_to_sections(tmp_path):
@@ -519,7 +521,7 @@ def test_every_page_of_lecture_02_links_to_its_notebook_and_back(site, lecture):
 
 def test_notebooks_are_not_searched(site):
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
-    assert [d["location"] for d in index["docs"] if "notebook" in d["location"]] == []
+    assert [d["location"] for d in index["docs"] if "/notebooks/" in d["location"]] == []
 
 
 def test_the_formatting_of_values_is_that_of_the_stand_in():
@@ -569,3 +571,59 @@ def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars():
     page, _ = notebook_page.slim(html, '{"cells": []}')
     assert page.count("<math") == 1
     assert "<code>$t$</code>" in page and "5 $ or 6 $." in page
+
+
+# ---------------------------------------------------------------------------- in a browser
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_notebook_pages_fit_ask_nobody_and_report_no_error(browser, address, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: wrong.append(str(e)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    try:
+        for part in ("number-formats", "tensors-on-a-gpu"):
+            page.goto(f"{address}lectures/lecture_02/notebooks/{part}/")
+            page.get_by_text("What stands in for the book’s engine here").click()
+            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(wide) == 0
+            assert page.locator("article math").count() > 0 or part != "number-formats"
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Download the notebook").click()
+        assert saved.value.suggested_filename == "lecture_02-tensors-on-a-gpu.ipynb"
+        assert wrong == []
+        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    finally:
+        context.close()
+
+
+def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, made, tmp_path):
+    from mkdocs_jupyter import convert
+
+    text = made["hostile/index.ipynb"]
+    file = tmp_path / "index.ipynb"
+    file.write_text(text, encoding="utf-8")
+    html, _ = notebook_page.slim(convert.nb2html(str(file)), text)
+    page = browser.new_page()
+    ran: list[str] = []
+
+    def dismissed(dialog: Any) -> None:
+        ran.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismissed)
+    page.on("request", lambda r: ran.append(r.url) if not r.url.startswith("about:") else None)
+    try:
+        page.set_content(f"<!doctype html><title>t</title>{html}")
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.wait_for_timeout(200)
+        assert ran == []
+        assert page.get_by_text("<script>alert(2)</script>").count() >= 1
+    finally:
+        page.close()

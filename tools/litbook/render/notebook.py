@@ -292,6 +292,8 @@ def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None
     extra = ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))  # what a lecture writes goes there']
     if "matplotlib" in layout.packages:
         extra.append('os.environ["MPLBACKEND"] = "Agg"  # figures are kept and shown once')
+    if "has_cuda" in used:
+        extra.append("import torch  # `has_cuda` asks it")
     if layout.asyncio:
         extra += ["import asyncio", "asyncio.run = run_coroutine"]
     text = _source_of_standins(used, made.record.environment.seed, extra)
@@ -681,7 +683,10 @@ def _said(shown: trace.Snapshot, unit: str = "", depth: int = 0) -> str:
             shown.corner is None and len(shown.values) == count and shown.device == "cpu" and 0 < count <= 64
         )
         held = [_number(v) for v in shown.values] if whole else None
-        return standin.tensor(shown.dtype, shown.shape, shown.device, shown.bytes, held, unit, depth)
+        text = standin.tensor(shown.dtype, shown.shape, shown.device, shown.bytes, held, unit, depth)
+        if unit == "bits" and shown.bits and held and count <= 8 and shown.dtype in standin.FORMATS:
+            text += standin.bits([int(pattern, 16) for pattern in shown.bits], shown.dtype)
+        return text
     if isinstance(shown, trace.Opaque):
         return _opaque(shown)
     if depth >= 3:

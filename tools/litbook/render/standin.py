@@ -149,7 +149,29 @@ def said_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
             values = [shortest(v) for v in values]
         values = None if len(values) != count else values
     dtype = str(value.dtype).removeprefix("torch.")
-    return tensor(dtype, tuple(value.shape), device, value.nbytes, values, unit, depth)
+    text = tensor(dtype, tuple(value.shape), device, value.nbytes, values, unit, depth)
+    if unit == "bits" and torch_like(value) and values and len(values) <= 8 and dtype in FORMATS:
+        torch = sys.modules["torch"]
+        whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
+        text += bits(value.detach().flatten().view(whole).tolist(), dtype)
+    return text
+
+
+FORMATS = {
+    "float64": (64, 11),
+    "float32": (32, 8),
+    "float16": (16, 5),
+    "bfloat16": (16, 8),
+    "float8_e4m3fn": (8, 4),
+    "float8_e5m2": (8, 5),
+}
+
+
+def bits(patterns: list[int], dtype: str) -> str:
+    """Floats as they are stored: sign, exponent and fraction. A format has so many bits, and of exponent."""
+    total, exponent = FORMATS[dtype]
+    texts = [f"{pattern % 2**total:0{total}b}" for pattern in patterns]
+    return ", bits " + ", ".join(f"{t[0]} {t[1 : 1 + exponent]} {t[1 + exponent :]}" for t in texts)
 
 
 def torch_like(value: Any) -> bool:
