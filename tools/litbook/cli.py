@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import compare, recordings, run, source, store
+from litbook import source
 from litbook.errors import LitbookError, NotFound, RecordError
-from litbook.render import report
-from litbook.render.report import harmless
 
 if TYPE_CHECKING:
-    from litbook import trace
+    from litbook import compare, trace
 
 LECTURES = Path(__file__).resolve().parents[2] / "lectures"
 
@@ -156,7 +154,7 @@ def _list_lectures() -> int:
     status = 0
     for name in names:
         try:
-            _say(f"{name:{width}}  {harmless(source.read(LECTURES / f'{name}.py').title)}")
+            _say(f"{name:{width}}  {harmless(source.outline(LECTURES / f'{name}.py').title)}")
         except LitbookError as error:  # the others are listed all the same
             _complain(str(error))
             status = error.exit_status
@@ -166,7 +164,7 @@ def _list_lectures() -> int:
 
 
 def _list_sections(path: Path) -> int:
-    lecture = run.usable(path)
+    lecture = source.outline(path)
     by_name = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
     _say(harmless(lecture.title))
     lines = []
@@ -183,10 +181,11 @@ def _list_sections(path: Path) -> int:
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
     keep = asked.record or asked.approve
-    run.usable(path, asked.sections)  # errors of the text come before anything heavy
+    source.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
     if keep and asked.sections:
         raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
+    from litbook import run, store
     from litbook.render.terminal import Screen, Terminal
 
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
@@ -214,6 +213,8 @@ def _close(
     record: trace.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
 ) -> int:
     """The failures in full, what differs from the recording, then the line that counts."""
+    from litbook.render import report
+
     if not asked.quiet:
         _say()
     summary = report.summary(record)
@@ -264,6 +265,8 @@ class Against:
 
 
 def _against(path: Path, record: trace.Record) -> Against:
+    from litbook import compare, recordings
+
     file = recordings.file_of(path, record.environment.device)
     if not os.path.lexists(file):
         return Against(file)
@@ -275,6 +278,9 @@ def _against(path: Path, record: trace.Record) -> Against:
 
 def _keep(against: Against, record: trace.Record, asked: argparse.Namespace) -> str | LitbookError:
     """Write the recording, and say so; or why not."""
+    from litbook import recordings
+    from litbook.render import report
+
     if not report.holds(record):
         return NotKept(
             "not recorded: a claim fails or the lecture raised\n"
@@ -311,7 +317,7 @@ def _compare(asked: argparse.Namespace) -> int:
     """`--compare OLD NEW`: one table of what differs between two records, section by section."""
     if asked.lecture is not None:
         raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
-    from litbook import trace
+    from litbook import compare, trace
 
     old, new = (trace.read(file) for file in asked.compare)
     found = compare.compare(new, old)
@@ -348,6 +354,8 @@ def _environment(record: trace.Record) -> dict[str, str]:
 
 def _table(found: compare.Comparison) -> list[str]:
     """A line per change, under the name of its section."""
+    from litbook import compare
+
     rows = [("line", "what", "was", "is", "by")]
     heads: dict[int, str] = {}
     by_section: dict[str, list[compare.Difference]] = {}
@@ -393,7 +401,7 @@ def _write(out: Path, record: trace.Record) -> None:
 
     What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
     """
-    from litbook import trace
+    from litbook import recordings, trace
 
     content = trace.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
     try:
@@ -403,6 +411,13 @@ def _write(out: Path, record: trace.Record) -> None:
             recordings.replace_whole(out, content)
     except OSError as error:
         raise LitbookError(f"--out {out}: {error.strerror}; nothing was written") from None
+
+
+def harmless(text: str) -> str:
+    """What a terminal may show of a text; imported late, as all that `--help` can do without."""
+    from litbook.render import report
+
+    return report.harmless(text)
 
 
 def _complain(text: str) -> None:

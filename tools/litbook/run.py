@@ -24,7 +24,7 @@ from typing import Any
 from litbook import author, source, state, trace
 from litbook import device as device_memory
 from litbook.environment import environment, has_cuda, why_no_cuda
-from litbook.errors import Interrupted, LitbookError, NotFound, Place, TimedOut
+from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.fragment import Tape
 from litbook.instrument import instrument
 from litbook.recorder import STEPS, Listener, Recorder
@@ -96,24 +96,7 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
     return record if reuse is None else replace(record, reused=tuple(reuse.taken.items()))
 
 
-def usable(path: Path, sections: Sequence[str] = (), shown: str | None = None) -> Lecture:
-    """The lecture in the file `path`, read; nothing of it runs, and nothing heavy is imported.
-
-    Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have.
-    """
-    lecture = source.read(path, shown or shown_path(path.resolve()))
-    for name in sections:
-        if name not in lecture.section_names():
-            raise NotFound("section", name, lecture.section_names())
-    return lecture
-
-
-def shown_path(path: Path) -> str:
-    """The path as messages and records name it: from the project's root, else the bare file name."""
-    for folder in path.parents:
-        if (folder / "mkdocs.yml").exists() or (folder / ".git").exists():
-            return path.relative_to(folder).as_posix()
-    return path.name
+usable, shown_path = source.usable, source.shown_path
 
 
 # ---------------------------------------------------------------------------- preparing

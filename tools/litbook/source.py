@@ -7,6 +7,7 @@ inside a string is no directive and a directive may stand on any line of a multi
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import io
@@ -14,7 +15,7 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -22,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from litbook import trace
-from litbook.errors import Place, Problem, UnusableLecture
+from litbook.errors import NotFound, Place, Problem, UnusableLecture
 
 WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
 ASIDES = {"speaker_note"}  # words that no reader of a page sees
@@ -140,6 +141,46 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     except (UnicodeDecodeError, SyntaxError) as error:
         raise UnusableLecture([Problem("not-text", f"{shown} is not Python text: {error}")]) from None
     return parse(text, shown)
+
+
+def outline(path: Path) -> Lecture:
+    """The functions, sections and headings of the lecture in the file `path`: all that a list of them needs.
+
+    Quicker than `read`, which it leaves to complain: raises `UnusableLecture` as that does, for a text with a
+    syntax error or no `main`. Other problems of the text are not looked for.
+    """
+    with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
+        with tokenize.open(path) as file:
+            text = file.read().replace("\r\n", "\n").replace("\r", "\n")
+        found = Lecture(path.name, text, ast.parse(text))
+        problems: list[Problem] = []
+        _number_definitions(found)
+        calls = _section_calls(found)
+        _find_sections(found, calls, problems)
+        if not problems:
+            _number_statements(found, calls)
+            return found
+    return usable(path)
+
+
+def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
+    """The lecture in the file `path`, read; nothing of it runs, and nothing heavy is imported.
+
+    Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have.
+    """
+    lecture = read(path, shown or shown_path(path.resolve()))
+    for name in sections:
+        if name not in lecture.section_names():
+            raise NotFound("section", name, lecture.section_names())
+    return lecture
+
+
+def shown_path(path: Path) -> str:
+    """The path as messages and records name it: from the project's root, else the bare file name."""
+    for folder in path.parents:
+        if (folder / "mkdocs.yml").exists() or (folder / ".git").exists():
+            return path.relative_to(folder).as_posix()
+    return path.name
 
 
 @functools.lru_cache(maxsize=4)  # asked for every statement and operand of one lecture
@@ -461,16 +502,21 @@ def _hide(found: Lecture) -> None:
 
 def _number(found: Lecture, lecture: bool, problems: list[Problem]) -> None:
     """Number every function and statement in reading order, and say what each is."""
-    found.title = _heading(found.tree) or Path(found.path).stem
-    last = max(1, len(found.lines))
-    found.functions.append(trace.Function("<module>", "module", 1, last, found.title))
-    found.function_of[found.tree] = 0
-    _number_functions(found, found.tree)
+    _number_definitions(found)
     calls = _section_calls(found) if lecture else {}
     if lecture:
         _find_sections(found, calls, problems)
     _number_statements(found, calls)
     _find_claims(found)
+
+
+def _number_definitions(found: Lecture) -> None:
+    """Number the module and every function and class in it."""
+    found.title = _heading(found.tree) or Path(found.path).stem
+    last = max(1, len(found.lines))
+    found.functions.append(trace.Function("<module>", "module", 1, last, found.title))
+    found.function_of[found.tree] = 0
+    _number_functions(found, found.tree)
 
 
 def _number_functions(found: Lecture, node: ast.AST) -> None:
