@@ -59,6 +59,7 @@ _CARDS = (
     Card("H200", r"NVIDIA H200", 67e12, 989e12 / 2, 1979e12 / 2, 1979e12 / 2, 3958e12 / 2,
          2, 141 * GB, 4.8e12, "nvidia-h200", "2024"),
     # The brief prints sparse rates for the HGX B200: halved. Memory and bandwidth: an eighth of [nvidia-dgx-b200].
+    # NVIDIA's later table for the HGX B200 promises less: 75e12 in float32, 7.7e12 bytes per second.
     Card("B200", r"NVIDIA B200", 80e12, 2200e12 / 2, 4500e12 / 2, 4500e12 / 2, 9000e12 / 2,
          2, 180 * GB, 8e12, "nvidia-blackwell", "2024"),
     # The L4 datasheet prints sparse rates only, halved here; the L40S datasheet prints both.
@@ -78,6 +79,7 @@ _CARDS = (
     Card("V100 PCIe 32GB", r"Tesla V100-PCIE-32GB", 14e12, None, None, 112e12, None,
          1, 32 * GB, 900e9, "nvidia-v100", "2020"),
     # A GeForce runs its tensor cores at half rate when they accumulate in float32; these are those rates, dense.
+    # They hold at the boost clock of the paper; a card that boosts higher can exceed them.
     Card("RTX 4090", r"NVIDIA GeForce RTX 4090", 82.6e12, 82.6e12, 165.2e12, 165.2e12, 330.3e12,
          2, 24 * GB, 1008e9, "nvidia-ada", "2023"),
 )
@@ -88,6 +90,15 @@ CARDS: dict[str, Card] = {card.name: card for card in _CARDS}
 def find(name: str) -> Card | None:
     """The card that CUDA reports under `name`, or None for one that is not listed here."""
     return next((card for card in _CARDS if re.fullmatch(card.pattern, name)), None)
+
+
+def how_to_add(name: str) -> str:
+    """One sentence on how the card that CUDA calls `name` gets a peak; empty where it has one."""
+    if find(name) is not None:
+        return ""
+    return (
+        f"No peak is known for `{name}`: add one line, `Card(...)`, with its source to `lectures/hardware.py`."
+    )
 
 
 def peak(card: Card | None, dtype_name: str) -> float | None:

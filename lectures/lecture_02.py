@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange, reduce, repeat
 from einops.layers.torch import Rearrange
-from hardware import CARDS, Card, find, peak
+from hardware import CARDS, Card, find, how_to_add, peak
 from jaxtyping import BFloat16, Bool, Float, Int, UInt8, jaxtyped
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -4020,7 +4020,8 @@ def five_formats_are_measured_here() -> None:
         "The product of this lecture on random data: warm, timed by the device's own "
         "events, the median of many repeats." + shrunk(shape[0], PRODUCT[0])
     )
-    card = find(torch.cuda.get_device_name())                   # @measure card
+    device = torch.cuda.get_device_name()
+    card = find(device)                                         # @measure card
     work = 2 * shape[0] * shape[1] * shape[2]                   # @measure work as FLOP
     timed = {}
     for name in formats_to_time(card):
@@ -4033,7 +4034,7 @@ def five_formats_are_measured_here() -> None:
         for name, t in timed.items()
     ]
     note(
-        f"{timed['float32'].device}; {timed['float32'].method}.\n\n"
+        f"{device}; {timed['float32'].method}. {how_to_add(device)}\n\n"
         "| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak |\n"
         "|---|---|---|---|---|\n" + "\n".join(lines)
     )

@@ -418,6 +418,7 @@ def _cuda(state: _State) -> dict[str, Any]:
         "stream": use,
         "current_stream": lambda device=None: state.current,
         "device": lambda device: contextlib.nullcontext(),
+        "is_current_stream_capturing": lambda: False,  # optimizers ask, and a CUDA build would ask the driver
         "get_rng_state_all": list,
         "set_rng_state_all": lambda states: None,
     }

@@ -13,7 +13,7 @@ import torch
 from tests.standin import Card as StandIn
 from tests.standin import MiB, standin
 
-from litbook import run, source, trace
+from litbook import recordings, run, source, trace
 
 BIG = StandIn(memory=150_100_000_000, context=600 * MiB, cache=60 * MiB, data=False)
 SMALL = StandIn(
@@ -80,6 +80,11 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
     assert isinstance(shape, trace.Sequence)
     assert [getattr(n, "number", None) for n in shape.items] == [16384, 32768, 8192]
     assert sum(big.seconds.values()) < 100  # of the stand-in's clock; a recording has five minutes
+
+
+def test_a_recording_with_every_gpu_section_stays_below_a_megabyte(lecture: Path, big: trace.Record) -> None:
+    committed = lecture.parent / "recordings" / "lecture_02.cpu.json"
+    assert len(recordings.dumps(big)) + committed.stat().st_size < 10**6
 
 
 def test_a_card_that_is_too_small_gets_smaller_sizes_and_the_record_says_so(lecture: Path) -> None:
