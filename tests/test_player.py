@@ -714,6 +714,12 @@ def test_full_screen_hides_the_frame_and_enlarges_the_type(reader: Reader, small
     reader.press("f")
     reader.page.locator(".md-header").wait_for(state="visible")
     assert reader.page.evaluate(size) == before
+    reader.press("End")
+    reader.page.set_viewport_size({"width": 700, "height": 500})
+    reader.page.wait_for_function(
+        """() => { const line = document.querySelector('.lb-now').getBoundingClientRect();
+        return line.top > 40 && line.top < document.querySelector('.lbp').getBoundingClientRect().top; }"""
+    )
 
 
 def test_a_section_is_found_by_its_name(reader: Reader, small_address: str) -> None:

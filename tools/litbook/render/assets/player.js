@@ -25,8 +25,7 @@
     return node;
   };
   const icon = (name) => {
-    const svg = doc.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const path = doc.createElementNS("http://www.w3.org/2000/svg", "path");
+    const [svg, path] = ["svg", "path"].map((it) => doc.createElementNS("http://www.w3.org/2000/svg", it));
     path.setAttribute("d", ICONS[name]);
     svg.setAttribute("viewBox", "0 0 24 24");
     svg.setAttribute("aria-hidden", "true");
@@ -68,7 +67,7 @@
     doc.head.append(script);
   }
 
-  /* ------------------------------------------------------------------ one page's steps */
+  /* ---- one page's steps */
 
   function track(data) {
     const steps = unpack(data.steps, 2), count = steps.length / 2, vars = [];
@@ -115,7 +114,7 @@
     return it;
   }
 
-  /* ------------------------------------------------------------------ where lines are on the page */
+  /* ---- where lines are on the page */
 
   const row = (line) => { const a = doc.getElementById("L" + line); return a && a.classList.contains("lb-n") ? a : null; };
   const below = (at) => { // what follows an anchor: a note, a heading
@@ -125,7 +124,7 @@
   };
   const told = (line) => { const a = doc.getElementById("L" + line), at = a && a.closest(".lb-at"); return at ? below(at) : []; };
 
-  /* ------------------------------------------------------------------ the panel */
+  /* ---- the panel */
 
   function open(host, data, wanted) {
     const it = track(data), button = host.querySelector("button"), article = host.parentElement;
@@ -311,7 +310,6 @@
       tools.full.setAttribute("aria-pressed", on);
       if (on && root.requestFullscreen) root.requestFullscreen().catch(() => {});
       if (!on && doc.fullscreenElement) doc.exitFullscreen().catch(() => {});
-      requestAnimationFrame(() => { if (player && marked[0]) keep(marked[0], true); });
     }
     function dialog(label, ...children) {
       const it = h("dialog", { class: "lbp-dialog", "aria-label": label }, ...children);
@@ -393,7 +391,11 @@
         address(k, false);
       } else if (fresh) address(k, false);
     }
-    const sized = new ResizeObserver(() => root.style.setProperty("--lbp-height", panel.offsetHeight + "px"));
+    const sized = new ResizeObserver(() => { // the window, too, or its type, has another size now
+      root.style.setProperty("--lbp-height", panel.offsetHeight + "px");
+      const see = marked[0] || from;
+      if (see) keep(see, true);
+    });
     for (const [name, what, how] of listening) doc.addEventListener(name, what, how);
     doc.body.append(panel);
     sized.observe(panel);
@@ -404,7 +406,7 @@
     return { close, visit, host };
   }
 
-  /* ------------------------------------------------------------------ the page */
+  /* ---- the page */
 
   function start(host, wanted) {
     const button = host.querySelector("button"), message = host.querySelector("p");
