@@ -52,6 +52,7 @@ ROOMS: dict[str, set[str]] = {
     "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace"},
     "unrun": {"source", "trace", "errors"},
     "cells": {"source"},
+    "mentions": {"source"},
     "instrument": {"source", "trace", "errors"},
     "vector": set(),
     "author": {"vector", "trace", "errors"},
@@ -97,7 +98,8 @@ ANYTHING = {"cli", "__main__"}  # the front door
 VIEWS = {"render/page", "render/notebook", "render/terminal"}
 RENDER = {"trace", "errors"}
 # A notebook is made of the lecture's text as much as of its record; `cells` takes text apart and runs nothing.
-ALSO = {"render/notebook": {"cells"}}
+# Likewise `mentions` says where the text names a definition, which is where pages put it and link to it.
+ALSO = {"render/notebook": {"cells"}, "render/books": {"mentions"}}
 
 # Libraries that a room has no business with, and why.
 VALUES = "it knows no values"
@@ -123,7 +125,7 @@ BANNED: dict[str, dict[str, str]] = {
     "source": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
         room: {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT}
-        for room in ("unbacked", "mutants", "unrun", "cells")
+        for room in ("unbacked", "mutants", "unrun", "cells", "mentions")
     },
     "instrument": {"torch": VALUES, "html": FORMAT, "rich": FORMAT, "markdown": FORMAT},
     **{
@@ -152,6 +154,7 @@ EXPECTED = [
     "author",
     "errors",
     "cells",
+    "mentions",
     "render/page",
     "render/notebook",
     "render/terminal",
@@ -169,6 +172,7 @@ LIGHT = [
     "unbacked",
     "unrun",
     "cells",
+    "mentions",
     "mutants",
     "instrument",
     "author",

@@ -350,7 +350,9 @@ def test_a_helper_is_folded_on_the_page_that_uses_it_first():
     assert 'id="six"' not in pages_["compute.md"]
 
 
-@pytest.mark.parametrize("mention", ['"a walk"', "x.walk", "dict(walk=1)", "1  # a walk"])
+@pytest.mark.parametrize(
+    "mention", ['"a walk"', "x.walk", "dict(walk=1)", "1  # a walk", "2; walk = 3; print(walk)"]
+)
 def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
     text = LECTURE.replace("secret = 1  # @hide", f"secret = {mention}").replace(
         "rate = 1 ", "rate = walk() "
@@ -358,6 +360,27 @@ def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
     pages_ = made(record(text + "\n\ndef walk() -> int:\n    return 1\n"))
     assert '<details class="lb-def" id="walk">' in pages_["compute.md"]
     assert 'id="walk"' not in pages_["memory.md"]
+    assert "#walk" not in pages_["memory.md"]
+
+
+def test_a_helper_in_code_is_a_link_to_its_definition_on_this_page_or_another():
+    text = LECTURE.replace("secret = 1  # @hide", "é = 'walk'; secret = walk(lambda walk: walk)").replace(
+        "rate = 1 ", "rate = [walk(1)] "
+    )
+    pages_ = made(
+        record(text + "\n\ndef walk(n):\n    return walk(n - 1) if n else step(n)\n\n\ndef step(n): ...\n")
+    )
+    here, there = pages_["memory.md"], pages_["compute.md"]
+    assert '= <a href="#walk">walk</a>(<span class="k">lambda </span>walk: walk)' in here
+    assert '= [<a href="../memory/#walk">walk</a>(' in there
+    assert here.count('href="#walk"') == 1, "not in its own definition"
+    assert '<span class="k">else </span><a href="#step">step</a>(n)' in here, "in another's"
+    assert here.count('id="walk"') == here.count('id="step"') == 1
+
+
+def test_the_front_page_shows_code_without_links():
+    text = LECTURE.replace("rate = 1 ", "rate = walk() ") + "\n\ndef walk():\n    return 1\n"
+    assert "<a href" not in re.sub(r'<a class="lb-n".*?</a>', "", page.excerpt(record(text)))
 
 
 # ---------------------------------------------------------------------------- values

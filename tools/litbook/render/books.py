@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from litbook.errors import Problem
+from litbook.mentions import Mention, mentions
 from litbook.render import code
 from litbook.render.bibliography import Bibliography
 from litbook.render.section import anchor
@@ -72,23 +72,41 @@ def _place_helpers(book: Book) -> None:
     waiting = list(order)
     while waiting:
         index = waiting.pop(0)
-        text = _names(book.lines[functions[index].first : functions[index].last])
+        named = _named(book, functions[index])
         for helper in helpers:
-            if helper not in book.place and _refers(text, functions[helper].name):
+            if helper not in book.place and functions[helper].name in named:
                 book.place[helper] = _first_part(book, book.place[index])
                 waiting.insert(0, helper)
     for helper in helpers:
         book.place.setdefault(helper, file_of(book, book.parts[-1]) if book.parts else INDEX)
 
 
-def _names(lines: Sequence[code.Line]) -> str:
-    """The lines without strings and comments: prose that says "train" does not call `train`."""
-    return "\n".join("".join(text for kind, text in line.runs if kind not in ("s", "c")) for line in lines)
+def _named(book: Book, function: Function) -> set[str]:
+    """What a function names of the lecture: prose that says "train" does not, nor does a local `train`."""
+    return {it.name for it in _mentions(book) if function.first <= it.line <= function.last}
 
 
-def _refers(text: str, name: str) -> bool:
-    """Whether code names a helper; an attribute, a parameter or a keyword of that name is something else."""
-    return re.search(rf"(?<![.\w]){re.escape(name)}\b(?!\s*(:|=[^=]))", text) is not None
+def links(book: Book, page: str) -> dict[int, list[code.Link]]:
+    """By line: the places in code where a helper is named, each with the address of its definition."""
+    functions = book.record.functions
+    helpers = {
+        functions[i].name: (functions[i], ("" if where == page else way(page, where)))
+        for i, where in book.place.items()
+        if functions[i].kind in ("helper", "class")
+    }
+    found: dict[int, list[code.Link]] = {}
+    for it in _mentions(book):
+        if it.column is None or it.name not in helpers:
+            continue
+        function, where = helpers[it.name]
+        if not function.first <= it.line <= function.last:  # one need not be told the way to where one is
+            place = (it.column, len(it.name), f"{where}#{anchor(it.name)}")
+            found.setdefault(it.line, []).append(place)
+    return found
+
+
+def _mentions(book: Book) -> tuple[Mention, ...]:
+    return mentions(book.record.sources[0].text)
 
 
 def _first_part(book: Book, page: str) -> str:

@@ -5,6 +5,7 @@ multi-line string is coloured as one; then the text is cut into lines that each 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pygments.lexer import Lexer
@@ -16,6 +17,7 @@ from pygments.util import ClassNotFound
 from litbook.render import markup
 
 Cuts = tuple[tuple[int, int], ...]
+Link = tuple[int, int, str]  # column, length, address
 
 # What a reader's eye should find: keywords, strings, numbers, comments, definitions, builtins.
 # Everything else (names, operators, brackets) stays plain, which also keeps pages small.
@@ -54,14 +56,17 @@ class Line:
         """Leading spaces."""
         return len(self.text) - len(self.text.lstrip(" "))
 
-    def html(self, dedent: int = 0) -> str:
-        """The line as HTML, `dedent` spaces further left unless it begins inside a string."""
-        runs = list(self.runs)
+    def html(self, dedent: int = 0, links: Sequence[Link] = ()) -> str:
+        """The line as HTML, `dedent` spaces further left unless it begins inside a string.
+
+        `links` are in order; what is cut off the line is no longer linked.
+        """
+        runs = _linked(self.runs, links) if links else [(name, text, "") for name, text in self.runs]
         if runs and not self.in_string:
             first = runs[0][1]
             lost = min(dedent, len(first) - len(first.lstrip(" ")))
-            runs[0] = (runs[0][0], first[lost:])
-        return "".join(_span(name, text) for name, text in runs if text)
+            runs[0] = (runs[0][0], first[lost:], runs[0][2])
+        return "".join(_anchored(name, text, to) for name, text, to in runs if text)
 
 
 @functools.lru_cache(maxsize=4)  # the contents, the list of lectures and the front page show the same text
@@ -129,6 +134,28 @@ def _cut(runs: list[tuple[str, str]], column: int | None) -> list[tuple[str, str
     if kept:
         kept[-1] = (kept[-1][0], kept[-1][1].rstrip())
     return kept
+
+
+def _linked(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tuple[str, str, str]]:
+    """The runs, cut where a link begins and ends: (class, text, address)."""
+    found: list[tuple[str, str, str]] = []
+    at = 0
+    for name, text in runs:
+        end = at + len(text)
+        done = at
+        for column, length, address in links:
+            if done <= column and column + length <= end:
+                found.append((name, text[done - at : column - at], ""))
+                found.append((name, text[column - at : column + length - at], address))
+                done = column + length
+        found.append((name, text[done - at :], ""))
+        at = end
+    return found
+
+
+def _anchored(name: str, text: str, address: str) -> str:
+    span = _span(name, text)
+    return markup.tag("a", span, href=address) if address else span
 
 
 def _span(name: str, text: str) -> str:

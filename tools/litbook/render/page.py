@@ -55,7 +55,9 @@ def one(
 
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
-    book = books.of(record, books.NOTHING_CITED, (), [])
+    top = record.sections()
+    parts = top if any(record.sections(i) for i in top) else []
+    book = Book(record, books.NOTHING_CITED, (), [], [], 0, parts)  # who is on which page is no matter here
     named = [(books.file_of(book, part), books.plain(record.functions[part])) for part in book.parts]
     return [(books.INDEX, record.title), *named]
 
@@ -76,8 +78,10 @@ def shelf(lectures: Sequence[tuple[str, Record]]) -> str:
 def excerpt(record: Record) -> str:
     """The first short block of code with a value and a claim that holds beside its lines; else empty."""
     book = books.of(record, books.NOTHING_CITED, (), [])
+    sheet = _sheet(book, books.INDEX)
+    sheet.links = {}  # it is shown on a page from which their addresses lead elsewhere
     for index in (i for i, f in enumerate(record.functions) if f.kind == "section"):
-        for block in body(_sheet(book, books.INDEX), index, 2):
+        for block in body(sheet, index, 2):
             if (
                 block.count("lb-n") <= 12
                 and "lb-val" in block
@@ -120,7 +124,8 @@ def _sheet(book: Book, page: str) -> Sheet:
         book.problems,
         resolve=lambda name: books.address(book, page, name),
     )
-    return Sheet(book.record, book.lines, book.recordings, setting, _follow)
+    links = books.links(book, page)
+    return Sheet(book.record, book.lines, book.recordings, setting, _follow, links)
 
 
 def _follow(sheet: Sheet, target: int, level: int) -> list[str]:
@@ -293,7 +298,7 @@ def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
 def _folded(sheet: Sheet, numbers: Sequence[int], title: str, name: str | None) -> str:
     """Lines of code that open on demand."""
     rows = [
-        row(n, sheet.lines[n - 1].html())
+        row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ())))
         for n in dict.fromkeys(numbers)
         if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
     ]

@@ -20,7 +20,7 @@ from litbook.render import (
     questions,
     values,
 )
-from litbook.render.code import Line
+from litbook.render.code import Line, Link
 from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
@@ -37,6 +37,7 @@ class Sheet:
     recordings: Sequence[Record]
     setting: prose.Setting
     follow: Callable[[Sheet, int, int], list[str]]  # what stands where a section is called
+    links: dict[int, list[Link]] = field(default_factory=dict)  # by line: helpers' names and definitions
     pictures: int = 0
 
     @property
@@ -231,7 +232,8 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
                 *(["lb-failed"] if number in failed else []),
             ]
         )
-        cells.append(row(number, sheet.lines[number - 1].html(dedent), class_))
+        html = sheet.lines[number - 1].html(dedent, sheet.links.get(number, ()))
+        cells.append(row(number, html, class_))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
             it = fitting.fitted(beside[number], free, number)
