@@ -23,9 +23,9 @@ from litbook.render import markup
 # from which width of the page on they hold.
 MARGINS = {"m": 42, "w": 56}  # middle, wide
 PICTURE = 12  # characters that a sparkline takes
-BETWEEN = 2  # characters between notes that share a row
+BETWEEN = 3  # characters between notes that share a row
 MARK = 5  # characters of the mark that says how many notes stand below
-SMALL, BADGE, FRAME = 0.92, 0.9, 2.4  # sizes of type in litbook.css, and a badge's frame in characters
+SMALL, BADGE, FRAME = 0.92, 0.85, 1.9  # sizes of type in litbook.css, and a badge's frame in characters
 _UNSEEN = re.compile(r'<span class="lb-said"[^>]*>.*?</span>')
 _WORDS = re.compile(r'(?<=</span>)<span class="lb-words">.*?</span>')  # of a tick that follows its value
 _SMALL = re.compile(r"<small[^>]*>.*?</small>")
@@ -83,7 +83,8 @@ def width(note: str) -> float:
         note = _WORDS.sub("", note)
     saved = (1 - SMALL) * sum(map(_characters, _SMALL.findall(note)))
     framed = sum(FRAME - (1 - BADGE) * _characters(badge) for badge in _BADGE.findall(note))
-    return _characters(note) - saved + framed
+    dots = BETWEEN * note.count('class="lb-measured"')  # put before it by the style sheet
+    return _characters(note) - saved + framed + dots
 
 
 def _characters(note: str) -> int:

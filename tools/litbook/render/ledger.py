@@ -237,8 +237,6 @@ def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int
         markup.tag("td", link),
         *cells,
         class_=f"lb-entry lb-{claim.verdict}",
-        data_section=name,
-        data_line=claim.line,
     )
 
 
@@ -254,4 +252,4 @@ def _cell(it: Verdict | None) -> str:
     sign = markup.tag("b", margin.SIGNS[verdict], aria_hidden="true")
     words = (margin.WORDS[verdict], margin.tested(it.claim, it.record), "" if it.current else "older text")
     text = markup.text(" · ".join(word for word in words if word))
-    return markup.tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}", data_verdict=verdict)
+    return markup.tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")

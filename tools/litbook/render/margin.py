@@ -191,10 +191,12 @@ def _claim(
 
 
 def _brief(claim: Claim, test: str) -> str:
-    """Two equal sides are named once where naming them twice would need a second line."""
-    left, _, right = test.partition(" == ")
-    equal = claim.verdict == "holds" and claim.form == ("", " == ", "") and _plain(left) == _plain(right)
-    return f"both {_plain(left)}" if equal and len(claim.caption) + len(test) > ROOM else test
+    """Equal sides are named once where naming each would need a second line."""
+    sides = {_plain(side) for side in test.split(" == ")}
+    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(sides) == 1
+    if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
+        return test
+    return f"{'both' if len(claim.form) == 3 else 'all'} {sides.pop()}"
 
 
 def _plain(side: str) -> str:

@@ -6,6 +6,14 @@ const rows = tables.flatMap((table) => [...table.tBodies[0].rows]);
 const verdicts = ["holds", "fails", "not-reached", "needs-device", "none"];
 const order = (verdict) => ["fails", "not-reached", "needs-device", "none", "holds"].indexOf(verdict);
 
+// A row says its section and line, a cell its verdict; nothing is said twice in the page, which is long enough.
+for (const row of rows) {
+  [, row.dataset.section, row.dataset.line] = row.cells[1].textContent.trim().match(/^(.*):(\d+)$/s);
+  for (const cell of row.querySelectorAll(".lb-ruling")) {
+    cell.dataset.verdict ??= verdicts.find((verdict) => cell.classList.contains(`lb-${verdict}`));
+  }
+}
+
 function choice(label, options) {
   const field = document.createElement("label");
   const select = document.createElement("select");
