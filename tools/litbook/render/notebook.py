@@ -22,7 +22,6 @@ from functools import partial
 from typing import Any
 
 import nbformat
-from nbformat import v4
 
 from litbook import cells, trace
 from litbook.render import books, evidence, figures, markup, standin, values
@@ -31,6 +30,7 @@ from litbook.render.bibliography import BibliographyError as NoSuchWork
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
+_ENDS = ("exception", "exit", "author")  # errors that end a section
 FIRST = 3  # turns of a loop that a notebook's `show` prints
 
 
@@ -50,6 +50,11 @@ class _Made:
     cited: list[str] = field(default_factory=list)
     found: dict[int, evidence.Evidence] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        claims, statements = self.record.claims, self.record.statements
+        self.failed = [c for c in claims if c.verdict == "fails" and c.kind == "assert"]
+        self.calls = [s for s in statements if s.kind == "section" and s.target not in (None, s.function)]
+
     def of(self, function: int) -> evidence.Evidence:
         """What the record, or a recording, says about a function."""
         if function not in self.found:
@@ -63,7 +68,7 @@ class _Made:
 
     def prose(self, role: str, text: str) -> Any:
         """A Markdown cell."""
-        cell = v4.new_markdown_cell(_whole(text), id=self.id(role))
+        cell = _node(cell_type="markdown", id=self.id(role), metadata={}, source=_whole(text))
         self.cells.append(cell)
         return cell
 
@@ -74,9 +79,21 @@ class _Made:
                   "outputs_hidden": "hide-cell" in tags}  # fmt: skip
         if any(folded.values()):
             metadata["jupyter"] = {name: True for name, on in folded.items() if on}
-        cell = v4.new_code_cell(_whole(text), id=self.id(role), metadata=metadata, outputs=list(outputs))
+        cell = _node(
+            cell_type="code",
+            id=self.id(role),
+            metadata=metadata,
+            source=_whole(text),
+            outputs=list(outputs),
+            execution_count=None,
+        )
         self.cells.append(cell)
         return cell
+
+
+def _node(**fields: Any) -> Any:
+    """A part of a notebook. `nbformat.v4` would validate each; the whole is validated once."""
+    return nbformat.from_dict(fields)
 
 
 def notebooks(
@@ -96,9 +113,7 @@ def notebooks(
     modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
     roots = shelf.parts or [shelf.main]
-    raised = {
-        record.functions[e.function].name for e in record.errors if e.kind in ("exception", "exit", "author")
-    }
+    raised = {record.functions[e.function].name for e in record.errors if e.kind in _ENDS}
     found = cells.layouts(
         record.sources[0].text, record.sources[0].path, roots,
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
@@ -145,7 +160,9 @@ def _notebook(shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str
     _items(made)
     if made.cited:
         made.prose("references", "## References\n\n" + "\n".join(_reference(made, key) for key in made.cited))
-    notebook = v4.new_notebook(
+    notebook = _node(
+        nbformat=4,
+        nbformat_minor=5,
         cells=made.cells,
         metadata={
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -539,15 +556,10 @@ def _events(made: _Made, function: int, first: int, last: int) -> list[Event]:
     found = made.of(function)
     pieces = [piece for piece in found.pieces if first <= piece.line <= last]
     events = [*_told_events(found.record, pieces), *_shown_events(found, found.values, first, last)]
-    for statement in made.record.statements:  # sections that a loop or a branch of these lines calls
-        if (
-            statement.function == function
-            and first <= statement.first <= last
-            and statement.target is not None
-        ):
-            if statement.kind == "section" and function != statement.target:
-                for index in _with_sections(made, statement.target):
-                    events += _all_events(made, index)
+    for call in made.calls:  # sections that a loop or a branch of these lines calls
+        if call.function == function and first <= call.first <= last and call.target is not None:
+            for index in _with_sections(made, call.target):
+                events += _all_events(made, index)
     return events
 
 
@@ -601,7 +613,7 @@ def _machine(record: trace.Record) -> str:
 
 
 def _stream(text: str) -> Any:
-    return v4.new_output("stream", name="stdout", text=_whole(text))
+    return _node(output_type="stream", name="stdout", text=_whole(text))
 
 
 def _piece(piece: trace.Piece, record: trace.Record) -> Iterator[Any]:
@@ -619,7 +631,11 @@ def _piece(piece: trace.Piece, record: trace.Record) -> Iterator[Any]:
             yield _stream(f"answer = {said}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
-            yield v4.new_output("display_data", data={"image/svg+xml": svg, "text/plain": _whole(piece.alt)})
+            yield _node(
+                output_type="display_data",
+                metadata={},
+                data={"image/svg+xml": svg, "text/plain": _whole(piece.alt)},
+            )
         if piece.text:
             yield _shown(f"*{piece.text}*")
     elif piece.kind == "image":
@@ -629,7 +645,7 @@ def _piece(piece: trace.Piece, record: trace.Record) -> Iterator[Any]:
 
 
 def _shown(text: str) -> Any:
-    return v4.new_output("display_data", data={
+    return _node(output_type="display_data", metadata={}, data={
         "text/markdown": _whole(text), "text/plain": "<IPython.core.display.Markdown object>",
     })  # fmt: skip
 
@@ -651,13 +667,13 @@ def _failed(made: _Made, code: cells.Code) -> Any | None:
     inside = _with_sections(made, code.function) if code.role == "call" else [code.function]
     record = made.record
     for error in record.errors:
-        if code.role == "call" and error.function in inside and error.kind in ("exception", "exit", "author"):
+        if code.role == "call" and error.function in inside and error.kind in _ENDS:
             name, _, rest = error.message.partition(": ")
             lines = [f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace]
             return _error(name if name.isidentifier() else "Exception", rest or error.message, lines)
-    for claim in record.claims:
+    for claim in made.failed:
         lines_in = code.role == "call" or (code.first <= claim.line <= code.last)
-        if claim.function in inside and claim.verdict == "fails" and claim.kind == "assert" and lines_in:
+        if claim.function in inside and lines_in:
             said = values.claim(claim, list(record.snapshots))
             return _error("AssertionError", claim.caption, [f"assert {claim.text}", said])
     return None
@@ -665,8 +681,11 @@ def _failed(made: _Made, code: cells.Code) -> Any | None:
 
 def _error(name: str, message: str, lines: Sequence[str]) -> Any:
     traceback = [*map(_one_line, lines), f"{name}: {_one_line(message)}"]
-    return v4.new_output(
-        "error", ename=_whole(name), evalue=_whole(message), traceback=[_whole(t) for t in traceback]
+    return _node(
+        output_type="error",
+        ename=_whole(name),
+        evalue=_whole(message),
+        traceback=[_whole(t) for t in traceback],
     )
 
 
