@@ -167,8 +167,10 @@ def test_data_is_a_script_that_can_stand_anywhere(tmp_path: Path) -> None:
     assert "名前 🙂" in str(said(track(made)))
 
 
-def test_the_script_of_a_lecture_page_is_small() -> None:
-    assert len((ASSETS / "player.js").read_bytes()) <= MOST_SCRIPT
+def test_the_scripts_of_a_lecture_page_are_small() -> None:
+    named = re.findall(r"assets/litbook/([\w-]+\.js)", (REPO / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert "player.js" in named
+    assert sum(len((ASSETS / name).read_bytes()) for name in named) <= MOST_SCRIPT
 
 
 # ------------------------------------------------------------------------------- a book to step through
