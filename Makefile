@@ -55,10 +55,9 @@ check: $(STAMP)  ## lint, format and types, without changing a file
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict
 
-# --livereload: click 8.3 turned the flag's default off for MkDocs 1.6 (mkdocs/mkdocs#4032). It may go when
-# `mkdocs serve` reloads without it.
-serve: $(STAMP)  ## live preview while writing
-	$(PY) -m mkdocs serve --livereload --dev-addr localhost:$(PORT)
+# Saving a lecture runs the sections that changed, and the browser shows the page anew.
+serve: $(STAMP)  ## live preview: saving a lecture runs the sections that changed
+	$(PY) tools/serve.py --port $(PORT)
 
 # `make record` refuses where a value differs from the recording, and shows the difference. When the new value is
 # right: make record ARGS=--approve. On a machine with a GPU this records the GPU; ARGS="--device cpu" the CPU.
@@ -82,7 +81,7 @@ bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail wher
 	$(PY) -m benchmarks $(ARGS)
 
 clean:  ## remove .venv, the site and every cache
-	rm -rf $(VENV) site build docs/lectures docs/assets/litbook tools/*.egg-info
+	rm -rf $(VENV) site build docs/lectures docs/assets/litbook .litbook tools/*.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -49,8 +49,8 @@ from litbook.render.bibliography import read as read_bibliography
 from litbook.render.report import harmless
 
 TOOLS = Path(__file__).resolve().parents[1]
-EVERY = 0.03  # seconds between two looks at the files
-SETTLED = 0.06  # seconds without another save, then a lecture runs
+EVERY = 0.05  # seconds between two looks at the files
+SETTLED = 0.1  # seconds without another save, then a lecture runs
 TIMEOUT = 300.0  # seconds that a lecture may take; a save ends it sooner
 POLL = 25.0  # seconds that a browser's question for news is held
 MOST_TROUBLES = 5  # shown in the banner; the terminal has all
@@ -305,6 +305,7 @@ class Preview:
         config = load_config(str(self.config_file), site_dir=str(self.folder), site_url=self.address)
         config.extra[site.PREVIEW] = self
         config.plugins.on_startup(command="serve", dirty=False)
+        config.plugins.events["page_context"].clear()  # of the search alone, which needs all pages at once
         config = config.plugins.on_config(config)
         config.plugins.on_pre_build(config=config)
         files = get_files(config)

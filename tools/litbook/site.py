@@ -106,6 +106,8 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
         return markdown
     for comment, text in _napkin.items():
         markdown = markdown.replace(comment, text)
+    if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
+        return markdown
     preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
     found = preview.records() if preview else [record for _, record in _records.values()]
     if not found:

@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -389,9 +390,17 @@ class Record:
         """Indices of the functions that `parent` (default: main) calls as sections, in order."""
         if parent is None:
             parent = next((i for i, f in enumerate(self.functions) if f.kind == "main"), None)
-        calls = [s.target for s in self.statements if s.kind == "section" and s.function == parent]
-        own = [t for t in calls if t is not None and self.functions[t].parent == parent]
-        return list(dict.fromkeys(own))
+        return list(self._sections.get(parent, ()))
+
+    @cached_property
+    def _sections(self) -> dict[int | None, list[int]]:
+        """For every function, the sections that are its own: pages ask for them again and again."""
+        found: dict[int | None, list[int]] = {}
+        for statement in self.statements:
+            caller, called = statement.function, statement.target
+            if statement.kind == "section" and called is not None and self.functions[called].parent == caller:
+                found.setdefault(caller, []).append(called)
+        return {caller: list(dict.fromkeys(several)) for caller, several in found.items()}
 
 
 # ---------------------------------------------------------------------------- JSON
