@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conftest import REPO
 
+from litbook.render import code
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -320,3 +322,10 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
     assert done.returncode == 2
     assert f"cannot listen on http://localhost:{served.port}/" in done.stderr
     assert f"another port: make serve PORT={served.port + 1}" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["lectures/lecture_02.py", "tests/samples/tour.py", "tests/test_source.py"])
+def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
+    text = (repo / file).read_text(encoding="utf-8")
+    whole = code._coloured(text, code.PythonLexer(stripnl=False, ensurenl=False))
+    assert [(line.runs, line.in_string) for line in code.lines(text)] == [(tuple(r), i) for r, i in whole]

@@ -5,7 +5,7 @@ multi-line string is coloured as one; then the text is cut into lines that each 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pygments.lexer import Lexer
@@ -75,11 +75,29 @@ def lines(source: str, cuts: Cuts = ()) -> list[Line]:
     ends = dict(cuts)
     source = source.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
     raw = source.split("\n")
-    coloured = _coloured(source, PythonLexer(stripnl=False, ensurenl=False))
+    coloured = [row for piece in _pieces(raw) for row in _coloured_piece(piece)]
     return [
         Line(i, tuple(_cut(runs, ends.get(i))), inside, not raw[i - 1].strip())
         for i, (runs, inside) in enumerate(coloured, 1)
     ]
+
+
+def _pieces(lines: Sequence[str]) -> Iterator[str]:
+    """The text cut before top-level definitions, never inside a string that goes over several lines."""
+    piece: list[str] = []
+    quotes = 0
+    for line in lines:
+        if piece and not quotes % 2 and line.startswith(("def ", "class ", "async def ", "@")):
+            yield "\n".join(piece)
+            piece = []
+        piece.append(line)
+        quotes += line.count('"""') + line.count("'''")
+    yield "\n".join(piece)
+
+
+@functools.lru_cache(maxsize=2000)  # of a lecture that is edited, all definitions but one are known
+def _coloured_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
+    return _coloured(piece, PythonLexer(stripnl=False, ensurenl=False))
 
 
 def fence(source: str, language: str) -> str:
