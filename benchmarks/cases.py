@@ -141,6 +141,8 @@ def whole(lecture: Path, rounds: int, *, edtrace: bool) -> Found:
                     _take_turn(name, commands[name], folder, found)
         for name in found["failed"]:
             del found["seconds"][name]
+        if "plain" in found["failed"]:
+            raise RuntimeError(f"{lecture.name} fails in plain Python: {found['failed']['plain']}")
     return found
 
 

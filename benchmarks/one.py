@@ -35,7 +35,7 @@ def program(lecture: Path) -> Any:
     module = types.ModuleType(lecture.stem)
     module.__file__ = str(lecture)
     sys.modules[lecture.stem] = module
-    exec(compile(lecture.read_bytes(), str(lecture), "exec"), module.__dict__)
+    exec(compile(lecture.read_bytes(), str(lecture), "exec", dont_inherit=True), module.__dict__)
     return module
 
 

@@ -187,16 +187,38 @@ def test_a_slow_down_beyond_a_limit_is_named_and_fails(results, capsys):
 
 def test_the_page_is_written_between_its_marks_only(results, tmp_path):
     file = tmp_path / "page.md"
-    file.write_text(f"# Head\n\n{page.START}\nold\n{page.END}\n\nTail\n", encoding="utf-8")
+    file.write_text(f"# Head\n\n{page.START}\nstale\n{page.END}\n\nTail\n", encoding="utf-8")
     page.write(file, results)
     page.write(file, results)
     text = file.read_text(encoding="utf-8")
     assert text.startswith(f"# Head\n\n{page.START}\n\nMeasured on 2026-01-01")
     assert text.endswith(f"{page.END}\n\nTail\n")
-    assert "old" not in text
+    assert "stale" not in text
     file.write_text("no marks", encoding="utf-8")
     with pytest.raises(ValueError, match="has no line '<!-- written by make bench -->'"):
         page.write(file, results)
+
+
+def test_the_page_of_the_book_is_what_the_command_wrote():
+    """Before the first run there are neither results nor tables."""
+    written = command.PAGE.read_text(encoding="utf-8").partition(page.START)[2].partition(page.END)[0].strip()
+    figure = re.compile(r"<svg.*</svg>")  # its coordinates depend on the fonts of the machine
+    if command.RESULTS.exists():
+        expected = page.tables(json.loads(command.RESULTS.read_text(encoding="utf-8")))
+        assert figure.search(written)
+    else:
+        expected = ""
+    assert figure.sub("", written) == figure.sub("", expected), "make bench writes it; nobody else"
+
+
+def test_a_lecture_that_plain_python_cannot_run_is_no_benchmark(tmp_path, monkeypatch):
+    lecture = tmp_path / "lecture_broken.py"
+    lecture.write_text("def main():\n    1 / 0\n", encoding="utf-8")
+    monkeypatch.setattr(
+        cases, "_commands", lambda *_: {"plain": [sys.executable, "-c", "raise SystemExit('no such thing')"]}
+    )
+    with pytest.raises(RuntimeError, match=r"lecture_broken.py fails in plain Python: no such thing"):
+        cases.whole(lecture, 1, edtrace=False)
 
 
 def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):

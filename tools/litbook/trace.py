@@ -8,6 +8,7 @@ executes nothing. It knows no torch, no `ast` and no HTML. `docs/record.md` expl
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -357,6 +358,32 @@ class Record:
     seconds: dict[str, float] = field(default_factory=dict)  # wall time per section name
     ran: tuple[str, ...] = ()  # the sections asked for; empty: the whole lecture
     reused: tuple[tuple[str, str], ...] = ()  # sections taken from an earlier run, and when they ran
+
+    # What renderers ask for section by section: looked up, so that pages cost in proportion to the lecture.
+
+    @functools.cached_property
+    def frames_of(self) -> dict[int, list[int]]:
+        """Function -> its frames, in order."""
+        found: dict[int, list[int]] = {}
+        for i, frame in enumerate(self.frames):
+            found.setdefault(frame.function, []).append(i)
+        return found
+
+    @functools.cached_property
+    def statements_of(self) -> dict[int, list[tuple[int, Statement]]]:
+        """Function -> its statements with their indices, in order."""
+        found: dict[int, list[tuple[int, Statement]]] = {}
+        for i, statement in enumerate(self.statements):
+            found.setdefault(statement.function, []).append((i, statement))
+        return found
+
+    @functools.cached_property
+    def ran_in(self) -> dict[int, set[int]]:
+        """Frame -> the statements that ran in it."""
+        found: dict[int, set[int]] = {}
+        for frame, statement in self.steps:
+            found.setdefault(frame, set()).add(statement)
+        return found
 
     def count(self) -> Counts:
         """How many claims hold, fail, were not reached, and need a device that was not here.

@@ -112,7 +112,7 @@ def _moved(own: Evidence, shift: int, claims: Iterable[Claim], where: str) -> Ev
 
 
 def _frames(record: Record, index: int) -> list[int]:
-    return [i for i, frame in enumerate(record.frames) if frame.function == index]
+    return record.frames_of.get(index, [])
 
 
 def _within(line: int, function: Function) -> bool:
@@ -144,10 +144,10 @@ def surfaced(error: Error, function: Function) -> int:
 
 def _dimmed(record: Record, index: int, frame: int | None) -> list[int]:
     """Lines of statements that never ran; none where the run may have folded them away."""
-    ran = {statement for f, statement in record.steps if f == frame}
-    if frame is None or not ran:
+    ran = record.ran_in.get(frame, set()) if frame is not None else set()
+    if not ran:
         return []
-    own = [(i, s) for i, s in enumerate(record.statements) if s.function == index]
+    own = record.statements_of.get(index, [])
     loops = {loop.line for loop in record.loops}
     folded = [(s.first, max(s.end, s.last)) for _, s in own if record.dropped and s.first in loops]
     found: list[int] = []

@@ -42,7 +42,7 @@ def outline(
     what has nothing to tell stays code.
     """
     function = record.functions[index]
-    own = sorted((s for s in record.statements if s.function == index), key=lambda s: (s.first, -_end(s)))
+    own = sorted((s for _, s in record.statements_of.get(index, [])), key=lambda s: (s.first, -_end(s)))
     hidden = [(s.first, _end(s)) for s in record.statements if s.kind == "hidden"]
     found: list[Item] = [Code()]
     at = max(function.body, function.first) - 1 if function.kind != "module" else 0

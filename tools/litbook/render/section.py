@@ -87,7 +87,7 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
         if error.kind == "inspect":
             continue  # its value says so already
         notes.add(surfaced(error, function), margin.error(error))
-    unspoken = [] if evidence.stamp else [s for s in record.statements if s.function == index and s.prose]
+    unspoken = [] if evidence.stamp else [s for _, s in record.statements_of.get(index, []) if s.prose]
     items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, unspoken, a, b))
     code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
     home, shelf = _home(code_lines), _Shelf()
