@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pygments.lexers import PythonLexer
 from tests.conftest import REPO
 
 from litbook.render import code
@@ -327,5 +328,5 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 @pytest.mark.parametrize("file", ["lectures/lecture_02.py", "tests/samples/tour.py", "tests/test_source.py"])
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
-    whole = code._coloured(text, code.PythonLexer(stripnl=False, ensurenl=False))
+    whole = code._coloured(text, PythonLexer(stripnl=False, ensurenl=False))
     assert [(line.runs, line.in_string) for line in code.lines(text)] == [(tuple(r), i) for r, i in whole]
