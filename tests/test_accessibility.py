@@ -22,6 +22,7 @@ PAGES = (
     "lectures/lecture_02/",
     "lectures/lecture_02/number-formats/",
     "lectures/lecture_02/tensors-on-a-gpu/",
+    "lectures/lecture_02/notebooks/tensors/",
     "lectures/ledger/",
     "lectures/misbeliefs/",
     "calculator/",
@@ -79,6 +80,15 @@ def test_axe_finds_nothing(themed: tuple[Page, str], address: str, axe: str) -> 
         page.goto(address + name)
         found += violations(page, axe, None if theme == "light" else COLOURS)
     assert found == []
+
+
+def test_axe_finds_nothing_beside_the_open_player(themed: tuple[Page, str], address: str, axe: str) -> None:
+    page, _ = themed
+    page.goto(address + "lectures/lecture_02/tensors/")
+    page.locator(".lb-player button").click()
+    page.locator(".lbp").wait_for()
+    page.keyboard.press("ArrowRight")
+    assert violations(page, axe) == []
 
 
 @pytest.mark.slow

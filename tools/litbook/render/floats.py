@@ -31,7 +31,7 @@ class Format:
     @property
     def bias(self) -> int:
         """What is taken off the exponent's bits."""
-        return 2 ** (self.exponent - 1) - 1
+        return (1 << (self.exponent - 1)) - 1
 
 
 FORMATS = {
