@@ -287,11 +287,11 @@ def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says:
 
 
 @pytest.mark.parametrize("place", ["module", "main", "section", "helper"])
-@pytest.mark.parametrize("call", ["sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)"])
+@pytest.mark.parametrize("call", ["sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)", "os._exit(0)"])
 def test_leaving_is_never_a_success(tmp_path: Path, place: str, call: str) -> None:
     at = {name: call if name == place else "pass" for name in ("module", "main", "section", "helper")}
     text = f"""
-import sys
+import os, sys
 def main():
     one()
     {at["main"]}
@@ -304,7 +304,10 @@ def helper(x):
 """
     done = command(write(tmp_path, text), "--quiet")
     assert done.returncode == 1
-    assert f"lecture_sample.py:{line_of(text.lstrip(), call)}: sys.exit(" in done.stdout
+    assert (
+        f"lecture_sample.py:{line_of(text.lstrip(), call)}: {'os._' if 'os' in call else 'sys.'}exit("
+        in done.stdout
+    )
     assert "ends no lecture: it is an error like any exception" in done.stdout
 
 

@@ -22,6 +22,7 @@ CHANGES = {
     "sys.path": "sys.path.append('/left'); sys.path = ['/other']",
     "sys.argv": "sys.argv.append('left')",
     "standard streams": "sys.stdin = sys.stderr = None",
+    "end of the process": "os._exit = print",
     "import hooks": "sys.meta_path.append(print); sys.path_hooks.insert(0, print)",
     "bytecode files": "sys.dont_write_bytecode = not sys.dont_write_bytecode",
     "recursion limit": "sys.setrecursionlimit(1234)",

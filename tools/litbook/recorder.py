@@ -501,7 +501,8 @@ class Recorder:
         message = _said(error)
         if isinstance(error, SystemExit):
             kind = "exit"
-            message = f"sys.exit({error.code!r}) ends no lecture: it is an error like any exception"
+            call = getattr(error, "call", "sys.exit")
+            message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
         found = Error(self.lecture, kind, function, line, message)
         self.fail(trace.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from litbook import author, source, state, trace
 from litbook import device as device_memory
@@ -32,6 +32,7 @@ from litbook.reuse import Reuse
 from litbook.source import Lecture
 from litbook.store import Store
 
+_END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
 _INSTALLED = {"site-packages", "dist-packages"}  # no module of a lecture lies there
 LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
@@ -170,6 +171,7 @@ def _execute(
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
+    os._exit = _no_exit(os.getpid())  # type: ignore[assignment]  # typeshed gives the parameter a name
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
     sys.modules[path.stem] = module
     before = author.hand_to(recorder)
@@ -184,6 +186,23 @@ def _execute(
     finally:
         author.hand_to(before)
         _close_figures()
+
+
+class _Exit(SystemExit):
+    """A lecture called `os._exit`, which would end this process with a status of its choice, unreported."""
+
+    call = "os._exit"
+
+
+def _no_exit(here: int) -> Callable[[int], NoReturn]:
+    """`os._exit` for a lecture: an error in the process `here`, what it always was in a child of it."""
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() == here:
+            raise _Exit(status)
+        _END(status)
+
+    return _exit
 
 
 def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
@@ -423,7 +442,7 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
         last_words.join(1.0)
     shutil.rmtree(folder, ignore_errors=True)
     os.write(2, f"run_lecture.py: {error}\n".encode(errors="backslashreplace"))
-    os._exit(TimedOut.exit_status)
+    _END(TimedOut.exit_status)
 
 
 def _reached(recorder: Recorder, error: BaseException) -> Place | None:

@@ -70,6 +70,7 @@ def _interpreter() -> list[Entry]:
         Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(slice(None), v)),
         Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
         Entry("standard streams", _streams, _set_streams),
+        Entry("end of the process", lambda: os._exit, lambda v: setattr(os, "_exit", v)),
         Entry("import hooks", lambda: (list(sys.meta_path), list(sys.path_hooks)), _set_import_hooks),
         Entry("bytecode files", lambda: sys.dont_write_bytecode, _set_bytecode),
         Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
