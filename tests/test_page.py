@@ -360,22 +360,22 @@ def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
     pages_ = made(record(text + "\n\ndef walk() -> int:\n    return 1\n"))
     assert '<details class="lb-def" id="walk">' in pages_["compute.md"]
     assert 'id="walk"' not in pages_["memory.md"]
-    assert "#walk" not in pages_["memory.md"]
+    assert ">walk</a>" not in pages_["memory.md"]
 
 
 def test_a_helper_in_code_is_a_link_to_its_definition_on_this_page_or_another():
     text = LECTURE.replace("secret = 1  # @hide", "é = 'walk'; secret = walk(lambda walk: walk)").replace(
         "rate = 1 ", "rate = [walk(1)] "
     )
-    pages_ = made(
-        record(text + "\n\ndef walk(n):\n    return walk(n - 1) if n else step(n)\n\n\ndef step(n): ...\n")
-    )
+    text += "\n\ndef walk(n):\n    return walk(n - 1) if n else step(n)\n\n\ndef step(n): ...\n"
+    walk, step = (text.split("\n").index(line) + 1 for line in ("def walk(n):", "def step(n): ..."))
+    pages_ = made(record(text))
     here, there = pages_["memory.md"], pages_["compute.md"]
-    assert '= <a href="#walk">walk</a>(<span class="k">lambda </span>walk: walk)' in here
-    assert '= [<a href="../memory/#walk">walk</a>(' in there
-    assert here.count('href="#walk"') == 1, "not in its own definition"
-    assert '<span class="k">else </span><a href="#step">step</a>(n)' in here, "in another's"
-    assert here.count('id="walk"') == here.count('id="step"') == 1
+    assert f'= <a href="#L{walk}">walk</a>(<span class="k">lambda </span>walk: walk)' in here
+    assert f'= [<a href="../memory/#L{walk}">walk</a>(' in there
+    assert 'return </span>walk(n - <span class="m">1</span>)' in here, "not in its own definition"
+    assert f'<span class="k">else </span><a href="#L{step}">step</a>(n)' in here, "in another's"
+    assert here.count(f'id="L{walk}"') == here.count(f'id="L{step}"') == 1
 
 
 def test_the_front_page_shows_code_without_links():
@@ -420,6 +420,45 @@ def test_tensors_have_cards_with_their_values():
     body = made()["memory.md"]
     assert 'aria-label="values of x"' in body
     assert "float32 [row 2, col 3] · 24 B · strides (3, 1) · contiguous · cpu" in words(body)
+
+
+@pytest.mark.parametrize(
+    ("between", "inspected", "badge"),
+    [
+        ("x = x + 1", "x", "shares storage with an earlier x"),
+        ("x = x + 1", "", "shares storage with an earlier x"),
+        ("z, (x) = 1, x + 1", "", "shares storage with an earlier x"),
+        ("z = x = x + 1", "", "shares storage with an earlier x"),
+        ("for x in x: z = 1", "", "shares storage with an earlier x"),
+        ("x += 1", "", "same storage as x"),
+        ("x[0] = 1", "", "same storage as x"),
+        ("z = x == dict(x=1)", "", "same storage as x"),
+        ("x.y = 1", "", "same storage as x"),
+    ],
+)
+def test_a_view_of_what_a_name_was_before_is_not_said_to_share_with_what_it_is_now(between, inspected, badge):
+    text = f'"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    x = f()\n    {between}\n    row = g()\n'
+    it = record(text)
+    old, new = replace(X, storage=0), replace(X, storage=1)
+    ran = steps(it, {0: "main", 1: "one"})
+    first = next(n for n, (_, s) in enumerate(ran) if it.statements[s].first == 10)
+    values = [Value(first, 1, 10, "x", 0)]
+    values += [Value(first + 1, 1, 11, "x", 1)] if inspected else []
+    values += [Value(len(ran) - 1, 1, 12, "row", 0)]
+    frames = (Frame(function("main", it)), Frame(function("one", it), 0, 5))
+    body = made(replace(it, frames=frames, steps=ran, values=tuple(values), snapshots=(old, new)))["index.md"]
+    assert re.findall(r'<span class="lb-badge">(.*?)</span>', body)[-1] == badge
+
+
+def test_two_values_of_one_line_are_of_one_moment():
+    text = '"""T"""\n\n\ndef main() -> None:\n    x = f()\n    x = x + 1\n'
+    it = record(text)
+    ran = steps(it, {0: "main"})
+    values = (Value(0, 0, 5, "x", 0), Value(1, 0, 6, "row", 0), Value(1, 0, 6, "x", 1))
+    snapshots = (replace(X, storage=0), replace(X, storage=1))
+    it = replace(it, frames=(Frame(function("main", it)),), steps=ran, values=values, snapshots=snapshots)
+    body = made(it)["index.md"]
+    assert "earlier x" in words(body) and "same storage as" not in words(body)
 
 
 def test_a_storage_that_two_tensors_share_is_drawn_with_words():

@@ -87,7 +87,10 @@ def _named(book: Book, function: Function) -> set[str]:
 
 
 def links(book: Book, page: str) -> dict[int, list[code.Link]]:
-    """By line: the places in code where a helper is named, each with the address of its definition."""
+    """By line: the places in code where a helper is named, each with the address of its definition.
+
+    That is its first line, inside what is folded: a browser opens the fold for it, without a script.
+    """
     functions = book.record.functions
     helpers = {
         functions[i].name: (functions[i], ("" if where == page else way(page, where)))
@@ -100,7 +103,7 @@ def links(book: Book, page: str) -> dict[int, list[code.Link]]:
             continue
         function, where = helpers[it.name]
         if not function.first <= it.line <= function.last:  # one need not be told the way to where one is
-            place = (it.column, len(it.name), f"{where}#{anchor(it.name)}")
+            place = (it.column, len(it.name), f"{where}#L{function.first}")
             found.setdefault(it.line, []).append(place)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -141,23 +142,68 @@ def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> str
 
 
 def sharing(evidence: Evidence) -> Badges:
-    """By step and expression: `same storage as x`; `own storage` where others share."""
-    first: dict[int, str] = {}
+    """By step and expression: `same storage as x`; `own storage` where others share.
+
+    A badge says nothing of a name that has another value by then: a view of what `x` was before `x = x + 1`
+    shares storage with an earlier `x`.
+    """
+    tensors = [(v, it) for v in evidence.values if v.loop is None and (it := _stored(v, evidence))]
+    now = {(v.step, v.text): it.storage for v, it in tensors}
+    latest: dict[str, tuple[int | None, Value]] = {}  # expression -> its storage, and where it was last seen
+    names: dict[int | None, list[str]] = {}
     found: Badges = {}
     fresh: list[tuple[int, str]] = []
-    for value in evidence.values:
-        it = None if value.value is None else evidence.record.snapshots[value.value]
-        if not isinstance(it, Tensor) or it.storage is None or value.loop is not None:
-            continue
-        if it.storage not in first:
+    for value, it in tensors:
+        latest |= {text: (storage, value) for (step, text), storage in now.items() if step == value.step}
+        sharers = names.setdefault(it.storage, [])
+        others = [name for name in sharers if name != value.text]
+        if not sharers:
             fresh.append((value.step, value.text))
-            first[it.storage] = value.text
-        elif first[it.storage] != value.text:
-            found[value.step, value.text] = f"same storage as {first[it.storage]}"
+        elif sharers[0] != value.text:
+            still = (
+                n
+                for n in others
+                if latest[n][0] == it.storage and not _rebound(n, latest[n][1], value, evidence)
+            )
+            name = next(still, "")
+            found[value.step, value.text] = (
+                f"same storage as {name}" if name else f"shares storage with an earlier {others[0]}"
+            )
+        if value.text not in sharers:
+            sharers.append(value.text)
     if found:
         seen = min(found)
         found |= {key: "own storage" for key in fresh if key > seen}
     return found
+
+
+def _stored(value: Value, evidence: Evidence) -> Tensor | None:
+    it = None if value.value is None else evidence.record.snapshots[value.value]
+    return it if isinstance(it, Tensor) and it.storage is not None else None
+
+
+def _rebound(name: str, seen: Value, value: Value, evidence: Evidence) -> bool:
+    """Whether a statement that ran after `seen`, up to `value`, gives the expression's name a new value."""
+    bound = _binding(re.split(r"\W", name)[0])
+    record = evidence.record
+    lines = record.sources[0].text.split("\n")
+    for frame, statement in record.steps[seen.step + 1 : value.step + 1]:
+        it = record.statements[statement]
+        if frame == value.frame and bound.search("\n".join(lines[it.first - 1 : it.last])):
+            return True
+    return False
+
+
+@functools.cache
+def _binding(name: str) -> re.Pattern[str]:
+    """How statements bind `name`: `x = `, `a, x = `, `x: T = `, `for x in`, `as x`, `x :=`."""
+    name = re.escape(name)
+    before = r"(?:[\w.\[\]]+\s*=\s*)*\(?(?:[\w*.\[\]()]+\s*,\s*)*[*(]*"
+    after = r"[\s)]*(?:,[\s\w*.,\[\]()]*)?"
+    return re.compile(
+        rf"\A\s*{before}{name}\b{after}(?::[^=\n]*)?=(?!=)"
+        rf"|\bfor\s[^\n]*?\b{name}\b[^\n]*?\sin\b|\bas\s+{name}\b|\b{name}\s*:="
+    )
 
 
 # ---------------------------------------------------------------------------- claims
