@@ -210,12 +210,28 @@ def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Pa
         "def one():", "@requires('cuda')\ndef one():"
     )
     made = run(write(tmp_path, text), device="cpu")
-    said = "**Check yourself.** How many …?\n\nNo answer yet: this line has not run."
+    said = "**Check yourself.** How many …?"
     assert said in [statement.prose for statement in made.statements]
     body = page.pages(made)["index.md"]
     assert "Check yourself." in words(body)
-    assert "No answer yet" in words(body)
+    assert "Its answer comes from a run" in words(body)
     assert "question(" not in words(body)
+    assert "this section needs cuda" in words(body) and 'class="lb-ask"' in body
+
+
+def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tmp_path: Path) -> None:
+    pieces = [
+        'misbelief("It copies.", f"It took {x} B.", rows="T-1")',
+        'figure(None, caption=f"Rates, {x} of them", alt="a curve")',
+        'link(one, "the section")',
+        'note("a table: " + str(x))',
+    ]
+    text = section("x = 1\n" + "\n".join(pieces)).replace("def one():", "@requires('cuda')\ndef one():")
+    body = page.pages(run(write(tmp_path, text), device="cpu"))["index.md"]
+    assert '<div class="lb-mis"' in body and "It took … B." in words(body)
+    assert "Not drawn yet: Rates, … of them" in words(body)
+    assert '<a href="#one">the section</a>' in body and "a table: …" in words(body)
+    assert not re.search(r"(misbelief|figure|link|note)\(", words(body))
 
 
 # ------------------------------------------------------------------------ the terminal

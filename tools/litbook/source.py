@@ -975,21 +975,44 @@ def _segment(text: str, node: ast.expr) -> str:
 
 
 def unspoken(statement: ast.stmt) -> str:
-    """What a `note("...")` says without being run; an ellipsis where an f-string would put a value.
+    """What a piece says without being run, as Markdown; an ellipsis where running would put a value.
 
-    A `question("...")` asks, and says that there is no answer yet. "" for other statements, and for a text
-    that only running can make.
+    A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
+    `link()` its text and target. "" for other statements.
     """
     match statement:
-        case ast.Expr(ast.Call(func, [ast.Constant(value=str(text))])):
-            said = text
-        case ast.Expr(ast.Call(func, [ast.JoinedStr(values)])):
-            said = "".join(str(v.value) if isinstance(v, ast.Constant) else "…" for v in values)
+        case ast.Expr(ast.Call(func, given, keywords)):
+            named = {k.arg: k.value for k in keywords if k.arg}
         case _:
             return ""
-    if _dotted(func).endswith("question"):
-        return f"**Check yourself.** {inspect.cleandoc(said)}\n\nNo answer yet: this line has not run."
-    return inspect.cleandoc(said) if _dotted(func).split(".")[-1] == "note" else ""
+    texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
+    match _dotted(func).split(".")[-1], texts:
+        case "note", [text, *_]:
+            return text
+        case "question", [text, *_]:
+            return f"**Check yourself.** {text}"
+        case "misbelief", [said, run, *_]:
+            return f"**Commonly said:** “{said}”\n\n**Run:** {run}"
+        case "figure" | "image", _:
+            caption = named.get("caption") or named.get("alt") or ast.Constant("…")
+            return f"**Not drawn yet:** {inspect.cleandoc(_unspoken_text(caption))}"
+        case "link", [target, *rest]:
+            name = _dotted(given[0])
+            text, to = (rest or [""])[0], f"#{name}" if name else target
+            return f"{text} [{to}]".strip() if to.startswith("@") else f"[{text or name or to}]({to})"
+    return ""
+
+
+def _unspoken_text(node: ast.expr) -> str:
+    """A string's text, as far as it stands in the source."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values):
+            return "".join(map(_unspoken_text, values))
+        case ast.BinOp(left, ast.Add(), right):
+            return _unspoken_text(left) + _unspoken_text(right)
+    return "…"
 
 
 # ---------------------------------------------------------------------------- compiled code

@@ -774,7 +774,9 @@ def _told(made: _Made, item: cells.Told) -> None:
     if not told and not found.stamp:
         for statement in made.record.statements:
             if statement.prose and item.first <= statement.first <= item.last:
-                made.prose(name, _markdown(made, statement.prose, item.function))
+                asked = statement.prose.startswith("**Check yourself.** ")
+                answer = "\n\nIts answer comes from a run; this line has not run." if asked else ""
+                made.prose(name, _markdown(made, statement.prose + answer, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 

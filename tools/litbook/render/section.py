@@ -25,6 +25,7 @@ from litbook.render.evidence import Evidence, gather, others, surfaced
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
 TALL = 2400  # characters of output beyond which its box scrolls
+UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
 TOLD = ("note", "misbelief", "question", "figure", "image", "link")
 
 
@@ -158,12 +159,27 @@ def _told(
     for note in unspoken:
         if first <= note.first <= last:
             sheet.at(note.first)
-            parts += prose.blocks(note.prose, sheet.setting)
+            parts += _unspoken(sheet, note)
     for piece in evidence.pieces:
         if piece.kind in TOLD and first <= piece.line <= last:
             sheet.at(piece.line)
             parts += _piece(sheet, piece, evidence)
     return parts
+
+
+def _unspoken(sheet: Sheet, note: Statement) -> list[str]:
+    """What a piece says that never ran, in the box that it would have had."""
+    for head, class_ in UNSPOKEN.items():
+        if note.prose.startswith(head):
+            inside = prose.passage(note.prose, sheet.setting)
+            if class_ == "lb-ask":
+                device = sheet.record.functions[note.function].requires
+                why = f"needs {device}, which this build did not have" if device else "was not reached"
+                inside += markup.tag(
+                    "p", markup.tag("small", f"Its answer comes from a run; this section {why}.")
+                )
+            return [markup.tag("div", inside, class_=class_, role="note")]
+    return prose.blocks(note.prose, sheet.setting)
 
 
 def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[str]:
