@@ -182,7 +182,7 @@ def _built(repo: Path, target: Path) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
     done = subprocess.run(
-        command, cwd=repo, env=env, capture_output=True, text=True, check=False, timeout=280
+        command, cwd=repo, env=env, capture_output=True, text=True, check=False, timeout=840
     )
     assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
     return target

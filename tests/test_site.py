@@ -248,8 +248,9 @@ def site_project(tmp_path):
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
-    for name in ("how-to-read", "calculator", "write-a-lecture", "how-it-works", "record", "maintain"):
-        (tmp_path / "docs" / f"{name}.md").write_text(f"# {name}\n")
+    for page in (REPO / "docs").glob("*.md"):
+        if page.name != "index.md":
+            (tmp_path / "docs" / page.name).write_text(f"# {page.stem}\n")
     (tmp_path / "lectures").mkdir()
     return tmp_path
 
