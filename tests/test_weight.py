@@ -41,7 +41,7 @@ def test_our_scripts_on_a_page_of_a_lecture_weigh_at_most_25_kilobytes(site: Pat
     ours = {it.name: it.stat().st_size for it in (site / "assets" / "litbook").glob("*.js")}
     text = (site / STORAGE).read_text(encoding="utf-8")
     asked = set(re.findall(r'src="[^"]*/litbook/([\w.-]+\.js)"', text))
-    assert "player.js" in asked
+    assert {"player.js", "folder.js"} <= asked
     assert sum(ours[name] for name in asked) <= 25_000
 
 
@@ -96,6 +96,18 @@ def test_a_page_can_be_read_from_a_folder(site: Path, browser: Browser, tmp_path
     assert code is not None
     assert value is not None
     assert value["x"] > code["x"] + code["width"] - 1, "styled: the value is in the margin"
+    page.close()
+
+
+def test_links_lead_from_page_to_page_in_a_folder(site: Path, browser: Browser) -> None:
+    """Without a server a browser shows a folder's files, so the click names the page in it."""
+    page = browser.new_page()
+    page.goto((site / STORAGE).as_uri())
+    page.locator(".lb-around a[rel=next]").click()
+    page.wait_for_url("**/elementwise/index.html")
+    assert page.locator("article h1").inner_text() == "Elementwise operations and the causal mask"
+    page.locator(".lb-around a[rel=prev]").click()
+    page.wait_for_url("**/storage-and-views/index.html")
     page.close()
 
 
