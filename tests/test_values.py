@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from litbook import trace
-from litbook.render import values
+from litbook.render import cards, values
 from litbook.trace import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
 
 
@@ -173,3 +174,46 @@ def test_a_size_never_strays_more_than_a_part_in_two_thousand(count):
     lead, name = values.size(count).split()
     factor = 1024 ** values.BINARY.index(name)
     assert float(lead.replace(",", "")) * factor == pytest.approx(count, rel=1 / 2000)
+
+
+def ints(*numbers: int) -> tuple[Scalar, ...]:
+    return tuple(scalar(n) for n in numbers)
+
+
+@pytest.mark.parametrize(
+    ("unit", "numbers", "text"),
+    [
+        ("B", (4, 4096, 2**31), "[4 B, 4,096 B, 2 GiB]"),
+        ("B", (16000, 999_999_999, 10**25), "[16,000 B, 953.7 MiB, 1e25 B]"),
+        ("FLOP", (6, 10**6, 2 * 10**9), "[6 FLOP, 1 MFLOP, 2 GFLOP]"),
+        ("%", (1, 0), "[100 %, 0 %]"),
+        ("params", (5000, 7), "[5,000 params, 7 params]"),
+        (None, (5000, 7), "[5000, 7]"),
+    ],
+)
+def test_every_number_of_a_list_has_one_unit(unit, numbers, text):
+    assert values.line(Sequence("list", len(numbers), ints(*numbers)), unit) == text
+
+
+def test_every_number_of_a_dict_has_the_unit_and_text_has_none():
+    keys = tuple(Scalar("str", repr(k)) for k in ("kind", "model", "step"))
+    items = (Scalar("str", "'adam'"), *ints(2**31, 8))
+    it = Mapping("dict", 3, keys, items)
+    assert values.line(it, "B") == "{kind 'adam' · model 2 GiB · step 8 B}"
+    body = cards.pairs("bill", it, "B") + cards.table([("bill", it), ("other", it)], "B")
+    assert body.count("<td>2 GiB</td>") == 3 and body.count("<td>8 B</td>") == 3
+    assert body.count("<td>adam</td>") == 3
+
+
+def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are_compared():
+    left, right = scalar(0.8), scalar(0.800000011920929)
+    it = Claim(0, 1, 1, "a != b", form=("", " != ", ""), operands=(Operand("a", 0), Operand("b", 1)))
+    assert values.claim(it, (left, right)) == "0.8 != 0.800000011920929"
+    near = (scalar(0.8000000001), scalar(0.8000000002))
+    assert values.claim(it, near) == "0.8000000001 != 0.8000000002"
+    many = [Sequence("list", 2, (scalar(1.0), near_)) for near_ in near]
+    keyed = [Mapping("dict", 1, (Scalar("str", "'lr'"),), (near_,)) for near_ in near]
+    assert values.claim(it, keyed) == "{lr 0.8000000001} != {lr 0.8000000002}"
+    assert values.claim(it, many) == "[1.0, 0.8000000001] != [1.0, 0.8000000002]"
+    alike = (scalar(0.8000000001), scalar(0.8000000001))
+    assert values.claim(replace(it, form=("", " == ", "")), alike) == "0.8 == 0.8"

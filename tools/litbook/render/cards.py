@@ -34,10 +34,10 @@ def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> str:
     )
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Mappings of one kind as one table: a row for each, a column for each key."""
+def table(rows: Sequence[Row], unit: str | None = None) -> str:
+    """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
     keys = [_bare(key) for key in rows[0][1].keys]
-    cells = [[_bare(item) for item in it.items] for _, it in rows]
+    cells = [[_bare(item, unit) for item in it.items] for _, it in rows]
     head = markup.tag("tr", markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys))
     body = [
         markup.tag(
@@ -52,13 +52,13 @@ def table(rows: Sequence[Row]) -> str:
     )
 
 
-def pairs(name: str, it: Mapping) -> str:
-    """One mapping as a table of two columns."""
+def pairs(name: str, it: Mapping, unit: str | None = None) -> str:
+    """One mapping as a table of two columns. Numbers are in `unit`."""
     body = [
         markup.tag(
             "tr",
             markup.tag("th", markup.text(_bare(k)), scope="row"),
-            markup.tag("td", markup.text(_bare(v))),
+            markup.tag("td", markup.text(_bare(v, unit))),
         )
         for k, v in zip(it.keys, it.items, strict=False)
     ]
@@ -68,9 +68,9 @@ def pairs(name: str, it: Mapping) -> str:
     return _scrolling(markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
 
 
-def _bare(cell: Snapshot) -> str:
+def _bare(cell: Snapshot, unit: str | None = None) -> str:
     """A cell's text; a string without its quotes."""
-    text = values.line(cell)
+    text = values.plain(values.part(cell, unit))
     return text[1:-1] if len(text) > 2 and text[0] == text[-1] == "'" else text
 
 

@@ -69,7 +69,8 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
     it = snapshots[value.value]
     long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
     if isinstance(it, Mapping) and it.items and long:
-        return f"{it.type.rpartition('.')[2]} · {it.length:,} entries"  # its table is on the shelf
+        entries = "entry" if it.length == 1 else "entries"
+        return f"{it.type.rpartition('.')[2]} · {it.length:,} {entries}"  # its table is on the shelf
     if isinstance(it, Tensor) and bits.drawable(it):
         return values.line(it)  # its bits are on the shelf
     return values.line(it, value.unit)

@@ -386,22 +386,26 @@ def _cards(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[st
 
 
 def _tables(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:
-    """Mappings: those with the same keys become one table."""
-    tables: list[list[cards.Row]] = []
+    """Mappings: those with the same keys and the same unit become one table."""
+    tables: list[tuple[str | None, list[cards.Row]]] = []
     for value in found:
         it = evidence.record.snapshots[value.value or 0]
-        if not isinstance(it, Mapping) or not it.items or len(values.line(it)) <= margin.SHORT:
+        if not isinstance(it, Mapping) or not it.items or len(values.line(it, value.unit)) <= margin.SHORT:
             continue
         if values.measurement(it):
             continue
         if not _new(value, shelf):
             continue
-        like = next((rows for rows in tables if cards.same_keys(rows[0][1], it)), None)
+        like = next(
+            (rows for unit, rows in tables if unit == value.unit and cards.same_keys(rows[0][1], it)), None
+        )
         if like is None:
-            tables.append([(value.text, it)])
+            tables.append((value.unit, [(value.text, it)]))
         else:
             like.append((value.text, it))
-    return [cards.table(rows) if len(rows) > 1 else cards.pairs(*rows[0]) for rows in tables]
+    return [
+        cards.table(rows, unit) if len(rows) > 1 else cards.pairs(*rows[0], unit) for unit, rows in tables
+    ]
 
 
 def _storages(evidence: Evidence, found: Iterable[Value], shelf: _Shelf) -> list[str]:

@@ -18,6 +18,7 @@ from litbook.trace import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snap
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
 DIGITS = 6  # significant digits of a float whose repr is long
+SHORT_PART = 11  # characters up to which an exact number of bytes or FLOPs is used inside a list or table
 SHORT_REPR = 8  # characters up to which a float's own repr is used
 
 # IEC 80000-13 (binary) and SI (decimal) prefixes.
@@ -170,9 +171,13 @@ def _where(tensor: Tensor) -> list[str]:
 
 
 def _sequence(sequence: Sequence, unit: str | None) -> str:
-    items = [_item(item, unit) for item in sequence.items]
+    return _enclosed(sequence, [_item(item, unit) for item in sequence.items])
+
+
+def _enclosed(sequence: Sequence, items: list[str]) -> str:
+    """The items in the brackets of their kind, with how many there are beyond them."""
     if sequence.length > len(items):
-        items.append(f"… {sequence.length:,} in all")
+        items = [*items, f"… {sequence.length:,} in all"]
     name = sequence.type.rpartition(".")[2]
     if name in ("list", "set", "frozenset"):
         opening, closing = "[]" if name == "list" else "{}"
@@ -185,7 +190,20 @@ def _item(item: Snapshot, unit: str | None) -> str:
     """Inside a sequence a comma separates items, so integers go without it: `(1000, 1000)`."""
     if isinstance(item, Scalar) and item.type == "int" and not unit:
         return _visible(item.text)
-    return _line(item, unit)
+    return part(item, unit)
+
+
+def part(item: Snapshot, unit: str | None = None) -> str:
+    """One of several values: in one unit where `line` says a single value in two or three.
+
+    Of bytes and FLOPs the exact number while it is short, else the one with a prefix. Text has no unit.
+    """
+    if not isinstance(item, Scalar):
+        return _line(item, unit)
+    if item.number is None:
+        return _line(item, None)
+    exact, _, rest = _line(item, unit).partition(" · ")
+    return rest.partition(" · ")[0] if rest and len(exact) > SHORT_PART else exact
 
 
 def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
@@ -206,7 +224,11 @@ def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
 def _mapping(mapping: Mapping, unit: str | None) -> str:
     if measured := measurement(mapping, unit):
         return measured
-    pairs = [f"{_key(k)} {_line(v, unit)}" for k, v in zip(mapping.keys, mapping.items, strict=False)]
+    return _pairs(mapping, [part(item, unit) for item in mapping.items])
+
+
+def _pairs(mapping: Mapping, items: list[str]) -> str:
+    pairs = [f"{_key(k)} {item}" for k, item in zip(mapping.keys, items, strict=False)]
     if mapping.length > len(pairs):
         pairs.append(f"… {mapping.length:,} in all")
     name = _visible(mapping.type.rpartition(".")[2])
@@ -383,7 +405,9 @@ def _exact(snapshot: Snapshot) -> str:
     if isinstance(snapshot, Scalar):
         return _visible(snapshot.text) + ("…" if snapshot.cut else "")
     if isinstance(snapshot, Sequence):
-        return "(" + ", ".join(_exact(item) for item in snapshot.items) + ")"
+        return _enclosed(snapshot, [_exact(item) for item in snapshot.items])
+    if isinstance(snapshot, Mapping):
+        return _pairs(snapshot, [_exact(item) for item in snapshot.items])
     if isinstance(snapshot, Tensor) and not snapshot.shape and snapshot.values:
         return str(snapshot.values[0])
     return line(snapshot)
