@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook import source, trace
-from litbook.render import badge, bibliography, figures, ledger, page
+from litbook.render import badge, bibliography, cards, figures, ledger, page
 from litbook.trace import (
     Claim,
     Error,
@@ -459,6 +459,15 @@ def test_two_values_of_one_line_are_of_one_moment():
     it = replace(it, frames=(Frame(function("main", it)),), steps=ran, values=values, snapshots=snapshots)
     body = made(it)["index.md"]
     assert "earlier x" in words(body) and "same storage as" not in words(body)
+
+
+@pytest.mark.parametrize(("size", "kept", "rows"), [(10, 10, 1), (17, 17, 3), (40, 40, 5), (99, 40, 6)])
+def test_many_values_of_one_dimension_stand_in_rows_of_eight(size, kept, rows):
+    it = Tensor("torch.Tensor", "int64", (size,), corner=(kept,), values=tuple(range(kept)))
+    card = cards.tensor("x", it)
+    assert card.count("<tr>") == rows
+    assert re.findall(r"<td class=.s\d.>(\d+)</td>", card) == [str(n) for n in range(kept)]
+    assert card.count('class="cut"') == (size > kept)
 
 
 def test_a_storage_that_two_tensors_share_is_drawn_with_words():

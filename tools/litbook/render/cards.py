@@ -12,6 +12,7 @@ from litbook.trace import Mapping, Number, Snapshot, Tensor
 
 SHADES = 10
 MOST_SLICES = 4
+ONE_ROW, ROW = 10, 8  # values of one dimension that stand in one row; how many stand in each row of more
 Row = tuple[str, Mapping]
 
 
@@ -108,6 +109,8 @@ def _slices(name: str, it: Tensor) -> str:
     words = _numbers(it.values)
     shades = _shades(it.values)
     rows, columns = (1, corner[0]) if len(corner) == 1 else (corner[-2], corner[-1])
+    if len(corner) == 1 and columns > ONE_ROW:
+        return markup.tag("div", _wrapped(name, words, shades, it), class_="lb-slices", tabindex="0")
     found = []
     for i, place in enumerate(itertools.product(*(range(n) for n in corner[:-2]))):
         part = slice(i * rows * columns, (i + 1) * rows * columns)
@@ -116,6 +119,19 @@ def _slices(name: str, it: Tensor) -> str:
     hidden = math.prod(it.shape[:-2]) - min(len(found), MOST_SLICES)
     more = markup.tag("span", f"… {hidden:,} more", class_="lb-more") if hidden > 0 else ""
     return markup.tag("div", *found[:MOST_SLICES], more, class_="lb-slices", tabindex="0")
+
+
+def _wrapped(name: str, words: list[str], shades: list[int | None], it: Tensor) -> str:
+    """Many values of one dimension in rows, read like text; dots where the tensor goes on."""
+    cells = [_cell(w, s) for w, s in zip(words, shades, strict=True)]
+    cells += [markup.tag("td", "…", class_="cut")] if len(words) < it.shape[0] else []
+    rows = [markup.tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
+    label = f"values of {name}, {ROW} a row"
+    return markup.tag("table", markup.tag("tbody", *rows), class_="lb-grid", aria_label=label)
+
+
+def _cell(word: str, shade: int | None) -> str:
+    return markup.tag("td", markup.text(word), class_=f"s{shade}" if shade is not None else "odd")
 
 
 def _grid(
@@ -128,7 +144,7 @@ def _grid(
     body = []
     for start in range(0, len(words), columns):
         cells = [
-            markup.tag("td", markup.text(w), class_=f"s{s}" if s is not None else "odd")
+            _cell(w, s)
             for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
         ]
         body.append(markup.tag("tr", *cells, dots if wide else ""))
