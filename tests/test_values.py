@@ -56,6 +56,8 @@ def test_wrong_axis_names_are_left_out():
         (999, "FLOP", "999 FLOP"),
         (788e12, "FLOP/s", "788 TFLOP/s"),
         (4.8e12, "B/s", "4.8 TB/s"),
+        (1670.5, None, "1,670.5"),
+        (1e-8, None, "1e-8"),
         (1.5, "s", "1.5 s"),
         (0.00123, "s", "1.23 ms"),
         (1.2e-5, "s", "12 µs"),

@@ -225,7 +225,8 @@ def _short(record: Record) -> str:
 
 def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int) -> str:
     name = it.record.functions[claim.function].name
-    link = markup.tag("a", markup.text(f"{name}:{claim.line}"), href=_address(it, book, claim))
+    breaking = markup.text(f"{name}:{claim.line}").replace("_", "_<wbr>")  # long names break between words
+    link = markup.tag("a", breaking, href=_address(it, book, claim))
     setting = prose.Setting(prose.Citations(book.bibliography))
     caption = markup.tag("span", prose.inline(claim.caption, setting)) if claim.caption else ""
     test = markup.tag("code", markup.text(claim.text))

@@ -276,7 +276,7 @@ def _plain(value: int | float) -> str:
     if value.is_integer():
         return f"{value:,.1f}"
     text = repr(value)
-    return _short_exponent(text if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}")
+    return _short_exponent(f"{value:,}" if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}")
 
 
 def _complex(value: complex) -> str:
