@@ -523,8 +523,16 @@ def test_a_claim_that_holds_shows_both_sides():
 
 def test_two_equal_sides_that_would_need_a_second_line_are_named_once():
     it = lived()
-    long = replace(it, claims=(replace(it.claims[0], caption="what it had been before that"),))
-    assert "what it had been before that both (1, 3)" in beside(made(long)["memory.md"], at("assert y.str"))
+    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == swapped")
+    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    assert said == "✓ holds: what it had been before that both (1, 3)"
+
+
+def test_nor_once_where_the_code_beside_it_names_that_value():
+    it = lived()
+    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == (1, 3)")
+    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    assert said == "✓ holds: what it had been before that"
 
 
 def test_a_promise_of_dtype_and_axes_that_is_kept_says_so():

@@ -35,8 +35,8 @@ def printed(path: Path, *, colour: bool = False, quiet: bool = False, width: int
 
 @functools.cache
 def sample(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """What the command line says of a sample on the CPU."""
-    return command(SAMPLES / f"{name}.py", "--device", "cpu", *words)
+    """What the command line says of a sample on the CPU, whatever earlier tests have left to reuse."""
+    return command(SAMPLES / f"{name}.py", "--device", "cpu", "--fresh", *words)
 
 
 def without_environment(text: str) -> str:

@@ -221,13 +221,10 @@ def _claim(
     if verdict == "fails":
         said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""
-    test = tested(claim, evidence.record)
+    test = _brief(claim, tested(claim, evidence.record))
     parts = [sign, " ", said, caption]
     if test:
-        parts.append(
-            (" " if caption else "")
-            + markup.tag("small", markup.text(_brief(claim, test)), class_="lb-sides")
-        )
+        parts.append((" " if caption else "") + markup.tag("small", markup.text(test), class_="lb-sides"))
     elif not caption:
         parts.append(markup.tag("small", markup.text(claim.text)))
     if claim.count > 1:
@@ -238,12 +235,15 @@ def _claim(
 
 
 def _brief(claim: Claim, test: str) -> str:
-    """Equal sides are named once where naming each would need a second line."""
+    """Equal sides are named once where naming each needs a second line, and not at all where the code does."""
     sides = {_plain(side) for side in test.split(" == ")}
     equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(sides) == 1
     if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
         return test
-    return f"{'both' if len(claim.form) == 3 else 'all'} {sides.pop()}"
+    one = sides.pop()
+    if claim.caption and one in map(_plain, re.split(r"\s*==\s*", claim.text)):
+        return ""
+    return f"{'both' if len(claim.form) == 3 else 'all'} {one}"
 
 
 def _plain(side: str) -> str:
