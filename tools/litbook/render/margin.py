@@ -235,7 +235,7 @@ def _claim(
 
 
 def _brief(claim: Claim, test: str) -> str:
-    """Equal sides are named once where naming each needs a second line, and not at all where the code does."""
+    """Equal sides are named once where naming each needs a second line; not at all where the code does."""
     sides = {_plain(side) for side in test.split(" == ")}
     equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(sides) == 1
     if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
