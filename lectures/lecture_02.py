@@ -6702,7 +6702,7 @@ def the_task_has_a_known_answer() -> None:
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, "as expected"
     note("As many examples as weights determine them all. A training loop has to find the same:")
-    solved = torch.linalg.lstsq(x[:16], y[:16]).solution  # @inspect solved
+    solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @inspect solved
     assert solved.round().tolist() == list(range(16)), "solvable"
     question("Which loss do you expect before the first step for a width of "
              "`4`, from a model that predicts zero?",

@@ -319,6 +319,7 @@ def start(path: Path, *words: str) -> subprocess.Popen[str]:
         [*COMMAND, str(path), *words],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job inherits "ignore"
     )  # fmt: skip
 
 

@@ -602,10 +602,11 @@ def test_notebook_pages_fit_ask_nobody_and_report_no_error(browser, address, wid
         context.close()
 
 
-def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, made, tmp_path):
+def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, tmp_path):
     from mkdocs_jupyter import convert
 
-    text = made["hostile/index.ipynb"]
+    hostile = record(tmp_path, LECTURES["hostile"], "lecture_hostile.py")  # alone: others need the event loop
+    text = notebook.notebooks(hostile, modules=MODULES)["index.ipynb"]
     file = tmp_path / "index.ipynb"
     file.write_text(text, encoding="utf-8")
     html, _ = notebook_page.slim(convert.nb2html(str(file)), text)

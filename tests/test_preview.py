@@ -173,7 +173,9 @@ def test_make_serve_starts_what_these_tests_start(repo: Path) -> None:
     done = subprocess.run(
         ["make", "-n", "serve", "PORT=8003"], cwd=repo, capture_output=True, text=True, check=True
     )
-    assert ".venv/bin/python tools/serve.py --port 8003" in done.stdout.splitlines()  # make may say more in make
+    assert (
+        ".venv/bin/python tools/serve.py --port 8003" in done.stdout.splitlines()
+    )  # make may say more in make
 
 
 def test_a_saved_section_runs_alone_and_its_page_is_new(served: Served) -> None:
