@@ -16,6 +16,7 @@ It has one thread, so it may fork. After a run it imports what the lecture impor
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import pickle
@@ -70,6 +71,7 @@ class _Run:
         self.inbox = Inbox()
         self.folder = tempfile.TemporaryDirectory(prefix="litbook-preview-", ignore_cleanup_errors=True)
         self.out, into = os.pipe()
+        gc.freeze()  # else the child walks, and so copies, every object of torch whenever it collects
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.out)
