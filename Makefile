@@ -76,7 +76,7 @@ unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a re
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
 	for lecture in lectures/lecture_*.py; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
 
-# On a quiet machine, about 15 minutes. Makes an environment with edtrace in build/ on first use.
+# Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed
 	$(PY) -m benchmarks $(ARGS)
 
