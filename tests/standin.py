@@ -7,6 +7,7 @@ Real are PyTorch's own operations: values, dtypes, shapes, gradients, optimizers
     time        a clock for the host and one for each stream, which advance by what an operation would take on
                 `Card`; launches return at once, pageable copies wait, pinned ones do not, events read the clock
     FP8         `torch._scaled_mm` with the rules of its CUDA version, checked by PyTorch's own meta function
+    snapshots   litbook asks a tensor's C base class where it is, beneath every mode; there the answer is imitated
 
 With `data=False` tensors of the card have no values (they are on the meta device), so that a lecture can be run
 at the sizes of a large card; what is read back from there is zero, and comparisons of such tensors are true.
@@ -30,6 +31,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from litbook import libraries
 
 MiB = 2**20
 BLOCK = 512  # bytes
@@ -465,7 +468,15 @@ def standin(card: Card) -> Iterator[_State]:
         assert isinstance(stream, _Stream), "a tensor is recorded on a stream"
         assert state.holds(tensor), "record_stream on a tensor of the CPU"
 
+    asked = libraries.torch()
+    assert asked is not None, "torch is imported above"
+    real = asked.device
+
+    def device(tensor: torch.Tensor) -> torch.device:
+        return CUDA if card.data and state.holds(tensor) else real(tensor)
+
     with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(asked, "device", device))
         stack.enter_context(mock.patch.multiple(torch.cuda, **_cuda(state)))
         stack.enter_context(mock.patch.object(torch, "autocast", narrowed))
         stack.enter_context(mock.patch.object(torch.version, "cuda", "stand-in"))

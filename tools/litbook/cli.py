@@ -228,6 +228,8 @@ def _close(
         summary += f"; {_count(len(differing), 'section')} newer than {against.shown}"
     if record.reused:
         summary += f"; {_count(len(record.reused), 'section')} reused"
+    if differing and against.recording and (releases := report.releases(record, against.recording)):
+        said.append(releases)
     if differing and not accepted:
         said.append(_way_out(asked, record))
     if isinstance(kept, str):
@@ -251,6 +253,7 @@ class Against:
     """The recording of this kind of device, as far as there is one, and what the run has to say about it."""
 
     file: Path
+    recording: trace.Record | None = None
     comparison: compare.Comparison | None = None
     unusable: LitbookError | None = None
 
@@ -271,7 +274,8 @@ def _against(path: Path, record: trace.Record) -> Against:
     if not os.path.lexists(file):
         return Against(file)
     try:
-        return Against(file, compare.compare(record, recordings.read(file, record.lecture)))
+        recording = recordings.read(file, record.lecture)
+        return Against(file, recording, compare.compare(record, recording))
     except LitbookError as error:
         return Against(file, unusable=error)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from litbook.render import books, markup, prose
+from litbook.render import books, markup, prose, report
 from litbook.render.evidence import day
 from litbook.render.ledger import Shelf
 from litbook.render.values import size
@@ -148,7 +148,7 @@ def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
     differences = found.get((shelf.folder, device.slug), ())
     name = markup.for_heading(markup.text(device.name))
     head = f"### What differed on {name} {{#{shelf.folder}-{device.slug}}}"
-    words = [_releases(shelf.record, recording)]
+    words = [report.releases(shelf.record, recording, "this build")]
     if not differences:
         words.append(
             "Every value and claim that both runs are to agree on is the same, within the tolerances."
@@ -166,14 +166,6 @@ def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
         markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
         markup.tag("p", markup.text(f"and {left:,} more")) if left > 0 else "",
     ]
-
-
-def _releases(here: Record, there: Record) -> str:
-    """That the recording was made by another release of PyTorch, where it was."""
-    was, now = (r.environment.versions.get("torch", "") for r in (there, here))
-    if was.partition("+")[0] == now.partition("+")[0]:
-        return ""
-    return f"This recording was made by torch {was}, this build by torch {now}."
 
 
 def _row(it: Difference, change: tuple[str, str, str, str]) -> str:

@@ -41,6 +41,14 @@ def summary(record: Record) -> str:
     return text
 
 
+def releases(here: Record, there: Record, name: str = "this run") -> str:
+    """That a recording was made by another release of PyTorch than what is compared with it; "" where not."""
+    was, now = (r.environment.versions.get("torch", "") for r in (there, here))
+    if was.partition("+")[0] == now.partition("+")[0]:
+        return ""
+    return harmless(f"This recording was made by torch {was}, {name} by torch {now}.")
+
+
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
     return not record.errors and record.count().fails == 0
