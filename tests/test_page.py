@@ -568,7 +568,7 @@ def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
 
 def test_a_recording_speaks_for_a_section_that_did_not_run_here():
     body = words(made(recordings=[recorded()])["compute.md"])
-    assert "Its values: NVIDIA H200, 19 Nov 2026" in body
+    assert "recorded elsewhere: NVIDIA H200, 19 Nov 2026" in body
     assert "rate 788 TFLOP/s" in body
     assert "Fast, very ." in body
     assert "not recorded on a" not in body.lower()
@@ -578,7 +578,8 @@ def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     old = recorded()
     changed = tuple(replace(f, digest="other") if f.name == "speed" else f for f in old.functions)
     body = words(made(recordings=[replace(old, functions=changed)])["compute.md"])
-    assert "an older text of this section" in body
+    assert "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.11.0, an older text of this section." in body
+    assert "Not recorded" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.running import SAMPLES, record, section
+from tests.running import HEAD, SAMPLES, line_of, record, section
 
-from litbook import trace
+from litbook import recorder, trace
 from litbook.render import page as pages
 from litbook.render import player
 from litbook.run import run
@@ -77,7 +77,7 @@ def track(made: trace.Record, page: str = "index.player.js") -> dict[str, Any]:
     """The data of a page, with its rows unpacked."""
     text = player.data(made)[page]
     found: dict[str, Any] = json.loads(text[text.index("]=") + 2 :].rstrip(";\n"))
-    widths = {"steps": 2, "values": 4, "folds": 4}
+    widths = {"steps": 2, "values": 4, "turns": 3}
     return found | {name: player.unpack(found[name], width) for name, width in widths.items()}
 
 
@@ -118,12 +118,81 @@ def test_a_value_taken_after_a_call_returned_stands_at_the_callers_line(tmp_path
     assert helper[2:] == [call, [["x", data["texts"].index("3")]]]
 
 
+def remarks(data: dict[str, Any]) -> list[tuple[int, str]]:
+    """(line, what is missing there), in order."""
+    return [(lines(data)[at], text) for at, text in data["remarks"]]
+
+
 def test_folded_iterations_are_counted_where_they_are_missing(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(1000):\n    for j in range(6):\n        k = i * j"))
-    outer = [fold[1:] for fold in track(made)["folds"] if fold[2] == 1000]
-    assert outer == [(1, 1000, 0), (2, 1000, 0), (3, 1000, 0), (999, 1000, 995), (1000, 1000, 0)]
-    inner = [fold[1:] for fold in track(made)["folds"] if fold[2] == 6]
-    assert inner == 5 * [(1, 6, 0), (2, 6, 0), (3, 6, 0), (5, 6, 1), (6, 6, 0)]
+    data = track(made)
+    turns = [turn[1:] for turn in data["turns"]]
+    assert [turn for turn in turns if turn[1] == 1000] == [(n, 1000) for n in (1, 2, 3, 999, 1000)]
+    assert [turn for turn in turns if turn[1] == 6] == 5 * [(n, 6) for n in (1, 2, 3, 5, 6)]
+    outer, inner = (line_of(made.sources[0].text, f"for {name} in") for name in "ij")
+    skipped = (inner, "… 1 iteration folded")
+    assert remarks(data) == [*3 * [skipped], (outer, "… 995 iterations folded"), *2 * [skipped]]
+    there = [[turn[1] for turn in data["turns"] if turn[0] == at] for at, _ in data["remarks"]]
+    assert there == [[5], [5], [5], [999], [5], [5]]
+
+
+HELPED = "def double(x):\n    return 2 * x\n"
+
+
+def test_calls_that_were_only_counted_are_told_at_the_last_that_was_kept(tmp_path: Path) -> None:
+    made = record(tmp_path, section("a = [double(i) for i in range(9)]\nb = double(1)", HELPED))
+    data, line = track(made), line_of(made.sources[0].text, "a = [")
+    calls = [at for at, (frame, _) in enumerate(data["steps"]) if data["frames"][frame][2] == line]
+    text = f"… of the calls of double on line {line} only the first 5 are stepped through"
+    assert data["remarks"] == [[calls[-1], text]]
+    assert len(calls) == player.CALLS == recorder.CALLS
+
+
+def test_a_section_with_more_steps_than_are_kept_says_where_they_end(tmp_path: Path) -> None:
+    fibonacci = "def fib(n):\n    if n < 2:\n        return n\n    return fib(n - 1) + fib(n - 2)\n"
+    made = record(tmp_path, section("a = fib(5)\nb = fib(22)\nc = 1", fibonacci))
+    data = track(made)
+    ends = [[len(data["steps"]) - 1, "… from here on the steps of this section were only counted"]]
+    assert data["remarks"] == ends
+    assert player.STEPS == recorder.STEPS
+    assert line_of(made.sources[0].text, "c = 1") not in lines(data)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = [double(i) for i in range(4)]",
+        "for i in range(4):\n    a = double(double(i))",  # anew in each iteration
+        "a = [double(i) for i in range(5)]",
+    ],
+)
+def test_where_all_calls_were_kept_nothing_is_said_to_be_missing(tmp_path: Path, body: str) -> None:
+    assert track(record(tmp_path, section(body, HELPED)))["remarks"] == []
+
+
+GPU = f"""{HEAD}
+def main():
+    here()
+    there()
+
+def here():
+    "Here."
+    n = 3
+
+@requires("cuda")
+def there():
+    "There, on `a card`."
+    n = 4
+"""
+
+
+def test_a_section_that_did_not_run_is_told_where_it_is_called(tmp_path: Path) -> None:
+    made = record(tmp_path, GPU, device="cpu")
+    call = line_of(GPU, "    there()")
+    why = "This section needs cuda, which this build did not have. Not recorded on a GPU yet."
+    data = track(made)
+    assert remarks(data) == [(call, why)]
+    assert [data["remarks"][0][0], "There, on a card", "there"] in data["sections"]
 
 
 def test_a_failed_claim_and_an_exception_stand_at_their_step(tmp_path: Path) -> None:

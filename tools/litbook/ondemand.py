@@ -83,7 +83,7 @@ class Volumes:
             case [folder, *rest]:
                 for it in self.all:
                     if it.folder == folder:
-                        return player.data(it.record).get("/".join(rest))
+                        return player.data(it.record, it.others).get("/".join(rest))
         return None
 
 

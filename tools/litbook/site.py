@@ -167,7 +167,7 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
         found = page.pages(record, bibliography, others, problems)
         never = unrun.unrun(record, [*others, *([own] if own else [])])
         report(record, problems + [it.problem for it in never if it.dead])
-        found |= player.data(record)
+        found |= player.data(record, others)
         found |= _notebooks(path, record, bibliography, others, found, book)
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})

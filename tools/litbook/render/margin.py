@@ -290,6 +290,18 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
     return f"{device}: {unrecorded(device)}"
 
 
+def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
+    """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
+    if evidence.stamp:
+        return (
+            f"This section needs {device} and did not run in this build. "
+            f"What stands here was recorded elsewhere: {evidence.stamp}."
+        )
+    missing = f"This section needs {device}, which this build did not have."
+    older = [other.stamp for other in others if other.record.frames_of.get(other.function)]
+    return f"{missing} Recorded elsewhere: {older[0]}." if older else f"{missing} {unrecorded(device)}."
+
+
 def unrecorded(device: str) -> str:
     """What a page says where there are no values, because nobody has recorded them."""
     return "Not recorded on a GPU yet" if device == "cuda" else "Not recorded yet"

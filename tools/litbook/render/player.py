@@ -6,24 +6,31 @@ stored as its difference to the row before, in the base64 numbers of source maps
 100 kB so. The reverse is in `assets/player.js`, and in `unpack` for who wants to check.
 
 A step is a statement that has just run. A value that a caller took after a call returned would belong to the
-last line of the helper; so the caller's line is inserted as one more step there.
+last line of the helper; so the caller's line is inserted as one more step there. Where steps are missing, a
+remark says so: a section that did not run in this build, calls and iterations that were only counted.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book
+from litbook.render.evidence import gather, others
 from litbook.trace import Claim, Record, Statement, Value
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
 UNITS = ("main", "part", "section")
+CALLS, STEPS = (
+    5,
+    5_000,
+)  # calls from one line, events of a section: so many the recorder keeps, and counts the rest
 
 Row = tuple[int, ...]
 
@@ -82,21 +89,26 @@ class Track:
     lines: list[Row] = field(default_factory=list)  # (first, last, claim or -1) of each statement that ran
     steps: list[Row] = field(default_factory=list)  # (frame, line)
     values: list[Row] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
-    folds: list[Row] = field(default_factory=list)  # (step, iteration from 1, of how many, folded before it)
+    turns: list[Row] = field(default_factory=list)  # (step, iteration from 1, of how many)
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
     sections: list[list[object]] = field(default_factory=list)  # [step, heading, anchor]
     notes: list[list[object]] = field(default_factory=list)  # [step, what the speaker says]
+    remarks: list[list[object]] = field(default_factory=list)  # [step, what is missing there]
     errors: list[list[object]] = field(default_factory=list)  # [step, message]
     code: list[list[object]] = field(
         default_factory=list
     )  # [first line, its lines] of helpers on other pages
 
 
-def data(record: Record) -> dict[str, str]:
-    """File names below the lecture's folder to scripts: one for each page that has steps."""
-    book = books.of(record, books.NOTHING_CITED, (), [])
+def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
+    """File names below the lecture's folder to scripts: one for each page that has steps.
+
+    All steps are those of `record`. Of sections that did not run it is told which of the `recordings` their
+    page shows.
+    """
+    book = books.of(record, books.NOTHING_CITED, recordings, [])
     found = {}
     for page in _pages(book):
         track = _Maker(book, page).made()
@@ -121,7 +133,7 @@ def host(book: Book, page: str) -> str:
 def script(page: str, track: Track) -> str:
     """The track as a script that registers it under the page's name."""
     plain = {
-        name: pack(value) if name in ("steps", "values", "folds") else value
+        name: pack(value) if name in ("steps", "values", "turns") else value
         for name, value in vars(track).items()
     }
     text = json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
@@ -146,6 +158,9 @@ class _Maker:
         self.known: dict[tuple[str, str], int] = {}  # ("names" or "texts", what) -> index
         self.claim_at = {(c.function, c.line): i for i, c in enumerate(self.record.claims)}
         self.turns = _turns(self.record)
+        self.calls: dict[
+            int, dict[tuple[int, int], int]
+        ] = {}  # frame -> (line, function) -> calls from there
 
     def any(self) -> bool:
         """Whether there is a step."""
@@ -163,6 +178,7 @@ class _Maker:
             for value in after.get(i, ()):
                 if self._on_page(value.frame):
                     self._value(value)
+        self._full()
         self._said()
         self._errors()
         self._elsewhere()
@@ -181,11 +197,42 @@ class _Maker:
         self.last[frame] = statement
         function = self.record.frames[frame].function
         if frame not in self.frame_of:
+            self._called(frame)
             self._frame(frame)
             if self.record.functions[function].kind in UNITS:
                 it = self.record.functions[function]
                 self.track.sections.append([len(self.track.steps), books.plain(it), it.name])
         self.track.steps.append((self.frame_of[frame], self._line(statement)))
+        self._absent(self.record.statements[statement])
+
+    def _absent(self, call: Statement) -> None:
+        """A section that did not run has no step; its call says why, and whose values the page shows."""
+        functions, target = self.record.functions, call.target
+        if call.kind != "section" or target is None or self.record.frames_of.get(target):
+            return
+        it, recordings = functions[target], self.book.recordings
+        if it.requires:
+            evidence = gather(self.record, target, recordings)
+            why = margin.absence(it.requires, evidence, others(self.record, target, recordings))
+            at = len(self.track.steps) - 1
+            self.track.sections.append([at, books.plain(it), it.name])
+            self.track.remarks.append([at, values.plain(why)])
+
+    def _called(self, frame: int) -> None:
+        """The last call of a helper that was kept, where more of them may have been only counted.
+
+        The recorder counts them by line, and anew in each iteration; in all it says whether there were any.
+        """
+        it = self.record.frames[frame]
+        function = self.record.functions[it.function]
+        if it.parent is None or function.kind in UNITS or not self.record.dropped:
+            return
+        of_parent, key = self.calls.setdefault(it.parent, {}), (it.line, it.function)
+        of_parent[key] = of_parent.get(key, 0) + 1
+        if of_parent[key] == CALLS:
+            calls = f"… of the calls of {function.name} on line {it.line}"
+            text = f"{calls} only the first {CALLS} are stepped through"
+            self.track.remarks.append([len(self.track.steps), text])
 
     def _frame(self, frame: int) -> int:
         """The frame's own index, after that of its callers."""
@@ -218,8 +265,12 @@ class _Maker:
 
     def _turn(self, step: int) -> None:
         if step in self.turns:
+            self.calls.pop(self.record.steps[step][0], None)
             turn, count, folded = self.turns[step]
-            self.track.folds.append((len(self.track.steps) - 1, turn + 1, count, folded))
+            at = len(self.track.steps) - 1
+            self.track.turns.append((at, turn + 1, count))
+            if folded:
+                self.track.remarks.append([at, f"… {folded:,} iteration{'s' if folded > 1 else ''} folded"])
 
     def _value(self, value: Value) -> None:
         frame, steps = value.frame, self.track.steps
@@ -244,6 +295,20 @@ class _Maker:
         if at == len(table):
             table.append(text)
         return at
+
+    def _full(self) -> None:
+        """The last step of a section that had more than the recorder keeps of one."""
+        record = self.record
+        if not record.dropped:
+            return
+        kept = Counter(self.home[frame] for frame, _ in record.steps)
+        kept.update(self.home)
+        kept.update(self.home[value.frame] for value in record.values)
+        back = {own: frame for frame, own in self.frame_of.items()}
+        last = {self.home[back[own]]: at for at, (own, _) in enumerate(self.track.steps)}
+        for section, at in last.items():
+            if kept[section] >= STEPS:
+                self.track.remarks.append([at, "… from here on the steps of this section were only counted"])
 
     def _said(self) -> None:
         """A speaker note comes with the first step that it stands before; at the end, with the last one."""

@@ -93,7 +93,10 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
     code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
     home, shelf = _home(code_lines), _Shelf()
     beside = _beside(notes, home)
-    parts = [_not_here(function.requires, evidence)] if function.requires and _absent(evidence) else []
+    parts: list[str] = []
+    if function.requires and _absent(evidence):
+        why = margin.absence(function.requires, evidence, elsewhere)
+        parts.append(markup.tag("p", markup.text(why), class_="lb-elsewhere"))
     if not code_lines:
         parts += _unhoused(sheet, evidence, beside, shelf, index)
     at = function.first - 1
@@ -137,15 +140,6 @@ def _anchors(lines: Iterable[int]) -> str:
 
 def _absent(evidence: Evidence) -> bool:
     return bool(evidence.stamp) or not evidence.calls
-
-
-def _not_here(device: str, evidence: Evidence) -> str:
-    """Says that a section did not run in this build, and where its values come from."""
-    if evidence.stamp:
-        text = f"This section needs {device} and did not run in this build. Its values: {evidence.stamp}."
-    else:
-        text = f"This section needs {device}, which this build did not have. {margin.unrecorded(device)}."
-    return markup.tag("p", markup.text(text), class_="lb-elsewhere")
 
 
 # ---------------------------------------------------------------------------- prose and pictures

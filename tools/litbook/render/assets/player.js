@@ -32,6 +32,7 @@
     svg.append(path);
     return svg;
   };
+  const grouped = (n) => n.toLocaleString("en"), dim = (text) => h("p", { class: "lbp-fold" }, text);
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   const asked = () => new URL(location.href).searchParams.get("step");
 
@@ -71,19 +72,19 @@
 
   function track(data) {
     const steps = unpack(data.steps, 2), count = steps.length / 2, vars = [];
-    const values = unpack(data.values, 4), folds = new Map(), edge = new Int32Array(count), far = new Map();
+    const values = unpack(data.values, 4), turned = new Map(), edge = new Int32Array(count), far = new Map();
     for (let i = 0; i < values.length; i += 4) {
       const [step, frame, name, text] = values.subarray(i, i + 4);
       const names = (vars[frame] = vars[frame] || new Map());
       if (!names.has(name)) names.set(name, []);
       names.get(name).push([step, text]);
     }
-    const turns = unpack(data.folds, 4);
-    for (let i = 0; i < turns.length; i += 4) folds.set(turns[i], turns.subarray(i + 1, i + 4));
+    const turns = unpack(data.turns, 3);
+    for (let i = 0; i < turns.length; i += 3) turned.set(turns[i], turns.subarray(i + 1, i + 3));
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
     const it = {
-      count, vars, folds, edge, data,
+      count, vars, turned, edge, data,
       frame: (k) => steps[2 * k],
       depth: (k) => depth[steps[2 * k]],
       line: (k) => data.lines[steps[2 * k + 1]],
@@ -187,7 +188,7 @@
       now = k;
       const [first, last, claim] = it.line(k), frames = it.stack(k), changes = [];
       slider.value = k + 1;
-      count.textContent = `${(k + 1).toLocaleString("en")} of ${it.count.toLocaleString("en")}`;
+      count.textContent = `${grouped(k + 1)} of ${grouped(it.count)}`;
       slider.setAttribute("aria-valuetext", `step ${k + 1} of ${it.count}, line ${first}`);
       const target = mark(first, last, frames);
       if (reveal) hide();
@@ -196,10 +197,12 @@
       let spoken = code ? `Line ${first}: ${code}.` : `Line ${first}.`;
       const note = code ? [] : told(first);
       if (note.length) spoken = note.map((n) => n.textContent.trim()).join(" ").slice(0, 400);
-      const turn = it.folds.get(k);
-      if (turn && turn[2]) parts.push(h("p", { class: "lbp-fold" }, `… ${turn[2].toLocaleString("en")} iteration${turn[2] > 1 ? "s" : ""} folded`));
-      if (turn && turn[1] > 1) parts.push(h("p", { class: "lbp-turn" }, `iteration ${turn[0].toLocaleString("en")} of ${turn[1].toLocaleString("en")}`));
-      if (turn && turn[2]) spoken += ` ${turn[2]} iterations folded.`;
+      const turn = it.turned.get(k);
+      for (const [at, text] of data.remarks) if (at === k) {
+        parts.push(dim(text));
+        if (!spoken.includes(text)) spoken += " " + text;
+      }
+      if (turn && turn[1] > 1) parts.push(h("p", { class: "lbp-turn" }, `iteration ${grouped(turn[0])} of ${grouped(turn[1])}`));
       if (!target) parts.push(source(first, last));
       if (claim >= 0) {
         const [verdict, caption, sides] = data.claims[claim];
@@ -209,7 +212,7 @@
       for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", { class: "lbp-claim lb-fails" }, "✗ " + text)); spoken += ` Error: ${text}`; }
       where.replaceChildren(...parts);
       stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
-        frames.length > 8 ? h("p", { class: "lbp-fold" }, `… ${frames.length - 8} more calls`) : "");
+        frames.length > 8 ? dim(`… ${frames.length - 8} more calls`) : "");
       if (changes.length) spoken += " Changed: " + changes.slice(0, 6).join("; ") + ".";
       if (frames.length > 1) spoken += ` In ${data.frames[frames[0][0]][0]}.`;
       says.textContent = spoken;
@@ -231,7 +234,7 @@
       return h("div", { class: "lbp-call" + (i ? "" : " lbp-inner") },
         h("p", { class: "lbp-name" }, h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` line ${line}`) : null),
         fresh.length ? h("dl", {}, ...fresh.map((r) => r[1])) : null,
-        rows.length > most ? h("p", { class: "lbp-fold" }, `… ${rows.length - most} older`) : null);
+        rows.length > most ? dim(`… ${rows.length - most} older`) : null);
     }
     function source(first, last) { // of a helper that is listed on another page
       const found = data.code.find(([from, lines]) => from <= first && first < from + lines.length);
