@@ -185,7 +185,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     _check_writable(asked.out)
     if keep and asked.sections:
         raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
-    from litbook import run, store
+    from litbook import parallel, run, store
     from litbook.render.terminal import Screen, Terminal
 
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
@@ -198,6 +198,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
             listener=terminal,
             store=None if asked.sections else store.of(path),
             fresh=asked.fresh or keep,  # a recording is of a real run, always
+            workers=1 if keep else parallel.cores(),  # and of one that nothing else disturbs
         )
     finally:
         terminal.end()

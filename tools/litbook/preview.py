@@ -40,8 +40,9 @@ from mkdocs.structure.files import File, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
-from litbook import recordings, site, trace, warm
+from litbook import recordings, site, trace
 from litbook.errors import LitbookError, Problem
+from litbook.messages import Inbox, packed
 from litbook.ondemand import PLACE, Volume, Volumes
 from litbook.render import report
 from litbook.render.bibliography import Bibliography
@@ -121,7 +122,7 @@ class Warm:
         """Run the lecture, instead of whatever runs now. Its number comes back."""
         with self.lock:
             self.number += 1
-            message = warm.packed(("run", self.number, path, timeout))
+            message = packed(("run", self.number, path, timeout))
             for _ in range(2):  # a warm process that was killed from outside is started anew
                 if self.process is None or self.process.poll() is not None:
                     self._start()
@@ -144,7 +145,7 @@ class Warm:
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
-        inbox = warm.Inbox()
+        inbox = Inbox()
         assert process.stdout is not None
         while arrived := os.read(process.stdout.fileno(), 2**20):
             for message in inbox.take(arrived):

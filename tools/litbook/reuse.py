@@ -12,6 +12,10 @@ text cannot tell, and one that touches what cannot be compared. Whatever comes a
 something on depends on that section, too.
 
 `main`, parts and the module itself always run: they are prose and calls.
+
+Sections that have to run may run side by side, in forks of the process (`parallel`), ahead of their turn: all
+but those that read a clock, which have the machine for themselves. What a fork made of a section is taken
+like that of an earlier run, under the key that the section has when its turn comes.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from pathlib import Path
 from litbook import trace, world
 from litbook.depends import Dependencies, Needs
 from litbook.fragment import Mark, NotPortable, Places, Tape, cut, put
+from litbook.parallel import Workers
 from litbook.recorder import Recorder
 from litbook.source import Lecture
 from litbook.store import Kept, Store
@@ -101,6 +106,7 @@ class Reuse:
         self.chains: dict[
             str, str
         ] = {}  # what was handed on, by name of the module; "" for all that has none
+        self.workers: Workers | None = None
 
     # -- the module
 
@@ -135,8 +141,13 @@ class Reuse:
             return
         self._notice_what_parts_did(spec.parent)
         key = self.key(function)
-        if key is None or self.fresh or not self._take(function, key):
-            self.ran.append(spec.name)
+        if key is not None and not self.fresh and (kept := self._kept(function, key)):
+            self.taken[spec.name] = kept.date
+            return
+        self.ran.append(spec.name)
+        if key is None or not self._from_a_worker(function, key):
+            if self.workers is not None and self.needs(function).clock:
+                self.workers.rest()
             self._run(function, key, run)
 
     def needs(self, function: int) -> Needs:
@@ -186,15 +197,15 @@ class Reuse:
 
     # -- taking
 
-    def _take(self, function: int, key: str) -> bool:
+    def _kept(self, function: int, key: str) -> Kept | None:
+        """What is kept of the section, put where it is called now; None where that cannot be used."""
         kept = self.store.get(key)
         if kept is None or any(_hash(Path(path)) != digest for path, digest in kept.read):
-            return False
+            return None
         if not self.place(function, kept):
             self.store.drop(key)
-            return False
-        self.taken[self.lecture.functions[function].name] = kept.date
-        return True
+            return None
+        return kept
 
     def place(self, function: int, kept: Kept) -> bool:
         """Put what was kept where the section is called now. False where it does not fit."""
@@ -215,6 +226,61 @@ class Reuse:
                 return number, frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]  # the outermost has none
         return None, 0
+
+    # -- side by side
+
+    def side_by_side(
+        self,
+        count: int,
+        runnable: Callable[[int], bool],
+        call: Callable[[int], None],
+        line: Callable[[BaseException], int | None],
+    ) -> None:
+        """Let up to `count` forks begin with what has to run, where the machine can run it.
+
+        `call` runs a section, `line` says which line of the lecture an exception came from. Only for a
+        process that may be forked, see `parallel`.
+        """
+        number_of = {f.name: number for number, f in enumerate(self.lecture.functions)}
+        inside = [number_of[name] for name in self.lecture.section_names()]
+        tasks = [function for function in inside if runnable(function) and self._for_a_worker(function)]
+        if min(count, len(tasks)) > 1:
+            work = functools.partial(self._in_a_worker, call)
+            self.workers = Workers(tasks, min(count, len(tasks)), self._become_a_worker, work, line)
+
+    def _for_a_worker(self, function: int) -> bool:
+        if self.lecture.functions[function].kind != "section" or self.needs(function).clock:
+            return False
+        key = self.key(function)
+        return key is not None and (self.fresh or not self.store.content(key))
+
+    def _become_a_worker(self, folder: Path) -> None:
+        """This process is a fork now, in its own working directory. Nobody listens to it."""
+        self.tape.listener = None
+        self.workers, self.store, self.fresh = None, Store(None), True
+        self.folder = folder
+        self.now = self._look()
+
+    def _in_a_worker(self, call: Callable[[int], None], function: int) -> tuple[tuple[str, bytes], bool]:
+        """Run the section. Its key with what is to be kept of it, and whether the world is as it was."""
+        key = self.key(function) or ""
+        call(function)
+        clean = self.lecture.functions[function].name not in self.handed_on
+        return (key, self.store.content(key)), clean
+
+    def _from_a_worker(self, function: int, key: str) -> bool:
+        """Take what a worker made of the section, if one did, and if that is what it would come to here."""
+        made = self.workers.outcome(function) if self.workers is not None else None
+        if made is None or made[0] != key or not made[1]:
+            return False
+        self.store.put_content(key, made[1])
+        return self._kept(function, key) is not None
+
+    def close(self) -> None:
+        """The run is over: no fork is left behind, and what was kept is written."""
+        if self.workers is not None:
+            self.workers.close()
+        self.store.save()
 
     # -- running
 

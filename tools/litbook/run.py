@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from litbook import author, source, state, trace
+from litbook import author, parallel, source, state, trace
 from litbook import device as device_memory
 from litbook.environment import environment, has_cuda, why_no_cuda
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
@@ -56,6 +56,7 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
     recorded_by: type[Recorder] = Recorder,
     store: Store | None = None,
     fresh: bool = False,
+    workers: int = 1,
 ) -> trace.Record:
     """Run the lecture in the file `path` and return its record.
 
@@ -63,13 +64,15 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
     `recorded_by` may be a recorder that also does something else at each claim. With a `store`, sections on
     which nothing has changed are taken from it (none with `fresh`), and what ran is kept there; `reuse` says
-    when, and the record's `reused` which.
+    when, and the record's `reused` which. With a store and more than one of `workers`, as many sections may
+    run side by side, in forks of this process, if it can be forked.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
     path = path.resolve()
     lecture = usable(path, sections, shown)
+    forks = workers if store is not None and not sections and _is_new() else 1
     with _settings(device):
         import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -89,10 +92,11 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
                 _own_modules(path.parent),
                 _deadline(timeout, recorder, folder),
             ):
-                _execute(recorder, path, sections, device, seed, reuse)
+                forks = forks if _on_cpu(device) else 1
+                _execute(recorder, path, sections, device, seed, reuse, forks)
         finally:
-            if store is not None:
-                store.save()  # also what was done before a time-out
+            if reuse is not None:
+                reuse.close()  # also what was done before a time-out is kept
         record = recorder.finish(place, tuple(sections))
     return record if reuse is None else replace(record, reused=tuple(reuse.taken.items()))
 
@@ -161,9 +165,16 @@ def _seed(seed: int) -> None:
 
 
 def _execute(
-    recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, reuse: Reuse | None
+    recorder: Recorder,
+    path: Path,
+    sections: Sequence[str],
+    device: str,
+    seed: int,
+    reuse: Reuse | None,
+    workers: int,
 ) -> None:
     lecture = recorder.lecture
+    threads = parallel.threads()
     code = instrument(lecture, recorder, str(path))
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
@@ -182,10 +193,35 @@ def _execute(
         if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
             if reuse is not None:
                 reuse.after_module(module, lambda: _project_modules(path))
+                if workers > 1 and 0 < parallel.threads() <= threads:
+                    _fork(reuse, recorder, module, workers, device)
             _run_asked(recorder, module, sections, seed)
     finally:
         author.hand_to(before)
         _close_figures()
+
+
+def _fork(reuse: Reuse, recorder: Recorder, module: types.ModuleType, workers: int, device: str) -> None:
+    """Let forks of this process begin with the sections, each called as if it had been asked for alone."""
+    lecture = recorder.lecture
+
+    def call(function: int) -> None:
+        recorder.section(function, partial(_call, module, lecture.functions[function].name))
+
+    def runnable(function: int) -> bool:
+        return not _missing(lecture, function, device)
+
+    reuse.side_by_side(workers, runnable, call, partial(_line_of, recorder))
+
+
+def _is_new() -> bool:
+    """Whether nothing in this process can have computed with torch, whose threads a fork would miss."""
+    return "torch" not in sys.modules
+
+
+def _on_cpu(device: str) -> bool:
+    """Whether this run stays away from the GPU, whose state no fork can share."""
+    return device == "cpu" or (device == "auto" and not has_cuda())
 
 
 class _Exit(SystemExit):
@@ -231,8 +267,8 @@ def _run_section(
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
-    needed = _needed(recorder.lecture, function)
-    if needed and not (needed == "cuda" and device != "cpu" and has_cuda()):
+    needed = _missing(recorder.lecture, function, device)
+    if needed:
         recorder.needs[function] = needed
         if recorder.listener is not None:
             recorder.listener.skipped(function, needed)
@@ -251,6 +287,12 @@ def _run_section(
         run()
     else:
         reuse.section(function, run)
+
+
+def _missing(lecture: Lecture, function: int, device: str) -> str | None:
+    """The device that this section requires and does not get; None where nothing is missing."""
+    needed = _needed(lecture, function)
+    return None if needed == "cuda" and device != "cpu" and has_cuda() else needed
 
 
 def _needed(lecture: Lecture, function: int | None) -> str | None:
@@ -446,13 +488,20 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 
 
 def _reached(recorder: Recorder, error: BaseException) -> Place | None:
-    """The lecture's innermost line in the traceback of what stopped it."""
+    """The line of the lecture where it was when it was stopped."""
+    line = getattr(error, "reached", None)  # in a fork of this process
+    line = _line_of(recorder, error) if line is None else line
+    return recorder.lecture.place(line) if line is not None else None
+
+
+def _line_of(recorder: Recorder, error: BaseException) -> int | None:
+    """The lecture's innermost line in the error's traceback."""
     line, traceback = None, error.__traceback__
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == recorder.filename:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
-    return recorder.lecture.place(line) if line is not None else None
+    return line
 
 
 def _place_of(recorder: Recorder, frame: Any) -> Place | None:

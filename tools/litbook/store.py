@@ -64,7 +64,7 @@ class Store:
 
     def get(self, key: str) -> Kept | None:
         """What is kept under the key."""
-        _, content = self._used.get(key) or self._found.get(key) or (0.0, b"")
+        content = self.content(key)
         kept = unpickled(content) if content else None
         if not isinstance(kept, Kept) or not isinstance(kept.fragment, Fragment):
             return None
@@ -73,9 +73,16 @@ class Store:
 
     def put(self, key: str, kept: Kept) -> None:
         """Keep it, unless it is too large."""
-        content = pickle.dumps(kept, protocol=5)
+        self.put_content(key, pickle.dumps(kept, protocol=5))
+
+    def put_content(self, key: str, content: bytes) -> None:
+        """Keep what another store, of this version, has as the `content` of the key."""
         if len(content) <= ONE:
             self._used[key] = time.time(), content
+
+    def content(self, key: str) -> bytes:
+        """What is kept under the key, as bytes; none where nothing is."""
+        return (self._used.get(key) or self._found.get(key) or (0.0, b""))[1]
 
     def drop(self, key: str) -> None:
         """What was kept under the key cannot be used."""

@@ -19,46 +19,18 @@ import contextlib
 import gc
 import importlib
 import os
-import pickle
 import select
 import signal
-import struct
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from litbook import reuse, run, store, unbacked
 from litbook.errors import LitbookError
+from litbook.messages import Inbox, packed, send
 
-HEAD = struct.Struct("<Q")  # the length of a pickle
 GRACE = 4.0  # seconds after the time-out until a lecture that does not stop is killed
-
-
-def packed(message: object) -> bytes:
-    """The message as it travels."""
-    content = pickle.dumps(message, protocol=5)
-    return HEAD.pack(len(content)) + content
-
-
-class Inbox:
-    """Bytes as they arrive -> messages."""
-
-    def __init__(self) -> None:
-        self.held = bytearray()
-
-    def take(self, arrived: bytes) -> Iterator[Any]:
-        """The messages that are complete now."""
-        self.held += arrived
-        while len(self.held) >= HEAD.size:
-            (length,) = HEAD.unpack_from(self.held)
-            end = HEAD.size + length
-            if len(self.held) < end:
-                return
-            content = bytes(self.held[HEAD.size : end])
-            del self.held[:end]
-            yield pickle.loads(content)
 
 
 class _Run:
@@ -134,12 +106,12 @@ def _relay(running: _Run, answers: int, late: set[str]) -> _Run | None:
                 running.at = section
             case ("record" | "trouble", *_):
                 running.answered = True
-        _write(answers, packed(message))
+        send(answers, packed(message))
     if arrived:
         return running
     status = running.end()
     if not running.answered:
-        _write(answers, packed(("trouble", running.number, _last_words(running, status))))
+        send(answers, packed(("trouble", running.number, _last_words(running, status))))
     return None
 
 
@@ -152,13 +124,6 @@ def _last_words(running: _Run, status: int) -> str:
     )
     where = f"in the section {running.at}" if running.at else "before its first section"
     return f"{run.shown_path(running.path)}: the process {how}, {where}\n    nothing of this run can be shown"
-
-
-def _write(to: int, content: bytes) -> None:
-    view = memoryview(content)
-    with contextlib.suppress(BrokenPipeError):
-        while view:
-            view = view[os.write(to, view) :]
 
 
 def _prepare(path: Path) -> None:
@@ -191,7 +156,7 @@ class _Progress:
 
     def section(self, function: int) -> None:
         """A section begins."""
-        _write(self.to, packed(("at", self.number, self.functions[function].name)))
+        send(self.to, packed(("at", self.number, self.functions[function].name)))
 
     def __getattr__(self, event: str) -> Any:
         return lambda *_: None
@@ -206,15 +171,15 @@ def _child(to: int, number: int, path: Path, timeout: float | None, folder: str)
         try:
             record = run.run(path, timeout=timeout, store=store.of(path), listener=_Progress(to, number))
         except LitbookError as error:
-            _write(to, packed(("trouble", number, str(error))))
+            send(to, packed(("trouble", number, str(error))))
         else:
-            _write(to, packed(("record", number, record)))
-            _write(to, packed(("late", _installed(set(sys.modules) - before))))
+            send(to, packed(("record", number, record)))
+            send(to, packed(("late", _installed(set(sys.modules) - before))))
             source = record.sources[0]
             remarks = [str(it) for it in unbacked.in_text(source.text, source.path)]
-            _write(to, packed(("remarks", number, remarks)))
+            send(to, packed(("remarks", number, remarks)))
     except BaseException as error:
-        _write(to, packed(("trouble", number, f"{path.name}: {type(error).__name__}: {error}")))
+        send(to, packed(("trouble", number, f"{path.name}: {type(error).__name__}: {error}")))
     finally:
         os._exit(0)
 

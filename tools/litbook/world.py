@@ -132,7 +132,7 @@ class _Looking:
         """A stand-in for `value` that differs once the value has."""
         kind = type(value)
         if kind is types.FunctionType and not (
-            value.__defaults__ or value.__kwdefaults__ or value.__closure__ or value.__dict__
+            value.__defaults__ or value.__kwdefaults__ or value.__closure__ or _hung_on(value)
         ):
             return value  # most are: nothing hangs on them
         if kind in _ATOMS or isinstance(value, _BUILT):
@@ -186,7 +186,7 @@ class _Looking:
             cells = [held for held in cells if type(held) is not bool]
         kept = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *cells]
         return [self.at(part) for part in kept] + [
-            (name, self.at(held)) for name, held in vars(value).items()
+            (name, self.at(held)) for name, held in _hung_on(value).items()
         ]
 
     def _class(self, value: type) -> Any:
@@ -216,6 +216,11 @@ class _Looking:
             return None
         self.opaque = True
         return None
+
+
+def _hung_on(function: types.FunctionType) -> dict[str, Any]:
+    """The attributes of a function, without what torch keeps there when it first calls it."""
+    return {name: held for name, held in vars(function).items() if not name.startswith("__dynamo")}
 
 
 def _is_empty(cell: types.CellType) -> bool:
