@@ -1,27 +1,38 @@
-"""What is measured, at which sizes. Results are JSON; nothing is judged here."""
+"""What is measured, in stages, at which sizes. Results are JSON; nothing is judged here.
+
+A stage measures what belongs together, all contestants in turn, and can be measured again alone. What it
+finds is a part of the results, laid into them by `merged`.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from benchmarks import outside, texts
+from benchmarks.spreads import interleaved
 
 Found = dict[str, Any]
+Say = Callable[[str], object]
+Turns = Mapping[str, int]  # by contestant
 REPO = outside.REPO
 LECTURES = {
     "shared": REPO / "benchmarks" / "lectures" / "lecture_shared.py",
     "lecture 02": REPO / "lectures" / "lecture_02.py",
 }
-PATIENCE = 600.0  # seconds that one contestant gets for one lecture
-LONG = 90.0  # seconds after which a contestant gets no second turn
+LONG = 60.0  # seconds after which a contestant gets no second turn
+EVERYONE = (
+    *("plain", "litbook", "run_lecture", "run_lecture, again"),
+    *("nbconvert", "edtrace", "edtrace, nothing inspected"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,18 +40,27 @@ class Size:
     """How much is measured: for the table, quickly for a look, or next to nothing for a test."""
 
     rounds: int
-    whole_rounds: dict[str, int]  # by lecture
+    whole: dict[str, Turns]  # by stage
     iterations: int
     snapshots: tuple[int, ...]  # bytes
     growing_lines: tuple[int, ...]
     growing_steps: tuple[int, ...]
+    pages: tuple[str, ...] = ("shared", "lecture 02")
+    commands: int = 11  # turns of each
+    saves: int = 9
+    patience: float = 120.0  # seconds that a contestant gets for one lecture
+    enough: float = 170.0  # seconds after which whole processes begin no further round
     edtrace: bool = True
     largest_for_edtrace: int = 2**24  # bytes of a tensor: it writes seven times as many
 
 
 FULL = Size(
     rounds=7,
-    whole_rounds={"shared": 3, "lecture 02": 3},
+    whole={
+        "shared": dict.fromkeys(EVERYONE, 3),
+        "lecture 02": {"plain": 5, "litbook": 5, "run_lecture": 2, "run_lecture, again": 2},
+        "lecture 02, others": {"plain": 2, "nbconvert": 2, "edtrace": 1, "edtrace, nothing inspected": 1},
+    },
     iterations=10**6,
     snapshots=(2**10, 2**15, 2**20, 2**24, 2**28, 2**30),
     growing_lines=(10, 100, 1_000, 10_000),
@@ -48,44 +68,57 @@ FULL = Size(
 )
 QUICK = Size(
     rounds=3,
-    whole_rounds={"shared": 2},
+    whole={
+        "shared": dict.fromkeys(EVERYONE, 1),
+        "lecture 02": {"plain": 1, "litbook": 1, "run_lecture": 1, "run_lecture, again": 1},
+    },
     iterations=10**5,
     snapshots=(2**10, 2**20, 2**26),
     growing_lines=(10, 100, 1_000),
     growing_steps=(10**3, 10**4, 10**5),
+    pages=("shared",),
+    commands=3,
+    saves=3,
 )
 
 
-def measured(size: Size, say: Callable[[str], object]) -> Found:
-    """Everything that the page shows, measured now. `say` hears what is being measured."""
-    found: Found = {"whole": {}, "cases": {}, "snapshots": []}
-    for name, rounds in size.whole_rounds.items():
-        say(f"whole processes: {name}, {rounds} rounds")
-        found["whole"][name] = whole(LECTURES[name], rounds, edtrace=size.edtrace)
-    for name, (case, arguments) in _cases(size).items():
-        say(name)
-        rounds = (
-            max(2 * size.rounds, 9) if case == "product" else size.rounds
-        )  # the sign test needs eight or more
-        found["cases"][name] = inside(case, arguments | {"rounds": rounds}, size.edtrace)
-    for kind, count in _tensors(size):
-        say(f"snapshot: {kind}, {count:,} bytes")
-        alone = size.edtrace and kind == "float32" and count <= size.largest_for_edtrace
-        arguments = {
-            "kind": kind,
-            "size": count,
-            "edtrace": alone,
-            "rounds": 3 if count > 2**20 else size.rounds,
-        }
-        shot = inside("snapshots", arguments, size.edtrace)
-        found["snapshots"].append({"kind": kind, "size": count, **shot})
-    say("growth")
-    arguments = {"lines": size.growing_lines, "steps": size.growing_steps, "rounds": 3}
-    found["growth"] = inside("growth", arguments, size.edtrace)
-    return found
+@dataclass(frozen=True)
+class Stage:
+    """What `--only` names. `measure` returns its part of the results; `say` hears what is being measured."""
+
+    name: str
+    what: str
+    measure: Callable[[Say], Found]
 
 
-def _cases(size: Size) -> dict[str, tuple[str, Found]]:
+def stages(size: Size) -> list[Stage]:
+    """In the order in which they run: what matters most first."""
+    return [
+        *(
+            Stage(f"processes-{name.replace(', ', '-').replace(' ', '-')}", f"whole processes, {name}", part)
+            for name in size.whole
+            for part in [partial(_processes, size, name)]
+        ),
+        Stage("commands", "commands that answer at once", partial(_commands_that_answer, size)),
+        Stage("save", "a save in `make serve`", partial(_save, size)),
+        Stage("lines", "what a recorded line costs", partial(_cases_of, size, "lines")),
+        Stage("times", "times measured inside a lecture", partial(_cases_of, size, "times")),
+        Stage("snapshots", "snapshots of tensors", partial(_snapshots, size)),
+        Stage("pages", "drawing pages", partial(_pages, size)),
+        Stage("growth", "growth", partial(_growth, size)),
+    ]
+
+
+def merged(results: Found, part: Found) -> None:
+    """Lay what a stage has found into the results: entry by entry, so that no other stage's is lost."""
+    for name, entries in part.items():
+        results.setdefault(name, {}).update(entries)
+
+
+# ---------------------------------------------------------------------------- inside one process
+
+
+def planned(size: Size) -> dict[str, tuple[str, Found]]:
     """Names of cases, each with its function in `inside` and the arguments. `small` is what edtrace gets."""
     n = size.iterations
     small = {"small": 0} if not size.edtrace else {}
@@ -105,43 +138,126 @@ def _cases(size: Size) -> dict[str, tuple[str, Found]]:
     }
 
 
-def _tensors(size: Size) -> list[tuple[str, int]]:
+def _cases_of(size: Size, kind: str, say: Say) -> Found:
+    found: Found = {}
+    for name, (case, arguments) in planned(size).items():
+        if (case == "product") == (kind == "times"):
+            say(name)
+            rounds = max(2 * size.rounds, 9) if case == "product" else size.rounds  # the sign test needs 8
+            found[name] = inside(case, arguments | {"rounds": rounds}, size)
+    return {"cases": found}
+
+
+def _snapshots(size: Size, say: Say) -> Found:
+    found: Found = {}
     most = max(size.snapshots)
     others = [(kind, min(most, 2**28)) for kind in ("strided", "bfloat16", "float64", "int64", "int8")]
-    return [("float32", count) for count in size.snapshots] + others
+    for kind, count in [*(("float32", count) for count in size.snapshots), *others]:
+        say(f"{kind}, {count:,} bytes")
+        arguments = {
+            "kind": kind,
+            "size": count,
+            "edtrace": size.edtrace and kind == "float32" and count <= size.largest_for_edtrace,
+            "rounds": 3 if count > 2**20 else size.rounds,
+        }
+        found[f"{kind} {count}"] = {"kind": kind, "size": count, **inside("snapshots", arguments, size)}
+    return {"snapshots": found}
 
 
-def inside(name: str, arguments: Found, edtrace: bool = True) -> Found:
+def _pages(size: Size, say: Say) -> Found:
+    found: Found = {}
+    for name in size.pages:
+        say(name)
+        arguments = {"lecture": str(LECTURES[name]), "rounds": size.rounds}
+        found[name] = inside("pages", arguments, size)
+    return {"pages": found}
+
+
+def _growth(size: Size, say: Say) -> Found:
+    found: Found = {"lines": [], "steps": []}
+    for kind, sizes in (("lines", size.growing_lines), ("steps", size.growing_steps)):
+        for n in sizes:
+            say(f"{n:,} {kind}")
+            arguments = {"kind": kind, "size": n, "rounds": 3, "edtrace": size.edtrace and n <= 10**4}
+            found[kind].append(inside("growth", arguments, size))
+    return {"growth": found}
+
+
+def inside(name: str, arguments: Found, size: Size) -> Found:
     """A case of `inside.CASES`, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
-        python = outside.python() if edtrace else Path(sys.executable)
+        python = outside.python() if size.edtrace else Path(sys.executable)
         command = [str(python), "-m", "benchmarks.inside", name, json.dumps(arguments), str(result)]
-        done = outside.call(command, REPO, 4 * PATIENCE)
-        if done.returncode:
-            raise RuntimeError(f"the case {name!r} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-        found: Found = json.loads(result.read_text(encoding="utf-8"))
-        return found
+        return _result(command, result, 2 * size.patience)
+
+
+def _result(command: list[str], result: Path, patience: float) -> Found:
+    done = outside.call(command, REPO, patience)
+    if done.status:
+        raise RuntimeError(f"{' '.join(command[1:5])} ended with {done.status}:\n{done.complaint[-2000:]}")
+    found: Found = json.loads(result.read_text(encoding="utf-8"))
+    return found
+
+
+# ---------------------------------------------------------------------------- what an author waits for
+
+
+def _commands_that_answer(size: Size, say: Say) -> Found:
+    """Commands that run no lecture, and a Python that does nothing."""
+    tool, name = str(REPO / "tools" / "run_lecture.py"), "lecture_02"
+    asked = {
+        "`python -c pass`": ["-c", "pass"],
+        "`run_lecture.py --help`": [tool, "--help"],
+        "`run_lecture.py lecture_02 --list`": [tool, name, "--list"],
+        "`run_lecture.py lecture_02 no_such_section`": [tool, name, "no_such_section"],
+    }
+    say(f"{size.commands} turns of {len(asked)} commands")
+
+    def seconds(arguments: list[str]) -> float:
+        return outside.call([sys.executable, *arguments], REPO, size.patience).seconds
+
+    ways = {name: partial(seconds, arguments) for name, arguments in asked.items()}
+    return {"commands": interleaved(ways, size.commands)}
+
+
+def _save(size: Size, say: Say) -> Found:
+    say(f"{size.saves} saves, each of another section of lecture 02")
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder, "result.json")
+        command = [sys.executable, "-m", "benchmarks.saves", str(size.saves), str(result)]
+        return {"save": _result(command, result, 2 * size.patience)}
 
 
 # ---------------------------------------------------------------------------- whole processes
 
 
-def whole(lecture: Path, rounds: int, *, edtrace: bool) -> Found:
+def _processes(size: Size, name: str, say: Say) -> Found:
+    turns = {who: n for who, n in size.whole[name].items() if size.edtrace or not who.startswith("edtrace")}
+    return {"whole": {name: whole(LECTURES[name.partition(",")[0]], turns, size, say)}}
+
+
+def whole(lecture: Path, turns: Turns, size: Size, say: Say) -> Found:
     """A lecture, run by each contestant in a process of its own: seconds outside, and what the process says.
 
-    A contestant that fails, or needs longer than `PATIENCE`, takes no further part; `failed` says why. One
-    that needs longer than `LONG` has one turn.
+    A contestant that fails, or needs longer than `size.patience`, takes no further part; `failed` says why.
+    One that needs longer than `LONG` has one turn. No round begins after `size.enough` seconds.
     """
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        commands = _commands(lecture, folder, edtrace)
-        found: Found = {"seconds": {name: [] for name in commands}, "said": {}, "failed": {}}
-        for i in range(rounds):
-            names = list(commands)
+        commands = {
+            name: it for name, it in _commands(lecture, folder, size.edtrace).items() if name in turns
+        }
+        found: Found = {"seconds": {name: [] for name in commands}, "memory": {}, "said": {}, "failed": {}}
+        start = perf_counter()
+        for i in range(max(turns.values())):
+            if i and perf_counter() - start > size.enough:
+                break
+            names = [name for name in commands if i < turns[name] and name not in found["failed"]]
+            say(f"round {i + 1}: {', '.join(names)}")
             for name in names[i % len(names) :] + names[: i % len(names)]:
-                if name not in found["failed"] and max(found["seconds"][name], default=0.0) < LONG:
-                    _take_turn(name, commands[name], folder, found)
+                if max(found["seconds"][name], default=0.0) < LONG:
+                    take_turn(name, commands[name], folder, found, size.patience)
         for name in found["failed"]:
             del found["seconds"][name]
         if "plain" in found["failed"]:
@@ -149,19 +265,28 @@ def whole(lecture: Path, rounds: int, *, edtrace: bool) -> Found:
     return found
 
 
-def _take_turn(name: str, command: list[str], folder: Path, found: Found) -> None:
-    start = perf_counter()
+def take_turn(name: str, command: list[str], folder: Path, found: Found, patience: float) -> None:
+    """Run the contestant, and note in `found` what it took, what it says, or why it failed."""
     try:
-        done = outside.call(command, folder, PATIENCE)
-    except subprocess.TimeoutExpired:
-        found["failed"][name] = f"not finished after {PATIENCE:.0f} s"
+        done = outside.call(command, folder, patience)
+    except outside.TooLong as error:
+        found["failed"][name] = str(error)
         return
-    found["seconds"][name].append(perf_counter() - start)
-    if done.returncode:
-        found["failed"][name] = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    result = folder / f"{name}.json"
-    if result.exists():
-        found["said"].setdefault(name, []).append(json.loads(result.read_text(encoding="utf-8")))
+    found["seconds"][name].append(done.seconds)
+    found["memory"].setdefault(name, []).append(done.memory)
+    if done.status:
+        found["failed"][name] = (done.complaint.strip().splitlines() or ["no message"])[-1]
+        return
+    said, left = folder / f"{name}.json", folder / LEAVES.get(name, "nothing")
+    if said.exists():
+        found["said"].setdefault(name, []).append(json.loads(said.read_text(encoding="utf-8")))
+    elif left.exists():
+        content = left.read_bytes()
+        weights = {"bytes": len(content), "gzip": len(gzip.compress(content, mtime=0))}
+        found["said"].setdefault(name, []).append(weights)
+
+
+LEAVES = {"run_lecture": "out.json", "run_lecture, again": "out.json", "nbconvert": "notebook.html"}
 
 
 def _commands(lecture: Path, folder: Path, edtrace: bool) -> dict[str, list[str]]:

@@ -18,31 +18,35 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from benchmarks import texts
-from benchmarks.one import program, silence
-from benchmarks.spreads import interleaved
+from benchmarks import notebooks, texts
+from benchmarks.one import bibliography_of, program, silence
+from benchmarks.spreads import interleaved, spread
 
 Found = dict[str, Any]
 
 
+BUDGET = 25.0  # seconds, after which a case makes no further round than it must
+
+
 def lines(case: texts.Case, rounds: int, small: texts.Case | None) -> Found:
-    """A lecture in plain Python and recorded; edtrace runs the `small` one of the same kind, if there is one.
+    """A lecture in plain Python, recorded, and as a notebook; edtrace runs the `small` one of the same kind.
 
     Seconds are those of the section alone, without reading and compiling the text; edtrace's are of its run.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, notebooks.kernel() as kernel:
         lecture, other = Path(folder, "lecture_case.py"), Path(folder, "lecture_small.py")
         lecture.write_text(case.text, encoding="utf-8")
         last: Found = {}
         ways = {
             "plain": lambda: _seconds_of_one(lecture),
             "litbook": lambda: _recorded(lecture, last),
+            "nbconvert": lambda: _in_a_notebook(kernel, case.text, last),
         }
         if small is not None:
             other.write_text(small.text, encoding="utf-8")
             ways["small plain"] = lambda: _seconds_of_one(other)
             ways["edtrace"] = lambda: _edtraced(small.text, Path(folder), last)
-        found: Found = {"seconds": interleaved(ways, rounds)}
+        found: Found = {"seconds": interleaved(ways, rounds, 5, BUDGET)}
     return found | {"lines": case.lines, "small lines": small.lines if small else 0, **last}
 
 
@@ -67,6 +71,12 @@ def _recorded(lecture: Path, last: Found) -> float:
     return record.seconds["one"]
 
 
+def _in_a_notebook(kernel: notebooks.Kernel, text: str, last: Found) -> float:
+    seconds, notebook = kernel.run(text)
+    last["notebook bytes"] = notebooks.weight(notebook)
+    return seconds
+
+
 def _edtraced(text: str, folder: Path, last: Found) -> float:
     name = "edtraced_case"
     (folder / f"{name}.py").write_text(texts.for_edtrace(text), encoding="utf-8")
@@ -87,9 +97,9 @@ def _edtraced(text: str, folder: Path, last: Found) -> float:
 
 
 def product(side: int, repeats: int, rounds: int, stepover: bool, edtrace: bool) -> Found:
-    """What a lecture measures of a product of matrices: in plain Python, recorded, and under edtrace."""
+    """What a lecture measures of a product: in plain Python, recorded, in a notebook, and under edtrace."""
     case = texts.timed_product(side, repeats, stepover=stepover)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, notebooks.kernel() as kernel:
         lecture = Path(folder, "lecture_case.py")
         lecture.write_text(case.text, encoding="utf-8")
 
@@ -103,7 +113,11 @@ def product(side: int, repeats: int, rounds: int, stepover: bool, edtrace: bool)
             _edtraced(case.text, Path(folder), {})
             return float(sys.modules["edtraced_case"].MEASURED[-1])
 
-        ways = {"plain": in_plain, "litbook": lambda: _measured(lecture)}
+        def in_a_notebook() -> float:
+            kernel.run(case.text)
+            return kernel.value("MEASURED[-1]")
+
+        ways = {"plain": in_plain, "litbook": lambda: _measured(lecture), "nbconvert": in_a_notebook}
         ways |= {"edtrace": under_edtrace} if edtrace else {}
         return {"seconds": interleaved(ways, rounds)}
 
@@ -120,7 +134,8 @@ def _measured(lecture: Path) -> float:
 
 
 def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
-    """A tensor of `size` bytes: its sum, the same statistics with torch, a snapshot, edtrace's value.
+    """A tensor of `size` bytes: its sum, the same statistics with torch, a snapshot, edtrace's value, and the
+    text that a notebook shows.
 
     `kind` is a dtype, or `strided`: every second column of a float32 matrix that is twice as large.
     """
@@ -154,10 +169,17 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
         last["edtrace bytes"] = len(json.dumps(value, indent=2))
         return perf_counter() - start
 
-    ways = {"pass": once, "read": read, "litbook": shot} | ({"edtrace": whole} if edtrace else {})
+    def printed() -> float:
+        start = perf_counter()
+        last["text bytes"] = len(repr(x).encode())
+        return perf_counter() - start
+
+    ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
+    ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
     shown = trace._compact(trace.to_data(last["shot"]))
-    return {"seconds": seconds, "bytes": len(shown.encode()), "edtrace bytes": last.get("edtrace bytes")}
+    bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
+    return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 
 
 def _tensor(torch: Any, kind: str, size: int) -> Any:
@@ -177,15 +199,50 @@ def _floating(torch: Any, x: Any) -> Any:
     return x if x.dtype.is_floating_point else x.to(torch.float32)
 
 
-def growth(lines: list[int], steps: list[int], rounds: int) -> Found:
-    """Lectures of so many lines, and loops of so many iterations: seconds by stage, and bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        return {
-            "lines": [_grown(texts.long(n), Path(folder, f"lecture_{n}.py"), rounds) for n in lines],
-            "steps": [
-                _grown(texts.loop(n, inspect=True), Path(folder, f"loop_{n}.py"), rounds) for n in steps
-            ],
-        }
+def pages(lecture: str, rounds: int) -> Found:
+    """A lecture that has run, drawn: as its pages, and by nbconvert as the page of its notebook.
+
+    The record is read from its JSON, as for a page drawn later; the notebook is in memory.
+    """
+    from litbook import trace
+    from litbook.render import page
+    from litbook.run import run
+
+    path = Path(lecture)
+    known = bibliography_of(path)
+    text, last = trace.dumps(run(path)), dict[str, Any]()
+    with notebooks.kernel() as kernel:
+        _, notebook = kernel.run(path.read_text(encoding="utf-8"))
+
+    def ours() -> float:
+        start = perf_counter()
+        drawn = page.pages(trace.loads(text), known)
+        seconds = perf_counter() - start
+        last["bytes"] = sum(len(it.encode()) for it in drawn.values())
+        last["pages"], last["largest"] = len(drawn), max(len(it.encode()) for it in drawn.values())
+        return seconds
+
+    def theirs() -> float:
+        start = perf_counter()
+        last["nbconvert bytes"] = len(notebooks.html(notebook).encode())
+        return perf_counter() - start
+
+    return {"seconds": interleaved({"litbook": ours, "nbconvert": theirs}, rounds, 5, BUDGET), **last}
+
+
+def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
+    """A lecture of so many `lines`, or a loop of so many `steps`: seconds by stage, and bytes."""
+    case = texts.long(size) if kind == "lines" else texts.loop(size, inspect=True)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        found = _grown(case, folder / "lecture_grown.py", rounds)
+        if edtrace:
+            last: Found = {}
+            found["edtrace"] = {
+                "seconds": _edtraced(case.text, folder, last),
+                "record": last["edtrace bytes"],
+            }
+    return found
 
 
 def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
@@ -196,6 +253,7 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
 
     lecture.write_text(case.text, encoding="utf-8")
     stages: dict[str, list[float]] = {"plain": [], "read": [], "run": [], "write": [], "render": []}
+    began = perf_counter()
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
         source.parse.cache_clear()  # each round reads the text anew
@@ -206,20 +264,23 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
         ran = perf_counter()
         text = trace.dumps(record).encode()
         written = perf_counter()
-        pages = page.pages(record)
+        drawn = page.pages(record)
         for name, seconds in zip(
             ("read", "run", "write", "render"),
             (read - start, ran - read, written - ran, perf_counter() - written),
             strict=True,
         ):
             stages[name].append(seconds)
+        if perf_counter() - began > BUDGET:
+            break
     return {
         "lines": case.text.count("\n"),
         "executed": case.lines,
         "seconds": {name: median(values) for name, values in stages.items()},
+        "spread": {name: spread(values).data() for name, values in stages.items()},
         "record": len(text),
         "gzip": len(gzip.compress(text, mtime=0)),
-        "pages": sum(len(it.encode()) for it in pages.values()),
+        "pages": sum(len(it.encode()) for it in drawn.values()),
     }
 
 
@@ -239,6 +300,7 @@ CASES: dict[str, Callable[..., Found]] = {
     ),
     "product": product,
     "snapshots": snapshots,
+    "pages": pages,
     "growth": growth,
 }
 

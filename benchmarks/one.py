@@ -26,8 +26,12 @@ def plain(lecture: Path) -> Found:
     """The file as ordinary Python: the author's words print, into nowhere."""
     start = perf_counter()
     with silence():
-        program(lecture).main()
-    return {"seconds": perf_counter() - start}
+        module = program(lecture)
+        loaded = perf_counter()
+        module.main()
+    end = perf_counter()
+    parts = {"imports and definitions": loaded - start, "sections": end - loaded}
+    return {"seconds": end - start, "parts": parts}
 
 
 def program(lecture: Path) -> Any:
@@ -48,7 +52,7 @@ def silence() -> Iterator[None]:
 def litbook(lecture: Path) -> Found:
     """Run, record, write the record, draw the pages."""
     from litbook import run, source, trace, vector
-    from litbook.render import bibliography, books, page
+    from litbook.render import page
 
     parts: dict[str, float] = {}
     for room, name, stage in (
@@ -65,8 +69,7 @@ def litbook(lecture: Path) -> Found:
     start = perf_counter()
     text = trace.dumps(record).encode(errors="backslashreplace")
     written = perf_counter()
-    sources = lecture.parent / "references.bib"
-    known = bibliography.read(sources) if sources.exists() else books.NOTHING_CITED
+    known = bibliography_of(lecture)
     drawn_from = perf_counter()
     pages = page.pages(record, known)
     drawn = perf_counter()
@@ -86,6 +89,14 @@ def litbook(lecture: Path) -> Found:
         "all pages": sum(len(it.encode()) for it in pages.values()),
         "fields": fields(text),
     }
+
+
+def bibliography_of(lecture: Path) -> Any:
+    """What the lecture may cite: the sources beside it, if there are any."""
+    from litbook.render import bibliography, books
+
+    sources = lecture.parent / "references.bib"
+    return bibliography.read(sources) if sources.exists() else books.NOTHING_CITED
 
 
 def fields(text: bytes) -> Found:

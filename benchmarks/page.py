@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from benchmarks import goals, pictures
-from benchmarks.goals import KB, MICRO, MILLI
-from benchmarks.spreads import Spread, chance, ratio, spread
+from benchmarks import goals, measures, numbers, pictures
+from benchmarks.measures import KB, MICRO, MILLI
+from benchmarks.numbers import SPACE, number, shown
+from benchmarks.spreads import chance, ratio, spread
 
 Found = dict[str, Any]
 START, END = "<!-- written by make bench -->", "<!-- end of what make bench writes -->"
-TIMES, NONE = "\u00a0×", "–"
+NONE = "–"
+NAMES = {
+    "plain": "plain Python",
+    "litbook": "run, record and pages",
+    "run_lecture": "`run_lecture.py --quiet --fresh --out`",
+    "run_lecture, again": "the same without `--fresh`, nothing changed",
+    "nbconvert": "nbconvert",
+    "edtrace": "edtrace",
+    "edtrace, nothing inspected": "edtrace, without `@inspect`",
+}
 
 
 def write(page: Path, results: Found) -> None:
@@ -25,31 +36,35 @@ def write(page: Path, results: Found) -> None:
 
 
 def tables(results: Found) -> str:
-    blocks = [_machine(results), "### Against the goals", _goals(results)]
-    blocks += ["### A whole process", _whole(results), "### Lines", _lines(results)]
-    blocks += [
-        "### Times measured inside a lecture",
-        _products(results),
-        "### Snapshots",
-        _snapshots(results),
-    ]
-    if "lecture 02" in results["whole"]:
-        blocks += ["### Where the time of lecture 02 goes", _parts(results)]
-        blocks += ["### What the record of lecture 02 is of", _fields(results)]
-    blocks += ["### Growth", _growth(results), _picture(results)]
-    return "\n\n".join(blocks)
+    """Everything between the marks. Parts of stages that were not measured are left out."""
+    blocks = [_machine(results), "### Against the goals", _goals(results), _missed(results)]
+    for key, heading, part in (
+        ("whole", "### A whole process", _whole),
+        ("whole", "### Where the time of lecture 02 goes", _parts),
+        ("whole", "### What the record of lecture 02 is of", _fields),
+        ("cases", "### Lines", _lines),
+        ("cases", "### Times measured inside a lecture", _products),
+        ("snapshots", "### Snapshots of tensors", _snapshots),
+        ("pages", "### Drawing pages", _pages),
+        ("save", "### A save in `make serve`", _save),
+        ("commands", "### Commands that run nothing", _commands),
+        ("growth", "### Growth", _growth),
+        ("stages", "### The run itself", _stages),
+    ):
+        if key in results and (block := part(results)):
+            blocks += [heading, block]
+    return "\n\n".join(filter(None, blocks))
 
 
 def _machine(results: Found) -> str:
     it = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in it["versions"].items())
+    took = sum(stage["took"] for stage in results["stages"].values())
     return (
         f"Measured on {results['date'][:10]}: {it['cpu']}, {it['cores']} cores, "
         f"{it['memory'] / 2**30:.0f} GiB, {it['os']}, Python {it['python']}, {versions}; "
-        f"commit `{it['commit']}`. Torch uses one thread. "
-        f"The load of the machine was {it['load'][0]:.1f} at the start and {it['load'][1]:.1f} at the end; "
-        f"the run took {results['took'] / 60:.0f} minutes. Each entry is the median of its rounds, with the "
-        "quartiles in parentheses."
+        f"commit `{it['commit']}`. Torch uses one thread. The run took {took / 60:.0f} minutes. "
+        "Each entry is the median of its rounds, with the quartiles in parentheses."
     )
 
 
@@ -59,67 +74,100 @@ def _table(head: str, rows: list[list[str]], left: int = 1) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [names, rule, *rows])
 
 
-def _number(value: float) -> str:
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
-        return f"{value:,.{digits}f}".replace("-", "−")
-    return f"{value:.1e}".replace("-", "−")
+def _in(values: list[float], unit: float) -> str:
+    return shown(spread(values).scaled(1 / unit))
 
 
-def _shown(found: Spread, unit: str = "") -> str:
-    ends = f" ({_number(found.low)}–{_number(found.high)})" if found.count > 1 else ""
-    return f"{_number(found.middle)}{unit}{ends}".replace(" ", "\u00a0")
+# ---------------------------------------------------------------------------- the goals
 
 
 def _goals(results: Found) -> str:
     rows = []
     for it in goals.judged(results):
-        unit = f"\u00a0{it.goal.unit}" if it.goal.unit else ""
-        verdict = "beyond the limit" if it.failed else "met" if it.met else "missed"
-        rows.append(
-            [
-                it.goal.what,
-                _shown(it.found, unit),
-                f"≤\u00a0{_number(it.goal.goal)}",
-                f"{_number(it.goal.limit)}",
-                verdict,
-            ]
-        )
-    return _table("what | measured | goal | limit | verdict", rows)
+        unit = it.goal.unit
+        verdict = "**beyond the limit**" if it.failed else "met" if it.met else "*missed*"
+        other = it.goal.other(results)
+        after = f"{SPACE}{unit}" if unit else ""
+        beside = f"{other[0]} {number(other[1].middle)}{after}".replace(" ", SPACE) if other else NONE
+        bounds = [f"≤{SPACE}{numbers.plain(it.goal.goal)}", numbers.plain(it.goal.limit)]
+        rows.append([it.goal.what, shown(it.found, unit), *bounds, verdict, beside])
+    return _table("what | measured | goal | limit | verdict | beside it", rows)
+
+
+def _missed(results: Found) -> str:
+    """For each goal that is missed, why: once for those with one reason."""
+    why: dict[str, list[str]] = {}
+    for it in goals.judged(results):
+        if not it.met:
+            why.setdefault(it.goal.why(results), []).append(it.goal.what)
+    if not why:
+        return ""
+    rows = [f"- **{'; '.join(names)}.** {text}" for text, names in why.items()]
+    return "### Where a goal is missed\n\n" + "\n".join(rows)
+
+
+# ---------------------------------------------------------------------------- whole processes
 
 
 def _whole(results: Found) -> str:
     rows = []
     for lecture, found in results["whole"].items():
-        rows.append(
-            [f"{lecture}: plain Python", _shown(spread(found["seconds"]["plain"]), "\u00a0s"), "1", "", ""]
-        )
-        for tool, name in NAMES.items():
-            if tool in found["seconds"]:
-                said = found["said"].get(tool)
-                rows.append(
-                    [
-                        f"{lecture}: {name}",
-                        _shown(spread(found["seconds"][tool]), "\u00a0s"),
-                        _shown(goals.outside(found, tool)),
-                        _shown(goals.inside(found, tool)) if said else NONE,
-                        f"{said[-1]['bytes'] / KB:,.0f} / {said[-1]['gzip'] / KB:,.0f}" if said else NONE,
-                    ]
-                )
+        name = lecture.partition(",")[0]
+        for tool, words in NAMES.items():
+            if tool in found["seconds"] and (tool != "plain" or lecture == name):
+                rows.append([f"{name}: {words}", *_process(found, tool)])
             elif tool in found["failed"]:
                 why = found["failed"][tool].replace("|", "\\|")
-                rows.append([f"{lecture}: {name}", f"`{why}`", "", "", ""])
-    return _table("run | seconds | ÷ plain | ÷ plain, inside | record, kB / gzip", rows)
+                rows.append([f"{name}: {words}", f"did not end well: `{why}`", *[NONE] * 4])
+    rows.sort(key=lambda row: row[0].partition(":")[0] != "lecture 02")
+    return _table("run | seconds | ÷ plain | ÷ plain, inside | memory, MB | leaves, kB / gzip", rows)
 
 
-NAMES = {
-    "run_lecture": "`run_lecture.py --quiet --fresh --out`",
-    "run_lecture, again": "the same without `--fresh`, nothing changed",
-    "litbook": "run, record and pages",
-    "nbconvert": "nbconvert",
-    "edtrace": "edtrace",
-    "edtrace, nothing inspected": "edtrace, without `@inspect`",
-}
+def _process(found: Found, tool: str) -> list[str]:
+    said = found["said"].get(tool, [{}])
+    weights = f"{said[-1]['bytes'] / KB:,.0f} / {said[-1]['gzip'] / KB:,.0f}" if "bytes" in said[-1] else NONE
+    return [
+        _in(found["seconds"][tool], 1.0),
+        "1" if tool == "plain" else shown(measures.outside(found, tool)),
+        shown(measures.inside(found, tool)) if "seconds" in said[-1] and tool != "plain" else NONE,
+        f"{median(found['memory'][tool]) / 1e6:,.0f}",
+        weights,
+    ]
+
+
+def _parts(results: Found) -> str:
+    whole = results["whole"].get("lecture 02")
+    if whole is None:
+        return ""
+    plain = spread([it["seconds"] for it in whole["said"]["plain"]])
+    rows = [["the lecture in plain Python", shown(plain), "1"]]
+    for tool, of in (("plain", "plain"), ("litbook", "recorded")):
+        for name, it in measures.stages(whole, tool).items():
+            if not (tool == "plain" and name == "the rest"):
+                after = ", after the run" if name in measures.AFTERWARDS else ""
+                rows.append([f"{of}: {name}{after}", shown(it), number(it.middle / plain.middle)])
+    return _table("stage | seconds | ÷ plain", rows)
+
+
+def _fields(results: Found) -> str:
+    whole = results["whole"].get("lecture 02")
+    if whole is None:
+        return ""
+    said = whole["said"]["litbook"][-1]
+    fields = sorted(said["fields"].items(), key=lambda item: -item[1][0])
+    rows = [
+        [name, f"{size / KB:,.1f}", f"{packed / KB:,.1f}"] for name, (size, packed) in fields if size >= 1000
+    ]
+    rows.append(["**whole record**", f"{said['bytes'] / KB:,.1f}", f"{said['gzip'] / KB:,.1f}"])
+    text = said["text"]
+    after = (
+        f"For each byte of the lecture's text the record has {said['bytes'] / text:.2f}, of which the text "
+        f"itself is one. It is of {said['claims']:,} claims and {said['steps']:,} steps."
+    )
+    return _table("field | kB | kB compressed alone", rows) + "\n\n" + after
+
+
+# ---------------------------------------------------------------------------- inside one process
 
 
 def _lines(results: Found) -> str:
@@ -127,21 +175,20 @@ def _lines(results: Found) -> str:
     for name, case in results["cases"].items():
         if "lines" not in case:
             continue
-        other = "edtrace" in case["seconds"]
+        other, seconds = "edtrace" in case["seconds"], case["seconds"]
         rows.append(
             [
                 name,
                 f"{case['lines']:,}",
-                _shown(spread(case["seconds"]["plain"]).scaled(1 / MILLI)),
-                _shown(spread(case["seconds"]["litbook"]).scaled(1 / MILLI)),
-                _shown(goals.extra(case).scaled(1 / MICRO)),
+                *(_in(seconds[tool], MILLI) for tool in ("plain", "litbook", "nbconvert")),
+                shown(measures.extra(case).scaled(1 / MICRO)),
+                shown(measures.extra(case, "edtrace").scaled(1 / MICRO)) if other else NONE,
                 f"{case['bytes'] / KB:,.1f}",
-                _shown(goals.extra(case, "edtrace").scaled(1 / MICRO)) if other else NONE,
-                f"{case['edtrace bytes'] / case['small lines']:,.0f}" if other else NONE,
+                f"{case['edtrace bytes'] / KB:,.0f} for {case['small lines']:,} lines" if other else NONE,
             ]
         )
-    head = "section | lines run | plain, ms | recorded, ms | µs more per line | record, kB"
-    return _table(f"{head} | edtrace, µs more per line | its bytes per line", rows)
+    head = "section | lines run | plain, ms | recorded, ms | nbconvert, ms | µs more per line"
+    return _table(f"{head} | edtrace, µs more per line | record, kB | edtrace's, kB", rows) if rows else ""
 
 
 def _products(results: Found) -> str:
@@ -153,89 +200,116 @@ def _products(results: Found) -> str:
         rows.append(
             [
                 name,
-                _shown(spread(seconds["plain"]).scaled(1 / MICRO)),
-                _shown(ratio(seconds["litbook"], seconds["plain"])),
-                f"{chance(seconds['litbook'], seconds['plain']):.2f}",
-                _shown(ratio(seconds["edtrace"], seconds["plain"])) if "edtrace" in seconds else NONE,
+                _in(seconds["plain"], MICRO),
+                shown(ratio(seconds["litbook"], seconds["plain"])),
+                f"{chance(seconds['litbook'], seconds['plain']):.3f}",
+                shown(ratio(seconds["nbconvert"], seconds["plain"])),
+                shown(ratio(seconds["edtrace"], seconds["plain"])) if "edtrace" in seconds else NONE,
             ]
         )
-    return _table("what the lecture times | plain, µs | recorded ÷ plain | by chance | edtrace ÷ plain", rows)
+    head = "what the lecture times | plain, µs | recorded ÷ plain | by chance | nbconvert ÷ plain"
+    return _table(f"{head} | edtrace ÷ plain", rows) if rows else ""
 
 
 def _snapshots(results: Found) -> str:
     rows = []
-    for it in results["snapshots"]:
+    for it in results["snapshots"].values():
         seconds = it["seconds"]
         other = "edtrace" in seconds
         rows.append(
             [
-                f"{it['kind']}, {_size(it['size'])}",
-                _shown(spread(seconds["pass"]).scaled(1 / MILLI)),
-                _shown(spread(seconds["read"]).scaled(1 / MILLI)),
-                _shown(spread(seconds["litbook"]).scaled(1 / MILLI)),
+                f"{it['kind']}, {numbers.binary(it['size'])}",
+                *(_in(seconds[way], MILLI) for way in ("pass", "read", "litbook")),
                 f"{it['bytes']:,}",
-                _shown(spread(seconds["edtrace"]).scaled(1 / MILLI)) if other else NONE,
+                _in(seconds["notebook"], MILLI),
+                f"{it['text bytes']:,}",
+                _in(seconds["edtrace"], MILLI) if other else NONE,
                 f"{it['edtrace bytes']:,}" if other else NONE,
             ]
         )
     head = "tensor | its sum, ms | torch's statistics, ms | snapshot, ms | bytes"
-    return _table(f"{head} | edtrace, ms | its bytes", rows)
+    return _table(f"{head} | a notebook's text, ms | its bytes | edtrace, ms | its bytes", rows)
 
 
-def _size(count: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("kiB", 2**10)):
-        if count >= size:
-            return f"{count // size} {unit}"
-    return f"{count} B"
-
-
-def _parts(results: Found) -> str:
-    said = results["whole"]["lecture 02"]["said"]
-    plain = spread([it["seconds"] for it in said["plain"]])
-    rows = [["the lecture in plain Python", _shown(plain)]]
-    rows += [
-        [name, _shown(spread([it["parts"].get(name, 0.0) for it in said["litbook"]]))]
-        for name in said["litbook"][-1]["parts"]
-    ]
-    return _table("stage | seconds", rows)
-
-
-def _fields(results: Found) -> str:
-    said = results["whole"]["lecture 02"]["said"]["litbook"][-1]
-    fields = sorted(said["fields"].items(), key=lambda item: -item[1][0])
-    rows = [
-        [name, f"{size / KB:,.1f}", f"{packed / KB:,.1f}"] for name, (size, packed) in fields if size >= 1000
-    ]
-    rows.append(["**whole record**", f"{said['bytes'] / KB:,.1f}", f"{said['gzip'] / KB:,.1f}"])
-    for name, size in (("record", said["bytes"]), ("record without the text", said["bytes"] - said["text"])):
-        rows.append([f"bytes of the {name} per byte of the lecture's text", f"{size / said['text']:.2f}", ""])
-    text, packed = (size / KB for size in said["fields"]["sources"])
-    why = (
-        f"The goal was set before lecture 02 was written. Its text alone takes {text:,.0f} kB, {packed:,.0f} "
-        "compressed, and a record holds the text whole, because pages, notebook and player come from the "
-        f"record alone. All that the run adds is {said['bytes'] / KB - text:,.0f} kB, for {said['claims']:,} "
-        f"claims and {said['steps']:,} steps."
+def _pages(results: Found) -> str:
+    rows = []
+    for name, it in results["pages"].items():
+        rows += [
+            [
+                f"{name}: {it['pages']} pages from the record",
+                _in(it["seconds"]["litbook"], MILLI),
+                f"{it['bytes'] / KB:,.0f}",
+                f"{it['largest'] / KB:,.0f}",
+            ],
+            [
+                f"{name}: nbconvert, one page from the executed notebook",
+                _in(it["seconds"]["nbconvert"], MILLI),
+                *[f"{it['nbconvert bytes'] / KB:,.0f}"] * 2,
+            ],
+        ]
+    after = (
+        "Of ours without the theme's frame, which MkDocs puts around it. What edtrace writes is drawn in the "
+        "browser."
     )
-    return _table("field | kB | kB compressed alone", rows) + "\n\n" + why
+    return _table("page | ms | kB | kB of the largest", rows) + "\n\n" + after
+
+
+# ---------------------------------------------------------------------------- what an author waits for
+
+
+def _save(results: Found) -> str:
+    found = results["save"]
+    rows = [[name, shown(spread([it[name] for it in found["stages"]]))] for name in found["stages"][0]]
+    rows.append(["**save to new page**", shown(spread(found["seconds"]["page"]))])
+    if "browser" in found["seconds"]:
+        rows.append(["**save to what a browser shows**", shown(spread(found["seconds"]["browser"]))])
+    after = (
+        f"Each of {len(found['seconds']['page'])} saves added a line to another section of lecture 02. The "
+        f"largest of its {found['pages']} pages, as served, takes {found['largest page'] / KB:,.0f} kB."
+    )
+    return _table("stage | seconds", rows) + "\n\n" + after
+
+
+def _commands(results: Found) -> str:
+    rows = [[name, _in(values, 1.0), f"{len(values)}"] for name, values in results["commands"].items()]
+    return _table("command | seconds | turns", rows)
+
+
+# ---------------------------------------------------------------------------- growth
 
 
 def _growth(results: Found) -> str:
-    rows = []
-    for row in results["growth"]["lines"]:
-        seconds = {name: f"{value / MILLI:,.0f}" for name, value in row["seconds"].items()}
-        more = (row["seconds"]["run"] - row["seconds"]["plain"]) / row["lines"] / MICRO
-        cells = [seconds["read"], seconds["run"], seconds["write"], seconds["render"], f"{more:,.0f}"]
-        weights = [f"{row[name] / KB:,.0f}" for name in ("record", "gzip", "pages")]
-        rows.append([f"{row['lines']:,} lines", *cells, *weights])
-    for row in results["growth"]["steps"]:
-        seconds = {name: f"{value / MILLI:,.0f}" for name, value in row["seconds"].items()}
-        cells = [seconds["read"], seconds["run"], seconds["write"], seconds["render"], NONE]
-        weights = [f"{row[name] / KB:,.1f}" for name in ("record", "gzip", "pages")]
-        rows.append([f"{row['executed'] // 2:,} iterations", *cells, *weights])
-    head = "lecture | read, ms | run, ms | write, ms | draw, ms | µs per line of text"
-    return _table(f"{head} | record, kB | gzip, kB | pages, kB", rows)
+    found = results["growth"]
+    rows = [_grown(row, row["lines"], "lines") for row in found["lines"]]
+    rows += [_grown(row, row["executed"], "iterations") for row in found["steps"]]
+    head = "lecture | read, ms | run, ms | write, ms | draw, ms | µs more for each"
+    table = _table(f"{head} | record, kB | gzip, kB | pages, kB | edtrace, ms | its kB", rows)
+    return f"{pictures.growth(found)}\n\n{table}"
 
 
-def _picture(results: Found) -> str:
-    caption = "Growth with the lines of a lecture, and with the iterations of a loop. Dotted: linear."
-    return f"<figure>{pictures.growth(results['growth'])}<figcaption>{caption}</figcaption></figure>"
+def _grown(row: Found, count: int, unit: str) -> list[str]:
+    count = count if unit == "lines" else count // 2  # an iteration is two lines: the `for` and its body
+    more = (row["seconds"]["run"] - row["seconds"]["plain"]) / count / MICRO
+    other = row.get("edtrace")
+    return [
+        f"{count:,} {unit}",
+        *(number(row["seconds"][stage] / MILLI) for stage in ("read", "run", "write", "render")),
+        number(more),
+        *(f"{row[name] / KB:,.1f}" for name in ("record", "gzip", "pages")),
+        number(other["seconds"] / MILLI) if other else NONE,
+        f"{other['record'] / KB:,.0f}" if other else NONE,
+    ]
+
+
+def _stages(results: Found) -> str:
+    rows = [
+        [
+            f"`{name}`",
+            it["date"][:16].replace("T", SPACE),
+            f"`{it['commit']}`",
+            f"{it['took']:,.0f}",
+            f"{it['load'][0]:.1f} / {it['load'][1]:.1f}",
+        ]
+        for name, it in results["stages"].items()
+    ]
+    return _table("stage | began (UTC) | commit | seconds | load, before / after", rows)

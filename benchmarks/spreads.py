@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median, quantiles
+from time import perf_counter
+
+CLOSE = 0.02  # of the median: quartiles as near as this need no further round
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,29 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(low, middle, high, len(values))
 
 
-def interleaved(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """What each way returns, `rounds` times; every round begins with another way."""
+def interleaved(
+    ways: Mapping[str, Callable[[], float]], rounds: int, least: int = 0, budget: float = math.inf
+) -> dict[str, list[float]]:
+    """What each way returns, in up to `rounds` rounds; every round begins with another way.
+
+    After `least` rounds (0: all of them) no further one is made once the quartiles of every way lie within
+    `CLOSE` of its median, or `budget` seconds have passed.
+    """
     found: dict[str, list[float]] = {name: [] for name in ways}
-    names = list(ways)
+    names, start = list(ways), perf_counter()
     for i in range(rounds):
         turn = i % len(names)
         for name in names[turn:] + names[:turn]:
             found[name].append(ways[name]())
+        late = perf_counter() - start > budget
+        if least and i + 1 >= least and (late or all(map(_close, found.values()))):
+            break
     return found
+
+
+def _close(values: Sequence[float]) -> bool:
+    found = spread(values)
+    return found.high - found.low <= CLOSE * abs(found.middle)
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Spread:

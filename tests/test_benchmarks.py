@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
+import os
 import re
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import cases, goals, inside, one, page, texts
+from benchmarks import cases, goals, inside, one, outside, page, saves, texts, watched
 from benchmarks.spreads import chance, difference, interleaved, ratio, slope, spread
 from tests.running import REPO, record
 
@@ -119,48 +124,115 @@ def tiny(name: str) -> dict[str, Any]:
         "training": {"size": 60, "small": 0},
         "product": {"side": 8, "repeats": 3, "stepover": True, "edtrace": False},
         "snapshots": {"kind": "strided", "size": 4096, "edtrace": False},
-        "growth": {"lines": [10, 20], "steps": [10, 20]},
+        "pages": {"lecture": str(cases.LECTURES["shared"])},
+        "growth": {"kind": "lines", "size": 20, "edtrace": False},
     }
     return sizes[name]
 
 
+TINY = cases.Size(1, {}, 100, (2**10,), (10, 20), (10, 20), edtrace=False)
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> dict[str, Any]:
-    """Everything that the page shows, measured at tiny sizes in this process; two whole processes."""
-    size = cases.Size(1, {}, 100, (2**10,), (10, 20), (10, 20), edtrace=False)
-    planned = cases._cases(size)
+    """What the page shows, measured at tiny sizes in this process; two whole processes. No preview is started."""
     ran = {case: inside.CASES[case](rounds=1, **tiny(case)) for case in inside.CASES}
     place = tmp_path_factory.mktemp("whole")
     lecture = place / "lecture_tiny.py"
     lecture.write_text(texts.long(10).text, encoding="utf-8")
-    whole: dict[str, Any] = {
-        "seconds": {"plain": [], "litbook": []},
-        "said": {},
-        "failed": {},
-    }
+    whole: dict[str, Any] = {"seconds": {"plain": [], "litbook": []}, "memory": {}, "said": {}, "failed": {}}
     for way in whole["seconds"]:
-        cases._take_turn(way, cases._commands(lecture, place, False)[way], place, whole)
+        cases.take_turn(way, cases._commands(lecture, place, False)[way], place, whole, 60)
+    grown = ran["growth"]
+    commands = {goal.what: [0.1] for goal in goals.GOALS if goal.what.startswith("`run_lecture")}
+    commands |= {name: [0.2] for name in cases_of_commands()}
     return {
         "date": "2026-01-01T00:00:00Z",
-        "took": 1.0,
-        "machine": command._machine() | {"load": [0.0, 0.0]},
+        "stages": {
+            "lines": {"date": "2026-01-01T00:00:00Z", "took": 1.0, "load": [0.1, 0.2], "commit": "abc"}
+        },
+        "machine": command._machine(),
         "whole": {"lecture 02": whole, "shared": whole},
-        "cases": {name: ran[case] for name, (case, _) in planned.items()},
-        "snapshots": [{"kind": "float32", "size": 2**30, **ran["snapshots"]}],
-        "growth": ran["growth"],
+        "cases": {name: ran[case] for name, (case, _) in cases.planned(TINY).items()},
+        "snapshots": {f"float32 {2**30}": {"kind": "float32", "size": 2**30, **ran["snapshots"]}},
+        "pages": {"shared": ran["pages"]},
+        "commands": commands,
+        "save": SAVED,
+        "growth": {
+            "lines": [grown, grown | {"lines": 2 * grown["lines"]}],
+            "steps": [grown, grown | {"executed": 2 * grown["executed"]}],
+        },
     }
+
+
+def cases_of_commands() -> list[str]:
+    """The commands that the stage of that name runs, which is told to run none."""
+    found: dict[str, Any] = cases._commands_that_answer(replace(TINY, commands=0), lambda _: None)["commands"]
+    return list(found)
+
+
+SPANS = {
+    "noticed": [(10.25, 10.5)],
+    "run": [(11.0, 13.0)],
+    "read": [(11.0, 11.5)],
+    "probes": [(11.5, 11.75)],
+    "sections": [(12.0, 12.25), (12.25, 12.5)],
+    "shown": [(13.25, 13.5)],
+    "page": [(13.5, 14.0), (14.0, 14.5)],
+}
+SAVED = {
+    "seconds": {"page": [5.0], "browser": [5.5]},
+    "stages": [saves._by_stage(SPANS, 10.0, 15.0)],
+    "largest page": 300_000,
+    "scripts": 20_000,
+    "pages": 3,
+}
 
 
 def test_every_case_that_is_planned_is_one_that_there_is():
-    assert {case for case, _ in cases._cases(cases.FULL).values()} | {"snapshots", "growth"} == set(
-        inside.CASES
-    )
+    planned = {case for case, _ in cases.planned(cases.FULL).values()}
+    assert planned | {"snapshots", "pages", "growth"} == set(inside.CASES)
 
 
 def test_a_contestant_that_fails_is_named_with_its_reason(tmp_path):
-    found: dict[str, Any] = {"seconds": {"plain": []}, "said": {}, "failed": {}}
-    cases._take_turn("plain", [sys.executable, "-c", "raise ValueError('no such lecture')"], tmp_path, found)
+    found: dict[str, Any] = {"seconds": {"plain": []}, "memory": {}, "said": {}, "failed": {}}
+    cases.take_turn(
+        "plain", [sys.executable, "-c", "raise ValueError('no such lecture')"], tmp_path, found, 60
+    )
     assert found["failed"] == {"plain": "ValueError: no such lecture"}
+
+
+def gone(process: int) -> bool:
+    """Whether it ends soon. One that ended may wait for init to bury it."""
+    for _ in range(100):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{process}/stat").read_text(encoding="utf-8").split()[2] == "Z":
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_contestant_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
+    child = f"open({str(tmp_path / 'child')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    starts = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {'import os, time; ' + child!r}])"
+    )
+    found: dict[str, Any] = {"seconds": {"plain": []}, "memory": {}, "said": {}, "failed": {}}
+    cases.take_turn("plain", [sys.executable, "-c", starts], tmp_path, found, 2)
+    assert found["failed"] == {"plain": "not finished after 2 s"}
+    started = tmp_path / "child"
+    if started.exists() and started.read_text():  # a machine may be slower than that
+        assert gone(int(started.read_text()))
+
+
+def test_the_memory_of_a_process_is_its_own(tmp_path):
+    ended = outside.call([sys.executable, "-c", "x = bytearray(b'1') * 300_000_000"], tmp_path, 60)
+    assert ended.status == 0
+    assert 300_000_000 < ended.memory < 3_000_000_000
 
 
 def test_every_goal_is_measured_and_shown(results):
@@ -169,10 +241,139 @@ def test_every_goal_is_measured_and_shown(results):
     shown = page.tables(results)
     for it in judged:
         assert f"| {it.goal.what} |" in shown
+        assert it.goal.why(results).endswith("."), it.goal.what
+        assert it.met or it.goal.why(results) in shown
     for size in re.findall(r"^\|.*\|$", shown, re.MULTILINE):
         assert "nan" not in size
     assert '<svg class="lb-plot"' in shown
     assert "#000000" not in shown  # ink follows the theme
+
+
+def test_what_is_done_to_a_lecture_before_a_save_shows_a_value_in_that_section():
+    text = cases.LECTURES["lecture 02"].read_text(encoding="utf-8")
+    names = saves.sections(text, 9)
+    assert len(set(names)) == 9
+    for name in names:
+        again = saves.changed(text, name, 80_000_000)
+        function = next(n for n in ast.parse(again).body if isinstance(n, ast.FunctionDef) and n.name == name)
+        assert ast.unparse(function.body[1]) == "saved_now = 80000000"
+        assert saves.first_line(again, name) == function.body[1].lineno
+        assert ast.get_docstring(function)
+
+
+def test_the_stages_of_a_save_add_up_to_it():
+    parts = saves._by_stage(SPANS, 10.0, 15.0)
+    assert sum(parts.values()) == pytest.approx(5.0)
+    assert parts["reading the text"] == 0.5
+    assert parts["sections, those taken from the last run included"] == 0.5
+    assert parts["making the page"] == 1.0
+
+
+def test_a_watched_call_that_calls_itself_is_one_stage(tmp_path):
+    class Room:
+        def down(self, n: int) -> int:
+            return self.down(n - 1) + 1 if n else 0
+
+    watched.timed(Room, "down", "going down", tmp_path / "log")
+    assert Room().down(3) == 3
+    (line,) = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    stage, start, end = json.loads(line)
+    assert stage == "going down"
+    assert start <= end
+
+
+def test_what_is_watched_is_there():
+    """`watched` replaces these by name."""
+    from litbook import preview, reuse, run, source
+
+    for room, names in (
+        (preview.Preview, ("changed", "_show", "make")),
+        (run, ("run", "instrument", "_run_section")),
+        (source, ("parse",)),
+        (reuse.Reuse, ("before_module",)),
+    ):
+        assert all(callable(getattr(room, name)) for name in names)
+    assert '"-m", "litbook.warm"' in Path(preview.__file__).read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------- runs in stages
+
+
+@pytest.fixture
+def stages(monkeypatch, tmp_path) -> list[str]:
+    """Two stages that measure nothing, one of which fails at first; what was measured."""
+    measured: list[str] = []
+
+    def first(say: Any) -> dict[str, Any]:
+        measured.append("first")
+        return {"commands": {"`one`": [1.0]}}
+
+    def second(say: Any) -> dict[str, Any]:
+        measured.append("second")
+        if measured.count("second") == 1:
+            raise RuntimeError("the machine is full")
+        return {"commands": {"`two`": [2.0]}}
+
+    planned = [cases.Stage("first", "one thing", first), cases.Stage("second", "another", second)]
+    monkeypatch.setattr(cases, "stages", lambda size: planned)
+    monkeypatch.setattr(command, "KEPT", tmp_path / "kept" / "unfinished.json")
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(command, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(outside, "python", lambda: Path(sys.executable))
+    (tmp_path / "page.md").write_text(f"{page.START}\n{page.END}\n", encoding="utf-8")
+    return measured
+
+
+def test_a_stage_that_fails_keeps_the_others_and_says_how_to_go_on(stages, tmp_path, capsys):
+    assert command.main([]) == 2
+    assert stages == ["first", "second"]
+    said = capsys.readouterr().err
+    assert "second was not measured: the machine is full" in said
+    assert "make bench ARGS=--only=second" in said
+    assert not (tmp_path / "results.json").exists()
+    assert command.main(["--resume"]) == 0
+    assert stages == ["first", "second", "second"]
+    commands = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["commands"]
+    assert commands == {"`one`": [1.0], "`two`": [2.0]}
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| `one` | 1.00 | 1 |" in text
+    assert "| `two` | 2.00 | 1 |" in text
+    assert not (tmp_path / "kept" / "unfinished.json").exists()
+
+
+def test_one_stage_is_measured_again_and_the_rest_is_kept(stages, tmp_path):
+    command.main([])
+    command.main(["--resume"])
+    assert command.main(["--only=first"]) == 0
+    assert stages == ["first", "second", "second", "first"]
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert list(results["stages"]) == ["first", "second"]
+    assert list(results["commands"]) == ["`one`", "`two`"]
+
+
+def test_results_of_another_machine_are_not_added_to(stages, tmp_path, capsys):
+    command.main([])
+    command.main(["--resume"])
+    file = tmp_path / "results.json"
+    results = json.loads(file.read_text(encoding="utf-8"))
+    results["machine"]["cpu"] = "another"
+    file.write_text(json.dumps(results), encoding="utf-8")
+    assert command.main(["--only=first"]) == 2
+    assert "is of another machine or of other versions" in capsys.readouterr().err
+
+
+def test_a_stage_that_does_not_exist_is_named_with_those_that_do(capsys):
+    assert command.main(["--only=speed"]) == 2
+    assert (
+        "no stage named speed; there are: processes-shared, processes-lecture-02" in capsys.readouterr().err
+    )
+
+
+def test_a_quick_look_writes_nothing(stages, tmp_path):
+    assert command.main(["--quick"]) == 0 or stages  # its second stage fails the first time
+    assert command.main(["--quick"]) == 0
+    assert not (tmp_path / "results.json").exists()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == f"{page.START}\n{page.END}\n"
 
 
 def test_a_slow_down_beyond_a_limit_is_named_and_fails(results, capsys):
@@ -218,7 +419,7 @@ def test_a_lecture_that_plain_python_cannot_run_is_no_benchmark(tmp_path, monkey
         cases, "_commands", lambda *_: {"plain": [sys.executable, "-c", "raise SystemExit('no such thing')"]}
     )
     with pytest.raises(RuntimeError, match=r"lecture_broken.py fails in plain Python: no such thing"):
-        cases.whole(lecture, 1, edtrace=False)
+        cases.whole(lecture, {"plain": 1}, TINY, lambda _: None)
 
 
 def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):
