@@ -109,9 +109,9 @@ def save(results: Found) -> str:
 def page(results: Found) -> str:
     found = results["save"]
     return (
-        f"The largest of {found['pages']} pages takes {numbers.size(found['largest page'])}, with the theme's "
-        f"frame. Our scripts on it take {numbers.size(found['scripts'])}; the steps that the player loads when "
-        "asked are not among them."
+        f"The largest of {found['pages']} pages takes {numbers.size(found['largest page'])}, with the "
+        f"theme's frame. Our scripts on it take {numbers.size(found['scripts'])}; the steps that the player "
+        "loads when asked are not among them."
     )
 
 
