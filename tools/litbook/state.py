@@ -227,7 +227,8 @@ def _deterministic(torch: Any) -> tuple[bool, bool]:
 
 
 def _set_deterministic(torch: Any, value: tuple[bool, bool]) -> None:
-    torch.use_deterministic_algorithms(value[0], warn_only=value[1])
+    if value != _deterministic(torch):  # setting it imports torch's compiler, which takes seconds
+        torch.use_deterministic_algorithms(value[0], warn_only=value[1])
 
 
 def _autocast(torch: Any) -> dict[str, tuple[bool, Any]]:
