@@ -71,7 +71,7 @@ ROOMS: dict[str, set[str]] = {
     "parallel": {"messages"},
     "reuse": {"depends", "fragment", "parallel", "store", "world", "recorder", "source", "trace"},
     # the preview: a process that runs lectures, pages on demand, and the server, which is a front door like site
-    "warm": {"run", "messages", "store", "reuse", "unbacked", "errors"},
+    "warm": {"run", "depends", "messages", "store", "reuse", "unbacked", "errors"},
     "ondemand": {"render/", "trace", "errors"},
     "preview": {"messages", "ondemand", "site", "recordings", "render/", "trace", "errors"},
     "run": {

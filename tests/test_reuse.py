@@ -363,6 +363,33 @@ def test_an_exception_of_a_section_elsewhere_leaves_the_others_kept(project: Pat
 # ------------------------------------------------------------------------ composed is run
 
 
+def test_what_torch_hangs_on_a_dispatch_mode_is_no_change_of_the_lecture(project: Path) -> None:
+    text = """
+    '''A book.'''
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    def main():
+        one()
+        two()
+
+    def one():
+        with Seen():
+            a = torch.ones(2).sum().item()  # @inspect a
+
+    def two():
+        with Seen():
+            b = torch.ones(3).sum().item()  # @inspect b
+    """
+    path = write(project.parent, text, "lecture_02.py")
+    assert ran(path) == ["one", "two"]
+    assert ran(path) == []
+
+
 @pytest.mark.parametrize("sample", ["tour", "failing"])
 def test_the_samples_composed_are_the_samples_run(tmp_path: Path, sample: str) -> None:
     path = SAMPLES / f"{sample}.py"

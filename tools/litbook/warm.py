@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook import reuse, run, store, unbacked
+from litbook.depends import Dependencies
 from litbook.errors import LitbookError
 from litbook.messages import Inbox, packed, send
 
@@ -127,9 +128,14 @@ def _last_words(running: _Run, status: int) -> str:
 
 
 def _prepare(path: Path) -> None:
-    """Import the large libraries that the lecture wants, and what draws figures."""
+    """Import the large libraries that the lecture wants, and read its text: a fork finds what was read.
+
+    Of a text that is edited, only the statement that changed is new to `depends` the next time.
+    """
     with contextlib.suppress(LitbookError, OSError):
-        run.import_libraries(run.usable(path).tree, path.parent, ())
+        lecture = run.usable(path)
+        run.import_libraries(lecture.tree, path.parent, ())
+        Dependencies(lecture, path)
 
 
 def _import(names: set[str]) -> None:
