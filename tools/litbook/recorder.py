@@ -13,6 +13,7 @@ State, all of it, while a lecture runs:
               calls are only counted.
     folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too.
     spare     function -> a frame that stands for all its calls beyond the budget; no page shows it.
+    sites     (id of a code object, place of a call in it) -> its line, and the code, so that its id stays.
     glimpsed  function -> how many of its calls had their arguments looked at.
     verdicts  per claim: how often it ran, and its first failure or first run.
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import _getframe
@@ -153,11 +154,10 @@ class Recorder:
         listener, sections = self.listener, self._sections
         statements, watches = self.lecture.statements, self.lecture.watches
         enclosing, path = self._enclosing_loop, self.filename
-        calls: dict[
-            int, dict[tuple[int, int], int]
-        ] = {}  # id of a frame object -> (function, line) -> how often
-        folded: dict[int, CodeType] = {}
-        spare: dict[int, int] = {}
+        calls = dict[int, dict[tuple[int, int], int]]()
+        folded = dict[int, CodeType]()
+        spare = dict[int, int]()
+        sites = dict[tuple[int, int], tuple[int, CodeType]]()
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
         limit, limit_before, paused = STEPS, STEPS, 0
@@ -178,35 +178,43 @@ class Recorder:
 
         def enter(function: int, *arguments: object) -> None:
             frame = _getframe(1)
-            if paused or ident() != home:
-                active.pop(id(frame), None)
-                return
             address = id(frame)
-            if calls:  # of an earlier frame at this address
-                calls.pop(address, None)
+            if paused or ident() != home:
+                active.pop(address, None)
+                return
+            if address in calls:  # of an earlier frame at this address
+                del calls[address]
             if len(events) >= limit and not sections[function]:
                 if function not in spare:
                     spare[function] = len(functions)
                     functions.append(function)
                 active[address] = spare[function]
                 return
-            caller, parent = frame.f_back, None
+            caller, parent, line, above = frame.f_back, None, 0, 0
             while caller is not None:
-                parent = active.get(id(caller))
-                code = caller.f_code
-                of_lecture = code.co_filename == path and (
-                    code.co_name[0] != "<" or code.co_name == "<module>"
-                )
-                if of_lecture and (parent is not None or folded.get(id(caller)) is code):
-                    break
+                above = id(caller)
+                parent = active.get(above)
+                if parent is not None or above in folded:
+                    code = caller.f_code
+                    name = code.co_name
+                    if (
+                        code.co_filename == path
+                        and (name[0] != "<" or name == "<module>")
+                        and (parent is not None or folded[above] is code)
+                    ):
+                        line = line_of(caller, code)
+                        break
                 parent, caller = None, caller.f_back
-            line = caller.f_lineno if caller is not None else 0
             if caller is not None and not sections[function]:
-                of_parent = calls.setdefault(id(caller), {})
-                of_parent[function, line] = times = of_parent.get((function, line), 0) + 1
-                if (
-                    times > CALLS or parent is None
-                ):  # a sort key, a comprehension: the same call over and over
+                site = function, line
+                of_parent = calls.get(above)
+                if of_parent is None:
+                    calls[above] = {site: 1}
+                    times = 1
+                else:
+                    of_parent[site] = times = of_parent.get(site, 0) + 1
+                if times > CALLS or parent is None:
+                    # a sort key, a comprehension: the same call over and over
                     active.pop(address, None)
                     folded[address] = frame.f_code
                     recorder.dropped += 1
@@ -215,13 +223,25 @@ class Recorder:
             functions.append(function)
             active[address] = number
             if len(events) < limit:
-                append((_FRAME, number, parent, line, looked_at(function, arguments) if arguments else ()))
+                append((_FRAME, number, parent, line, arguments and looked_at(function, arguments)))
 
-        def looked_at(function: int, arguments: tuple[object, ...]) -> list[object]:
+        def line_of(frame: FrameType, code: CodeType) -> int:
+            """`f_lineno`, once for each place: it reads a table of the whole code from its start."""
+            at = id(code), frame.f_lasti
+            found = sites.get(at)
+            if found is None:
+                found = sites[at] = frame.f_lineno, code
+            return found[0]
+
+        def looked_at(function: int, arguments: tuple[object, ...]) -> Iterable[object]:
             seen = glimpsed[function]
             glimpsed[function] = seen + 1
-            look = recorder.glimpse if seen < GLIMPSES else recorder.type_of
-            return [value if is_immediate(value) else look(value) for value in arguments]
+            for value in arguments:  # most often all are numbers
+                kind = type(value)
+                if kind is not int and kind is not float:
+                    look = recorder.glimpse if seen < GLIMPSES else recorder.type_of
+                    return [value if is_immediate(value) else look(value) for value in arguments]
+            return arguments
 
         def loop(statement: int) -> None:
             address = id(_getframe(1))
@@ -269,7 +289,9 @@ class Recorder:
                 kept = snapshot(value, recorder.storages, axes=axes, bits=asked.unit == "bits")
             turned = state.count - 1 if state is not None else 0
             if state is not None:
-                recorder.sample(state, number, kept)
+                series = state.series.get(number)
+                if series is None or not turned % series.every:
+                    recorder.sample(state, number, kept)
             if len(events) > limit + STEPS and not sections[functions[frame]]:
                 recorder.dropped += 1
                 return
