@@ -556,7 +556,7 @@ def test_a_lecture_leaves_no_file_in_the_working_tree(tmp_path: Path) -> None:
 def test_out_writes_a_whole_record_with_ordinary_permissions(tmp_path: Path, lecture) -> None:
     out = tmp_path / "record.json"
     assert command(lecture("x = 1  # @inspect x"), "--out", out).returncode == 0
-    assert json.loads(out.read_text())["schema"] == 1
+    assert json.loads(out.read_text())["schema"] == 2
     umask = os.umask(0)
     os.umask(umask)
     assert out.stat().st_mode & 0o777 == 0o666 & ~umask

@@ -89,6 +89,19 @@ def test_a_record_from_before_frames_had_arguments_is_read():
     assert trace.loads(changed("frames", to=[[0], [1], [2, 1, 2]])).frames[2] == Frame(2, 1, 2)
 
 
+def test_a_record_of_schema_1_is_read():
+    """There a statement's lines were numbers of lines, and a claim said all."""
+    data = json.loads(trace.dumps(SMALL)) | {"schema": 1}
+    data["statements"] = [[0, 1, 1, "def", 2, 1], [1, 2, 2, "section", 2, 2], [2, 4, 4, "code", 4]]
+    data["claims"][0] |= {"last": 4, "text": "x == 1"}
+    assert trace.loads(json.dumps(data)) == SMALL
+    del data["claims"][0]["text"]
+    assert (
+        refusal(json.dumps(data))
+        == HAND + "record.claims[0]: the field 'text' is missing\n    record it again"
+    )
+
+
 def test_an_empty_record_survives():
     empty = Record(trace.SCHEMA, "", "", ENVIRONMENT, (), (), ())
     assert there_and_back(empty) == empty
@@ -172,12 +185,48 @@ def test_any_text_survives_also_through_a_file(tmp_path, text):
 def test_fields_that_hold_their_default_are_left_out():
     data = json.loads(trace.dumps(dataclasses.replace(SMALL, ran=(), dropped=0)))
     assert "ran" not in data and "dropped" not in data
-    assert data["statements"] == [[0, 1, 1, "def", 2, 1], [1, 2, 2, "section", 2, 2], [2, 4, 4, "code", 4]]
+    assert data["statements"] == [[0, 1, 0, "def", 1, 1], [1, 1, 0, "section", 0, 2], [2, 2, 0]]
     assert data["frames"] == [[0], [1], [2, 1, 2, [["x", 0], ["**more", 0]]]]
     assert data["values"] == [
         {"step": 2, "frame": 2, "line": 4, "text": "x", "value": 0, "loop": 0, "turn": 3}
     ]
     assert data["claims"][0]["operands"] == [["x", 0], ["1"]]
+
+
+def test_statements_survive_also_where_their_lines_go_back():
+    lines = (
+        Statement(0, 7, 9, end=12),
+        Statement(2, 3, 3, end=0),
+        Statement(1, 3, 5, "hidden", 8, None, "p"),
+    )
+    record = dataclasses.replace(SMALL, statements=(*lines, *lines))
+    assert there_and_back(record) == record
+
+
+@pytest.mark.parametrize(
+    "claim, left_out",
+    [
+        (Claim(2, 4, 4, "x == 1", form=("", " == ", ""), operands=(Operand("x"), Operand("1"))), {"last", "text"}),
+        (Claim(2, 4, 5, "x == 1", form=("", " == ", ""), operands=(Operand("x"), Operand("1"))), {"text"}),
+        (Claim(2, 4, 4, "x  == 1", form=("", " == ", ""), operands=(Operand("x"), Operand("1"))), {"last"}),
+        (Claim(2, 4, 4, "f(x)", form=("f(", ")"), operands=(Operand("x"),)), {"last", "text"}),
+        (Claim(2, 4, 4, 'x: Float[Tensor, "a"]', kind="axes", form=("",)), {"last"}),
+        (Claim(2, 4, 4, "x", form=("", ""), operands=(Operand("x"),)), {"last", "text"}),
+    ],
+)  # fmt: skip
+def test_a_claim_leaves_out_what_its_other_fields_say(claim, left_out):
+    record = dataclasses.replace(SMALL, claims=(claim,))
+    [data] = json.loads(trace.dumps(record))["claims"]
+    assert {"last", "text"} - set(data) == left_out
+    assert there_and_back(record) == record
+
+
+@pytest.mark.parametrize(
+    "kept, number",
+    [("inf", float("inf")), ("-9007199254740993", -(2**53) - 1), ("(1+2j)", 1 + 2j), ("x", None), (0.5, 0.5), (True, True)],
+)  # fmt: skip
+def test_a_number_kept_as_text_is_a_number_again(kept, number):
+    assert repr(trace.python_number(kept)) == repr(number)
 
 
 def test_false_is_not_taken_for_a_default_zero():
@@ -196,9 +245,9 @@ def test_every_element_of_a_list_has_its_own_line():
     lines = text.split("\n")
     start = lines.index('"statements": [')
     assert lines[start + 1 : start + 5] == [
-        '[0,1,1,"def",2,1],',
-        '[1,2,2,"section",2,2],',
-        '[2,4,4,"code",4]',
+        '[0,1,0,"def",1,1],',
+        '[1,1,0,"section",0,2],',
+        "[2,2,0]",
         "],",
     ]
     changed = trace.dumps(dataclasses.replace(SMALL, snapshots=(Scalar("int", "2", 2),)))

@@ -544,7 +544,7 @@ def _largest(*tensors: trace.Tensor) -> Scale:
         abs(x)
         for it in tensors
         for raw in ((it.stats.min, it.stats.max) if it.stats else it.values)
-        if raw is not None and (x := _number(raw)) is not None and _finite(x)
+        if raw is not None and (x := trace.python_number(raw)) is not None and _finite(x)
     ]
     return float(max(found)) if found else None
 
@@ -569,7 +569,7 @@ def apart(was: trace.Number, now: trace.Number, name: str, largest: Scale = None
     """
     if was == now and type(was) is type(now):
         return None
-    a, b = _number(was), _number(now)
+    a, b = trace.python_number(was), trace.python_number(now)
     if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
         return "another value"
     if not (_finite(a) and _finite(b)):
@@ -592,18 +592,6 @@ def _relative(gap: str, a: complex, b: complex) -> str:
     except (OverflowError, ZeroDivisionError):
         return gap
     return f"{gap} ({part:.3g} of it)"
-
-
-def _number(value: trace.Number) -> int | float | complex | None:
-    """A number as the record holds it; see `trace.Number`. Complex ones are text, too."""
-    if not isinstance(value, str):
-        return value
-    for kind in (int, float, complex):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return None
 
 
 def _finite(value: complex) -> bool:

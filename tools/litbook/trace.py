@@ -23,8 +23,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from litbook.errors import RecordError
 
 # History of the format, newest first. A reader refuses what is newer than itself.
-#   1  first published form; since 2026-11-20 a frame may have `arguments`, and records without them are read
-SCHEMA = 1
+#   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
+#   1  first published form, still read; since 2026-11-20 a frame may have `arguments`
+SCHEMA = 2
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
@@ -456,6 +457,18 @@ def number(value: float | int | bool) -> Number:
     return float(value)
 
 
+def python_number(value: Number) -> int | float | complex | None:
+    """The number that a record holds as `value`, also one that it keeps as text; None for any other text."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float, complex):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return None
+
+
 def to_data(thing: Any) -> Any:
     """Dataclasses as dicts without the fields that hold their default; tuples as lists."""
     if type(thing) in _ROWS:
@@ -506,7 +519,10 @@ def _row(thing: Any) -> list[Any]:
 def dumps(record: Record) -> str:
     """The record as JSON text, one list element a line, so that a diff of two records is readable."""
     data = to_data(record)
+    data["statements"] = [_row(statement) for statement in _counted(record.statements)]
     data["steps"] = _grouped(record.steps)
+    if record.claims:
+        data["claims"] = [_short_claim(claim) for claim in data["claims"]]
     lines = []
     for key, value in data.items():
         if isinstance(value, list) and value:
@@ -535,8 +551,7 @@ def loads(text: str, where: str = "record") -> Record:
             "    update litbook, or record it again with this one"
         )
     try:
-        data["steps"] = _ungrouped(data.get("steps", []))
-        record: Record = _decode(Record, data, "record")
+        record = _record(data)
         _check_references(record)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    record it again") from None
@@ -562,6 +577,61 @@ def _compact(value: Any) -> str:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not strict JSON")
+
+
+def _record(data: dict[str, Any]) -> Record:
+    """The record in `data`, which may be of an older schema; in memory all are of the newest."""
+    data["steps"] = _ungrouped(data.get("steps", []))
+    if data["schema"] == 1:
+        record: Record = _decode(Record, data, "record")
+        return dataclasses.replace(record, schema=SCHEMA)
+    if isinstance(claims := data.get("claims"), list):
+        data["claims"] = [_whole_claim(claim) for claim in claims]
+    record = _decode(Record, data, "record")
+    return dataclasses.replace(record, statements=tuple(_placed(record.statements)))
+
+
+def _counted(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Statements as they are written: `first` counts lines from the statement before, `last` from `first`,
+    `end` from `last`. So most rows are alike, and a line that is added to a lecture changes one of them.
+    """
+    before = 0
+    for it in statements:
+        first, last, end = it.first - before, it.last - it.first, it.end - it.last
+        yield Statement(it.function, first, last, it.kind, end, it.target, it.prose)
+        before = it.first
+
+
+def _placed(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Statements with the numbers of their lines: undoes `_counted`."""
+    before = 0
+    for it in statements:
+        first = before + it.first
+        last = first + it.last
+        yield Statement(it.function, first, last, it.kind, last + it.end, it.target, it.prose)
+        before = first
+
+
+def _short_claim(data: dict[str, Any]) -> dict[str, Any]:
+    """A claim's data without what `_whole_claim` puts back."""
+    bare = {name: value for name, value in data.items() if name not in ("last", "text")}
+    known = _whole_claim(bare)
+    return {name: value for name, value in data.items() if name in bare or known.get(name) != value}
+
+
+def _whole_claim(data: Any) -> Any:
+    """A claim's data with what need not be written: most stand on one line, and their form and operands
+    together are their text. What makes no sense is left to `_decode`.
+    """
+    if not isinstance(data, dict):
+        return data
+    known = {"last": data["line"]} if "line" in data else {}
+    try:
+        operands = [text for text, *_ in data["operands"]]
+        known["text"] = "".join(map(str.__add__, data["form"], [*operands, ""]))
+    except (KeyError, TypeError, ValueError):
+        pass  # no operands, or none that a run writes
+    return known | data
 
 
 def _grouped(steps: tuple[tuple[int, int], ...]) -> list[list[int]]:

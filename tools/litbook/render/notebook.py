@@ -744,15 +744,9 @@ def _scalar(shown: trace.Scalar, unit: str, depth: int) -> str:
 
 
 def _number(value: trace.Number) -> Any:
-    """A number as Python has it; the record keeps infinities, large integers and complex numbers as text."""
-    if not isinstance(value, str):
-        return value
-    for kind in (int, float, complex):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+    """A number as Python has it; text that is none, as it is."""
+    found = trace.python_number(value)
+    return value if found is None else found
 
 
 def _opaque(shown: trace.Opaque) -> str:
