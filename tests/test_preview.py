@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -146,19 +147,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (folder / "mkdocs.yml").write_text(CONFIG)
     (folder / "docs" / "index.md").write_text("# Start\n\nHello.\n")
     (folder / "lectures" / "lecture_01.py").write_text(lecture())
+    with serving(folder) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Served]:
+    """A preview of the book in `folder`, from when it shows its first lecture; it ends well."""
     port = free_port()
-    command = [
-        *SERVE,
-        "--config-file",
-        str(folder / "mkdocs.yml"),
-        "--port",
-        str(port),
-        "--timeout",
-        str(TIMEOUT),
-    ]
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"}
-    )
+        [*SERVE, "--config-file", str(folder / "mkdocs.yml"), "--port", str(port), "--timeout", str(TIMEOUT)],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+    )  # fmt: skip
     made = Served(folder, process, port)
     try:
         made.until(lambda text: shows(text, 1001))
@@ -315,6 +315,98 @@ def test_the_browser_shows_the_new_value_where_the_reader_was(served: Served, br
         assert page.locator("#litbook-trouble").count() == 0
     finally:
         page.close()
+
+
+# ------------------------------------------------------------------------- the same pages as a build
+
+PARTS = '''"""Lecture 02: parts."""
+from litbook import misbelief, note, requires
+
+
+def main():
+    first()
+    second()
+
+
+def first():
+    """First."""
+    one()
+
+
+def one():
+    """One."""
+    misbelief("One is none.", "one")
+    n = 1  # @inspect n
+    assert n == 1, "one"
+
+
+def second():
+    """Second."""
+    far()
+
+
+@requires("cuda")
+def far():
+    """Far."""
+    assert 2 > 1, "on a GPU"
+'''
+SHAPE = """
+nav:
+  - Start: index.md
+  - Lectures: []
+plugins:
+  - search
+  - mkdocs-jupyter:
+      include: ["*.ipynb"]
+      ignore: ["*.md", "*.py"]
+      execute: false
+      include_source: true
+not_in_nav: /lectures/*/notebooks/
+markdown_extensions: [attr_list, md_in_html, tables, admonition]
+"""
+
+
+def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path: Path) -> None:
+    for name in ("docs", "lectures"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mkdocs.yml").write_text(CONFIG.partition("plugins:")[0] + SHAPE)
+    (tmp_path / "docs" / "index.md").write_text("# Start\n\n<!-- claims -->\n")
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
+    (tmp_path / "lectures" / "lecture_02.py").write_text(PARTS)
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", "site"]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
+    built = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stdout + built.stderr) == (0, "")
+    site = tmp_path / "site"
+    pages = sorted(it.parent.relative_to(site).as_posix() for it in site.rglob("index.html"))
+    assert {"lectures/devices", "lectures/lecture_02/notebooks/first"} < set(pages)
+    data = [it for it in (site / "lectures").rglob("*.*") if it.suffix in (".js", ".json", ".svg", ".ipynb")]
+    assert {it.suffix for it in data} == {".js", ".json", ".svg", ".ipynb"}
+
+    with serving(tmp_path) as made:
+        made.until(lambda text: not text.startswith("status"), "lectures/lecture_02/first/")
+        for name in pages:
+            address = "" if name == "." else f"{name}/"
+            shown, expected = made.page(address), (site / name / "index.html").read_text(encoding="utf-8")
+            assert article(shown) == article(expected), address
+            assert nav(shown) == nav(unescape(expected)), address
+        for file in data:
+            assert not made.page(file.relative_to(site).as_posix()).startswith("status"), file
+
+
+def article(text: str) -> str:
+    """What a page says, without the moment of its run."""
+    body = unescape(text.partition("<article")[2].partition("</article")[0])
+    assert "<h1" in body
+    body = re.sub(r"\d+ \w{3} \d{4}(, [\d.]+ s)?|<td>\d+ s</td>", "", body)
+    return " ".join(body.split())
+
+
+def nav(text: str) -> list[str]:
+    """The addresses in the menu, in order."""
+    found = re.findall(r'<a href="([^"]*)" class="md-nav__link', text)
+    assert found
+    return found
 
 
 def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:

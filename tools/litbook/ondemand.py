@@ -1,20 +1,22 @@
 """Any one page of the lectures' part of the site, out of records. Writes nothing; `preview` asks.
 
-`site` writes the same pages, all of them, before a build. Addresses are those below docs/.
+`site` writes the same pages, all of them, before a build; a test compares what the two make. What needs more
+than records (notebooks: the files beside a lecture) stays there. Addresses are those below docs/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from litbook import trace
 from litbook.errors import Problem
-from litbook.render import books, ledger, misbeliefs, page, player
+from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, player
 from litbook.render.bibliography import Bibliography
 
 PLACE = "lectures"
+ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": "Ledger", "devices": devices.TITLE}  # after the lectures
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Volumes:
 
     all: Sequence[Volume]
     bibliography: Bibliography = field(default_factory=dict)
+    differing: Callable[[list[ledger.Shelf]], devices.Found] = lambda _: {}
 
     @property
     def shelf(self) -> list[ledger.Shelf]:
@@ -48,7 +51,15 @@ class Volumes:
         if not self.all:
             return []
         own = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
-        return [f"{PLACE}/{books.INDEX}", *own, f"{PLACE}/misbeliefs.md", f"{PLACE}/ledger.md"]
+        return [f"{PLACE}/{books.INDEX}", *own, *(f"{PLACE}/{name}.md" for name in ENDS)]
+
+    def notebooks(self) -> list[str]:
+        """Every notebook that there is; each has a page, which the nav does not show."""
+        return [
+            f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}"
+            for it in self.all
+            for _, name in notebook.pages(it.record)
+        ]
 
     def entries(self) -> list[Any]:
         """The same pages as entries of MkDocs' nav."""
@@ -56,7 +67,7 @@ class Volumes:
             return []
         lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
                     for it, (_, titles) in zip(self.all, self.titles(), strict=True)]  # fmt: skip
-        ends = [{misbeliefs.TITLE: f"{PLACE}/misbeliefs.md"}, {"Ledger": f"{PLACE}/ledger.md"}]
+        ends = [{title: f"{PLACE}/{name}.md"} for name, title in ENDS.items()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
     def text(self, place: str, problems: list[Problem]) -> str:
@@ -68,9 +79,13 @@ class Volumes:
                 return misbeliefs.page(self.shelf, self.bibliography)
             case ["ledger.md"]:
                 return ledger.page(self.shelf)
+            case ["devices.md"]:
+                return devices.page(self.shelf, self.differing(self.shelf))
             case [folder, name]:
                 it = next(it for it in self.all if it.folder == folder)
-                return page.one(it.record, name, self.bibliography, it.others, problems)
+                made = page.one(it.record, name, self.bibliography, it.others, problems)
+                files = dict(notebook.pages(it.record))
+                return notebook_page.linked(made, name, files[name]) if name in files else made
         raise LookupError(place)
 
     def data(self, place: str) -> str | None:

@@ -169,6 +169,7 @@ class Preview:
 
     def __init__(self, config_file: Path, folder: Path, address: str, timeout: float = TIMEOUT) -> None:
         self.config_file, self.folder, self.address = config_file, folder, address
+        self.notebooks = folder.with_name(f"{folder.name}-notebooks")  # as docs/ would have them
         self.root = config_file.resolve().parent
         self.lectures = self.root / "lectures"
         self.timeout = timeout
@@ -178,6 +179,7 @@ class Preview:
         self.news = threading.Condition()
         self.pages: dict[str, Page] = {}  # by address
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
+        self.written: dict[str, trace.Record] = {}  # by lecture: of which record its notebooks are
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
         self.titles: Any = None
@@ -288,7 +290,7 @@ class Preview:
         found = [
             Volume(it.path.stem, it.record, it.others, it.own) for it in self.good() if it.record is not None
         ]
-        return Volumes(found, self.bibliography())
+        return Volumes(found, self.bibliography(), site.differing)
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
@@ -314,6 +316,8 @@ class Preview:
             files.remove(file)  # what an earlier build has left: here pages are made when they are asked for
         for uri in self.volumes().places():
             files.append(File.generated(config, uri, content=""))
+        for uri in self.volumes().notebooks() if "mkdocs-jupyter" in config.plugins else ():
+            files.append(File(uri, str(self.notebooks), config.site_dir, config.use_directory_urls))
         env = config.theme.get_env()
         files.add_files_from_theme(env, config)
         files = config.plugins.on_files(files, config=config)
@@ -323,6 +327,8 @@ class Preview:
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
             pages["/" + unquote(file.url).removeprefix("./")] = made
+            if file.src_uri.endswith(".ipynb"):
+                continue  # no menu has it
             if made.title is None:  # the menu on every other page needs it
                 self._fill(file)
                 made.read_source(config)
@@ -345,6 +351,9 @@ class Preview:
 
     def make(self, address: str) -> None:
         """Make the page at the address, if there is one and it is older than what it is made of."""
+        found = self.pages.get(address)
+        if found is not None and found.file.src_uri.endswith(".ipynb"):
+            self._write_notebooks(found.file.src_uri)  # seconds, in which a save need not wait
         with self.lock:
             page = self.pages.get(address)
             if page is None:
@@ -358,6 +367,21 @@ class Preview:
             build._populate_page(page, self.config, self.files)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
             self.made[address] = now
+
+    def _write_notebooks(self, uri: str) -> None:
+        """Write the notebooks of this notebook's lecture, if its record is newer than they are."""
+        with self.lock:
+            volumes, folder = self.volumes(), uri.split("/")[1]
+            it = next((it for it in volumes.all if it.folder == folder), None)
+            book = str(self.config["site_name"])
+        if it is None or self.written.get(folder) is it.record:
+            return
+        path, others = self.lectures / f"{folder}.py", list(it.others)
+        for file, text in site.notebooks(path, it.record, volumes.bibliography, others, book).items():
+            target = self.notebooks / PLACE / folder / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        self.written[folder] = it.record
 
     def _data(self, address: str) -> None:
         """The steps of a player, the claims as JSON, the badge."""
@@ -528,7 +552,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     with tempfile.TemporaryDirectory(prefix="litbook-site-", ignore_cleanup_errors=True) as folder:
-        return _serve(asked, Path(folder))
+        site_dir = Path(folder) / "site"
+        site_dir.mkdir()
+        return _serve(asked, site_dir)
 
 
 def _serve(asked: argparse.Namespace, folder: Path) -> int:

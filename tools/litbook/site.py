@@ -168,14 +168,15 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
         never = unrun.unrun(record, [*others, *([own] if own else [])])
         report(record, problems + [it.problem for it in never if it.dead])
         found |= player.data(record, others)
-        found |= _notebooks(path, record, bibliography, others, found, book)
+        if made := notebooks(path, record, bibliography, others, book):
+            found = linked(record, found) | made
         written |= {_write(place / path.stem / name, text) for name, text in found.items()}
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(path.stem, record, others, own))
     if shelf:
         written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
-        written.add(_write(place / "devices.md", machines.page(shelf, _differing(shelf))))
+        written.add(_write(place / "devices.md", machines.page(shelf, differing(shelf))))
         written.add(_write(place / "claims.json", ledger.data(shelf)))
         written.add(_write(place / "claims.svg", ledger.tally(shelf)))
         written.add(_write(place / "misbeliefs.md", misbeliefs.page(shelf, bibliography)))
@@ -240,7 +241,7 @@ def _recordings(path: Path, here: trace.Record) -> tuple[trace.Record | None, li
     return own, others
 
 
-def _differing(shelf: list[ledger.Shelf]) -> machines.Found:
+def differing(shelf: list[ledger.Shelf]) -> machines.Found:
     """What each recording of another device says differently, in sections that both have run."""
     found: dict[tuple[str, str], list[machines.Difference]] = {}
     for it in shelf:
@@ -274,15 +275,10 @@ def badge(lectures: Path) -> str:
     return ledger.tally(shelves)
 
 
-def _notebooks(
-    path: Path,
-    record: trace.Record,
-    bibliography: Bibliography,
-    others: list[trace.Record],
-    found: dict[str, str],
-    book: str,
+def notebooks(
+    path: Path, record: trace.Record, bibliography: Bibliography, others: list[trace.Record], book: str
 ) -> dict[str, str]:
-    """The lecture's notebooks by their files, and its pages `found`, each with a link to its notebook."""
+    """The lecture's notebooks by their files below its folder; none, and a warning, if none can be."""
     modules = {
         file.relative_to(path.parent).as_posix(): file.read_text(encoding="utf-8", errors="replace")
         for file in sorted(path.parent.rglob("*.py"))
@@ -295,12 +291,16 @@ def _notebooks(
     except LitbookError as error:
         log.warning("%s has no notebooks: %s", path.name, failures.harmless(str(error)))
         return {}
-    linked = {
-        name: notebook_page.linked(found[name], name, file)
-        for name, file in notebook.pages(record)
-        if name in found
+    return {f"{notebook.FOLDER}/{name}": text for name, text in made.items()}
+
+
+def linked(record: trace.Record, found: dict[str, str]) -> dict[str, str]:
+    """The pages `found`, each with a link to its notebook if it has one."""
+    files = dict(notebook.pages(record))
+    return {
+        name: notebook_page.linked(text, name, files[name]) if name in files else text
+        for name, text in found.items()
     }
-    return linked | {f"{notebook.FOLDER}/{name}": text for name, text in made.items()}
 
 
 def _is_notebook(page: Any) -> bool:
