@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if failed:
                 print(_not_measured(failed, whole), file=sys.stderr)
                 return 2
+            results = rounded(results)  # the page says what the file says
             if to_results is not None:
                 _keep(to_results, results)
         if to_page is not None:
@@ -101,7 +102,7 @@ def _measured(asked: argparse.Namespace, size: cases.Size, to: Path | None) -> t
             try:
                 part, told = _one(stage, lambda text: say(f"    {text}"))
             except (outside.TooLong, RuntimeError, OSError, LookupError, ValueError) as error:
-                failed[stage.name] = str(error)
+                failed[stage.name] = str(error).partition("\n")[0]
                 say(f"    FAILED: {error}")
                 continue
             cases.merged(results, part | {"stages": {stage.name: told}})
@@ -181,16 +182,16 @@ def read(results: Path) -> Found:
 
 def _keep(file: Path, results: Found) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(_rounded(results), indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(rounded(results), indent=1) + "\n", encoding="utf-8")
 
 
-def _rounded(thing: Any) -> Any:
+def rounded(thing: Any) -> Any:
     """Five digits of each number: more are noise, and make a diff of two results long."""
     if isinstance(thing, float):
         return float(f"{thing:.5g}")
     if isinstance(thing, dict):
-        return {name: _rounded(value) for name, value in thing.items()}
-    return [_rounded(value) for value in thing] if isinstance(thing, list | tuple) else thing
+        return {name: rounded(value) for name, value in thing.items()}
+    return [rounded(value) for value in thing] if isinstance(thing, list | tuple) else thing
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -127,7 +127,7 @@ def planned(size: Size) -> dict[str, tuple[str, Found]]:
     return {
         "a loop, nothing inspected": ("loop", {"size": n, "inspect": False, **few}),
         "a loop, its line inspected": ("loop", {"size": n, "inspect": True, **few}),
-        "lines that run once": ("straight", {"size": min(n, 1000), **few}),
+        "lines that run once": ("straight", {"size": min(n, 3000), **few}),
         "a recursion 900 deep, 20 times": ("recursion", {"size": 900, "times": 20, "small": 200} | small),
         "a recursion that branches": ("tree", {"size": 22, "small": 10} | small),
         "a training loop": ("training", {"size": min(n, 300), "small": min(n, 100)} | small),
@@ -169,7 +169,8 @@ def _pages(size: Size, say: Say) -> Found:
     for name in size.pages:
         say(name)
         arguments = {"lecture": str(LECTURES[name]), "rounds": size.rounds}
-        found[name] = inside("pages", arguments, size)
+        # edtrace takes no part, and its environment does not have nbconvert's templates
+        found[name] = inside("pages", arguments, replace(size, edtrace=False))
     return {"pages": found}
 
 

@@ -138,7 +138,7 @@ GOALS = (
          lambda r: inside(r["whole"]["shared"]), partial(reasons.inside, "shared"),
          edtrace(lambda r: inside(r["whole"]["shared"], "edtrace"))),
     _line("a recorded line without inspection, in a loop", "a loop, nothing inspected", 1.5),
-    _line("a recorded line without inspection, once each", "lines that run once", 1.5),
+    _line("a recorded line without inspection, once each", "lines that run once", 3.0),
     _line("a recorded line without inspection, in a deep recursion", "a recursion 900 deep, 20 times", 5.0),
     Goal("shift of a time measured inside `@stepover`, a small product", "", 0.0, 0.1,
          lambda r: shift(case(r, "small product, `@stepover`")),

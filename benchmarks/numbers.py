@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from benchmarks.spreads import Spread
 
+TO = "\u2060–\u2060"  # no line ends beside this dash
 SPACE = "\u00a0"  # between a number and its unit: they stay on one line
 
 
 def number(value: float) -> str:
     """Two to four digits that say something."""
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
+    if value == 0 or 1e-3 <= abs(value) < 1e9:
         digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
         return f"{value:,.{digits}f}".replace("-", "−")
     return f"{value:.1e}".replace("-", "−")
@@ -22,7 +23,7 @@ def plain(value: float) -> str:
 
 def shown(found: Spread, unit: str = "") -> str:
     """The median, and the quartiles where there is more than one measurement."""
-    ends = f" ({number(found.low)}–{number(found.high)})" if found.count > 1 else ""
+    ends = f" ({number(found.low)}{TO}{number(found.high)})" if found.count > 1 else ""
     after = f" {unit}" if unit else ""
     return f"{number(found.middle)}{after}{ends}".replace(" ", SPACE)
 

@@ -90,8 +90,8 @@ def _goals(results: Found) -> str:
         after = f"{SPACE}{unit}" if unit else ""
         beside = f"{other[0]} {number(other[1].middle)}{after}".replace(" ", SPACE) if other else NONE
         bounds = [f"≤{SPACE}{numbers.plain(it.goal.goal)}", numbers.plain(it.goal.limit)]
-        rows.append([it.goal.what, shown(it.found, unit), *bounds, verdict, beside])
-    return _table("what | measured | goal | limit | verdict | beside it", rows)
+        rows.append([it.goal.what, verdict, shown(it.found, unit), *bounds, beside])
+    return _table("what | verdict | measured | goal | limit | beside it", rows, left=2)
 
 
 def _missed(results: Found) -> str:
@@ -236,13 +236,13 @@ def _pages(results: Found) -> str:
     for name, it in results["pages"].items():
         rows += [
             [
-                f"{name}: {it['pages']} pages from the record",
+                f"{name}: from the record, pages: {it['pages']}",
                 _in(it["seconds"]["litbook"], MILLI),
                 f"{it['bytes'] / KB:,.0f}",
                 f"{it['largest'] / KB:,.0f}",
             ],
             [
-                f"{name}: nbconvert, one page from the executed notebook",
+                f"{name}: nbconvert, from the executed notebook, pages: 1",
                 _in(it["seconds"]["nbconvert"], MILLI),
                 *[f"{it['nbconvert bytes'] / KB:,.0f}"] * 2,
             ],

@@ -82,8 +82,8 @@ def shift(name: str, results: Found) -> str:
     likely = chance(seconds["litbook"], seconds["plain"])
     return (
         f"The lecture measures {plain} in plain Python and {ours} recorded; "
-        f"so one-sided by chance: {likely:.3f}. What is timed here are single statements, and a probe stands "
-        "between two of them, unless the line is stepped over."
+        f"so one-sided by chance: {likely:.3f}. What is timed is a single statement, and a probe stands "
+        "in front of it; where the line is stepped over, the probe returns at once, but it is called."
     )
 
 
