@@ -3672,13 +3672,13 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "measures. It reports the median, and as its spread the distance between the quartiles. "
         "Here both time a call that sets up once, and slowly:"
     )
-    x = torch.randn(128, 128)
-    setup = 200
+    x = torch.randn(64, 64)
+    setup = 2000
     cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
     expected = (5 + setup) / 5                                  # @inspect expected as times
-    assert expected == 41.0, "by counting products"
+    assert expected == 401.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times
     misbelief(
         "Published timings are averages over many runs, after a warm-up.",
@@ -3695,7 +3695,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     seconds = [product_seconds(s) for s in squares]
     rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
     question(
-        "Setting up still costs `200` calls. Over how many runs must the "
+        "Setting up still costs `2000` calls. Over how many runs must the "
         "obvious timer take its mean to come out only a tenth too high?",
         answer=round(setup / (1.1 - 1)), unit="runs",
     )
