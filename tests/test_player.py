@@ -143,7 +143,7 @@ def test_calls_that_were_only_counted_are_told_at_the_last_that_was_kept(tmp_pat
     made = record(tmp_path, section("a = [double(i) for i in range(9)]\nb = double(1)", HELPED))
     data, line = track(made), line_of(made.sources[0].text, "a = [")
     calls = [at for at, (frame, _) in enumerate(data["steps"]) if data["frames"][frame][2] == line]
-    text = f"… of the calls of double on line {line} only the first 5 are stepped through"
+    text = f"… call 5 of double on line {line}: any after it were only counted"
     assert data["remarks"] == [[calls[-1], text]]
     assert len(calls) == player.CALLS == recorder.CALLS
 

@@ -230,8 +230,7 @@ class _Maker:
         of_parent, key = self.calls.setdefault(it.parent, {}), (it.line, it.function)
         of_parent[key] = of_parent.get(key, 0) + 1
         if of_parent[key] == CALLS:
-            calls = f"… of the calls of {function.name} on line {it.line}"
-            text = f"{calls} only the first {CALLS} are stepped through"
+            text = f"… call {CALLS} of {function.name} on line {it.line}: any after it were only counted"
             self.track.remarks.append([len(self.track.steps), text])
 
     def _frame(self, frame: int) -> int:
