@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import gc
 import itertools
 import textwrap
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.running import REPO, SAMPLES
 
 from litbook import source
 from litbook.errors import Problem, UnusableLecture
 from litbook.source import Lecture, dissect
 
 MAIN = "def main():\n    pass\n"
+LECTURES = REPO / "lectures"
 
 
 def lecture(text: str) -> Lecture:
@@ -936,3 +939,99 @@ def test_any_expression_survives_in_an_inspect(expressions):
     assert [ast.dump(w.node) for w in found.watches] == [
         ast.dump(ast.parse(expression, mode="eval").body) for expression in expressions
     ]
+
+
+# ------------------------------------------------------------------------------- only what matters is tokenized
+
+
+COMMENTS = st.sampled_from(
+    ["", "", "  # why", "  # @inspect x", "# @hide", " # why # @measure x as s # @clear y"]
+)
+
+# Statements with places for comments: in brackets, between strings, behind `;`, before and after a backslash.
+SIMPLE = [
+    "x = 1{}", "x = (1,{}\n  {}\n  2){}", "x = 1; y = 2{}", "x = (1,{}\n2); y = 3{}", "x = 1 + \\\n  2{}", "pass;{}",
+    "x = '''\n# @inspect a\n'''{}", "x = ('# @hide'{}\n  'b'{}\n  \"it's # @hide\"){}", "x = 1; \\\n  y = 2{}", "x = '#'{}",
+    "x = f'{{x}}#'{}", '"""\n    """; x = 1{}', "x = 'a\\\n  # @inspect b'{}", "# @inspect homeless", "", "\x0c", "    {}", "x = '名'{}",
+]  # fmt: skip
+COMPOUND = [
+    "if x:{}\nB\nelse:{}\nB", "if x: y = 1{}\nelse: y = 2{}", "if x:{}\nB\n{}\nelif (y{}\n  ):{}\nB", "for x in y: pass{}",
+    "try:{}\nB\nexcept E:{}\nB\nfinally:{}\nB", "@f{}\n@(\n  g{}\n){}\ndef h(a,{}\n  b):{}\nB", "class A: pass{}",
+    "match x:{}\n    case (\n  1 | 2{}\n    ):{}\n        pass{}\n    case _: pass{}", "with a as b, \\\n  c as d:{}\nB",
+]  # fmt: skip
+
+
+@st.composite
+def programs(draw: st.DrawFn, depth: int = 3) -> str:
+    """Statements of all kinds, with comments wherever one may stand."""
+    statements = []
+    for template in draw(st.lists(st.sampled_from(SIMPLE + COMPOUND * bool(depth)), min_size=1, max_size=4)):
+        text = template.format(*(draw(COMMENTS) for _ in range(template.count("{}"))))
+        while "\nB" in text:
+            block = draw(programs(depth - 1)) + "\npass"
+            inner = "".join(f"\n    {line}" for line in block.split("\n"))
+            text = text.replace("\nB", inner, 1)
+        statements.append(text)
+    return "\n".join(statements)
+
+
+def directives(text: str, *, whole: bool) -> list[source.Directive]:
+    """The directives of a text; with `whole`, all of it goes through `tokenize`, as for a text without a tree."""
+    tree = ast.parse(text)
+    found = Lecture("lecture.py", text, tree)
+    return source._directives(found, None if whole else source._anchors(tree), [])
+
+
+@given(programs())
+@settings(max_examples=300)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_a_part_of_the_text_holds_all_its_directives(text):
+    assume(parses(text))
+    assert directives(text, whole=False) == directives(text, whole=True)
+
+
+def parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:  # a backslash or a form feed before an indent
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*LECTURES.glob("*.py"), *SAMPLES.glob("*.py")]), ids=lambda p: p.name
+)
+def test_a_part_of_every_lecture_holds_all_its_directives(path):
+    text = path.read_text("utf-8")
+    assert directives(text, whole=False) == directives(text, whole=True)
+
+
+def test_a_section_that_is_called_on_a_hidden_line_is_one_as_any_other():
+    found = lecture("def main():\n    a()  # @hide\n    b()\ndef a(): pass\ndef b(): pass")
+    assert found.section_names() == ["a", "b"]
+
+
+def test_garbage_is_collected_again_whatever_happens_meanwhile():
+    assert gc.isenabled()
+    with pytest.raises(UnusableLecture), source.uncollected():
+        source.parse("def main(:\n")
+    assert gc.isenabled() and gc.get_freeze_count() == 0
+    gc.disable()
+    try:
+        lecture("x = 1")
+        assert not gc.isenabled()  # as it was
+    finally:
+        gc.enable()
+    with source.uncollected():
+        lecture("x = 2")
+        assert not gc.isenabled()  # until the outermost ends
+
+
+def test_what_was_frozen_stays_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        lecture("x = 3")
+        assert gc.get_freeze_count() >= frozen > 0
+    finally:
+        gc.unfreeze()

@@ -24,10 +24,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from litbook.source import Definition, Lecture, own_nodes
+from litbook.source import LEAVES, Definition, Lecture, blocks, children, uncollected
 
 # Builtins that only make a value out of their arguments.
 HARMLESS = set(
@@ -94,6 +96,7 @@ class Needs:
 class Dependencies:
     """The dependencies of every section of `lecture`, whose file is `path`."""
 
+    @uncollected()
     def __init__(self, lecture: Lecture, path: Path) -> None:
         self.lecture = lecture
         self.path = path
@@ -200,7 +203,7 @@ class Dependencies:
             except (OSError, ValueError, SyntaxError, RecursionError) as error:
                 self._files[file] = "", frozenset(), f"{file.name} cannot be read: {error}", False
                 return self._files[file]
-            item = _read(tree, file.name)
+            item = _read(_Nodes(tree), file.name)
             imported = {
                 found
                 for module in item.modules
@@ -274,42 +277,33 @@ _KNOWN = 5000  # of them are remembered
 
 
 def _item(lecture: Lecture, node: ast.stmt) -> Item:
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    text = "\n".join(lecture.lines[first - 1 : node.end_lineno])
+    text = lecture.text_of(node)
     if text not in _READ:
         if len(_READ) >= _KNOWN:
             _READ.clear()
-        item = _read(node, text)
-        watches = [
-            lecture.watches[number]
-            for anchor in ast.walk(node)
-            for number in lecture.watches_of.get(anchor, ())
-        ]
-        shown = [_names(watch.node) for watch in watches]
-        own = _bound_inside(node)
-        item.names |= frozenset[str]().union(*shown) - own
-        item.clock = item.clock or any(watch.kind == "measure" for watch in watches)
-        reasons = [_dynamic(watch.node, {}) for watch in watches]
-        item.dynamic = item.dynamic or next(filter(None, reasons), "")
+        nodes = _Nodes(node)
+        item = _read(nodes, text)
+        numbers = [number for it in [node, *blocks(node)] for number in lecture.watches_of.get(it, ())]
+        shown = [_Nodes(lecture.watches[number].node) for number in numbers]
+        item.names |= frozenset[str]().union(*(it.names for it in shown)) - nodes.bound_inside
+        item.clock = item.clock or any(lecture.watches[number].kind == "measure" for number in numbers)
+        item.dynamic = item.dynamic or next(filter(None, (it.dynamic for it in shown)), "")
         _READ[text] = item
     return _READ[text]
 
 
-def _read(node: ast.stmt | ast.Module, text: str) -> Item:
+def _read(nodes: _Nodes, text: str) -> Item:
     """What the statement (or a whole file) binds, loads and imports."""
-    if _is_only_for_plain_python(node):
+    if _is_only_for_plain_python(nodes.root):
         return Item("")
-    modules = tuple(_imports(node))
-    names = frozenset(_names(node)) - (frozenset() if isinstance(node, ast.Module) else _bound_inside(node))
-    aliases = {alias: module for _, module, pairs in _aliases(node) for alias in pairs}
     return Item(
         text=text,
-        binds=frozenset(_binds(node)),
-        names=names,
-        modules=modules,
-        dynamic=_dynamic(node, aliases),
-        clock=any(_last(n) in CLOCKS for n in ast.walk(node)),
-        acts=_acts(node),
+        binds=nodes.binds,
+        names=nodes.names - nodes.bound_inside,
+        modules=nodes.imports,
+        dynamic=nodes.dynamic,
+        clock=not CLOCKS.isdisjoint(nodes.words),
+        acts=_acts(nodes.root),
     )
 
 
@@ -321,74 +315,100 @@ def _is_only_for_plain_python(node: ast.AST) -> bool:
     return False
 
 
-def _names(node: ast.AST) -> set[str]:
-    """Every name in it, without the function that a `link(...)` leads to: it takes the name alone."""
-    found, todo = set[str](), [node]
-    while todo:
-        match todo.pop():
-            case ast.Name(id=name):
-                found.add(name)
-            case ast.Call(func=ast.Name(id="link"), args=[ast.Name(), *rest], keywords=keywords):
-                found.add("link")
-                todo += [*rest, *keywords]
-            case other:
-                todo += ast.iter_child_nodes(other)
-    return found
+class _Nodes:
+    """The nodes of a tree, each looked at once and put to those of its class: a question is about a few."""
+
+    def __init__(self, root: ast.AST) -> None:
+        self.root = root
+        self.own: dict[type[ast.AST], list[Any]] = {}  # the root, and what `source.own_nodes` gives
+        self.inner: dict[type[ast.AST], list[Any]] = {}  # what is in functions, classes and lambdas in it
+        todo, below = [root], list[ast.AST]()
+        for node in todo:  # which grows
+            self.own.setdefault(type(node), []).append(node)
+            if type(node) not in LEAVES:
+                (todo if node is root or type(node) not in _SCOPES else below).extend(children(node))
+        for node in below:  # likewise
+            self.inner.setdefault(type(node), []).append(node)
+            if type(node) not in LEAVES:
+                below.extend(children(node))
+
+    def of(self, kind: type[ast.AST]) -> list[Any]:
+        """All nodes of this class."""
+        return [*self.own.get(kind, ()), *self.inner.get(kind, ())]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name and attribute."""
+        return frozenset(n.id for n in self.of(ast.Name)).union(n.attr for n in self.of(ast.Attribute))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name, without the function that a `link(...)` leads to: it takes the name alone."""
+        led_to = set()
+        for call in self.of(ast.Call):
+            match call:
+                case ast.Call(func=ast.Name(id="link"), args=[ast.Name() as name, *_]):
+                    led_to.add(name)
+        return frozenset(n.id for n in self.of(ast.Name) if n not in led_to)
+
+    @cached_property
+    def bound_inside(self) -> frozenset[str]:
+        """The names that a function binds for itself, and never declares `global`."""
+        node = self.root
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return frozenset()
+        a = node.args
+        bound = {arg.arg for arg in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg] if arg}
+        bound |= {n.id for n in self.own.get(ast.Name, ()) if isinstance(n.ctx, ast.Store)}
+        bound |= {n.name for n in self._definitions() if n is not node} | self._imported()
+        bound |= {n.name for n in self.own.get(ast.ExceptHandler, ()) if n.name}
+        outer = {name for n in self.own.get(ast.Global, ()) for name in n.names}
+        evaluated_outside = [*node.decorator_list, *a.defaults, *(d for d in a.kw_defaults if d)]
+        before = set[str]().union(*(_Nodes(n).names for n in evaluated_outside))
+        return frozenset(bound - outer - before)
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The names of the module that a statement of it binds or deletes."""
+        if isinstance(self.root, Definition):
+            return frozenset([self.root.name])
+        changed = {n.id for n in self.own.get(ast.Name, ()) if not isinstance(n.ctx, ast.Load)}
+        return frozenset(changed | {n.name for n in self._definitions()} | self._imported())
+
+    def _definitions(self) -> list[Any]:
+        kinds = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
+        return [node for kind in kinds for node in self.own.get(kind, ())]
+
+    def _imported(self) -> set[str]:
+        """The names that its imports bind."""
+        nodes = [*self.own.get(ast.Import, ()), *self.own.get(ast.ImportFrom, ())]
+        return {(alias.asname or alias.name).split(".")[0] for node in nodes for alias in node.names}
+
+    @cached_property
+    def imports(self) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
+        """Every import: level, module, and what is taken from it."""
+        whole = [(0, alias.name, ()) for node in self.of(ast.Import) for alias in node.names]
+        parts = [
+            (node.level or 0, node.module or "", tuple(alias.name for alias in node.names))
+            for node in self.of(ast.ImportFrom)
+        ]
+        return (*whole, *parts)
+
+    @property
+    def dynamic(self) -> str:
+        """Why the text does not say what it depends on; "" where it does."""
+        heads = {module.split(".")[0] for _, module, _ in self.imports}
+        if _SUSPECT.isdisjoint(self.words) and _SUSPECT.isdisjoint(heads):
+            return ""  # nearly always
+        # what a module is called in the text: `import os as o`
+        pairs = [(a.asname or a.name, a.name) for node in self.of(ast.Import) for a in node.names]
+        return _dynamic(self.root, dict(pairs))
 
 
-def _bound_inside(node: ast.AST) -> frozenset[str]:
-    """The names that a function binds for itself, and never declares `global`."""
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return frozenset()
-    a = node.args
-    bound = {arg.arg for arg in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg] if arg}
-    outer = set[str]()
-    for inner in own_nodes(node):
-        match inner:
-            case ast.Name(id=name, ctx=ast.Store()):
-                bound.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                bound.add(name)
-            case ast.ExceptHandler(name=str(name)):
-                bound.add(name)
-            case ast.Import(names) | ast.ImportFrom(names=names):
-                bound |= {(alias.asname or alias.name).split(".")[0] for alias in names}
-            case ast.Global(names=names):
-                outer |= set(names)
-    evaluated_outside = [*node.decorator_list, *a.defaults, *(d for d in a.kw_defaults if d)]
-    before = set[str]().union(*(_names(n) for n in evaluated_outside))
-    return frozenset(bound - outer - before)
+_SUSPECT = REACHING | REACHING_ATTRIBUTES | set(REACHING_MODULES)
 
 
-def _binds(node: ast.AST) -> Iterator[str]:
-    """The names of the module that a statement of it binds or deletes; also through `global`."""
-    if isinstance(node, Definition):
-        yield node.name
-    else:
-        for inner in [node, *own_nodes(node)]:
-            match inner:
-                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                    yield name
-                case ast.Import(names) | ast.ImportFrom(names=names):
-                    yield from ((alias.asname or alias.name).split(".")[0] for alias in names)
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                    yield name
-
-
-def _imports(node: ast.AST) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Import(names):
-                yield from ((0, alias.name, ()) for alias in names)
-            case ast.ImportFrom(module, names, level):
-                yield level or 0, module or "", tuple(alias.name for alias in names)
-
-
-def _aliases(node: ast.AST) -> Iterator[tuple[int, str, list[str]]]:
-    """What a module is called in the text: `import os as o` -> `os`, [`o`]."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Import):
-            yield from ((0, alias.name, [alias.asname or alias.name]) for alias in inner.names)
+_SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda}
 
 
 def _acts(node: ast.AST) -> bool:

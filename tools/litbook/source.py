@@ -2,6 +2,9 @@
 
 The syntax tree says what the statements are; `tokenize` says where the comments are, so that a `#`
 inside a string is no directive and a directive may stand on any line of a multi-line statement.
+
+A lecture may have ten thousand lines, and an author who mistyped a section's name waits for all of them. So
+only statements are walked, not the expressions in them, and only what may hold a directive is tokenized.
 """
 
 from __future__ import annotations
@@ -9,18 +12,19 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import gc
 import inspect
-import io
 import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from litbook import trace
 from litbook.errors import NotFound, Place, Problem, UnusableLecture
@@ -32,12 +36,14 @@ DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
 # Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,
 # triton.jit, numba.njit. What they get stays exactly as the author wrote it.
 COMPILERS = {"compile", "jit", "script", "njit", "trace_fn"}
+_FOREIGN = re.compile(r"[^\W\x00-\x7f]")  # a letter that Python may read as an ASCII one in a name
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
+Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 
 _FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
 _MARK = re.compile(
@@ -104,6 +110,8 @@ class Lecture:
     hidden: set[ast.AST] = field(default_factory=set)
     stepover: set[ast.AST] = field(default_factory=set)
     untouched: set[ast.AST] = field(default_factory=set)
+    order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
+    warns: bool = True  # whether the compiler may have something to say about the text
 
     @cached_property
     def lines(self) -> list[str]:
@@ -122,8 +130,31 @@ class Lecture:
 
     def section_names(self) -> list[str]:
         """Names of the parts and sections, in the order in which `main` reaches them."""
-        reached = [i for i, f in enumerate(self.functions) if f.kind in ("part", "section")]
-        return [self.functions[i].name for i in _reading_order(self, reached)]
+        return [self.functions[i].name for i in self.order]
+
+    def text_of(self, statement: ast.stmt) -> str:
+        """The physical lines of a statement, with its decorators."""
+        return "\n".join(self.lines[_first_line(statement) - 1 : statement.end_lineno])
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Python looks for no garbage in here, or in the function so decorated.
+
+    A syntax tree is many objects and no garbage; looking for some takes as long as building it. So that it is
+    not looked through right afterwards, all that is there then counts as old; in a process that has frozen
+    what is old (the preview does) it is frozen with it.
+    """
+    was, frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.freeze()
+            if not frozen:
+                gc.unfreeze()
+            gc.enable()
 
 
 def read(path: Path, shown: str | None = None) -> Lecture:
@@ -143,6 +174,7 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     return parse(text, shown)
 
 
+@uncollected()
 def outline(path: Path) -> Lecture:
     """The functions, sections and headings of the lecture in the file `path`: all that a list of them needs.
 
@@ -155,10 +187,8 @@ def outline(path: Path) -> Lecture:
         found = Lecture(path.name, text, ast.parse(text))
         problems: list[Problem] = []
         _number_definitions(found)
-        calls = _section_calls(found)
-        _find_sections(found, calls, problems)
+        _find_sections(found, _section_calls(found), problems)
         if not problems:
-            _number_statements(found, calls)
             return found
     return usable(path)
 
@@ -191,6 +221,7 @@ def _lines(text: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
+@uncollected()
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
     """The text of a lecture, taken apart. Line ends of other systems become newlines, as in Python.
 
@@ -201,11 +232,10 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems: list[Problem] = []
-    tree = _tree(text, path, problems)
-    found = Lecture(path, text, tree or ast.Module([], []))
-    directives = _directives(found, problems) if lecture else []
+    tree, warns = _tree(text, path, problems)
+    found = Lecture(path, text, tree or ast.Module([], []), warns=warns)
     try:
-        _take_apart(found, tree, directives, problems, lecture)
+        _take_apart(found, tree, problems, lecture)
     except RecursionError:
         problems.append(Problem("too-deep", f"{path} nests its statements too deep to be followed"))
     if problems:
@@ -213,29 +243,28 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
     return found
 
 
-def _take_apart(
-    found: Lecture,
-    tree: ast.Module | None,
-    directives: list[Directive],
-    problems: list[Problem],
-    lecture: bool,
-) -> None:
+def _take_apart(found: Lecture, tree: ast.Module | None, problems: list[Problem], lecture: bool) -> None:
+    anchors = _anchors(found.tree)
+    directives = _directives(found, anchors if tree else None, problems) if lecture else []
     if tree is not None:
         _number(found, lecture, problems)
-        _attach(found, directives, problems)
+        _attach(found, directives, anchors, problems)
         _leave_compiled_code_alone(found)
     else:  # what can be said without a tree
         for directive in directives:
             _watches(found, directive, problems)
 
 
-def _tree(text: str, path: str, problems: list[Problem]) -> ast.Module | None:
-    """The syntax tree, or None and a problem; also what only the compiler refuses (a stray `return`)."""
+def _tree(text: str, path: str, problems: list[Problem]) -> tuple[ast.Module | None, bool]:
+    """The syntax tree, and whether the compiler warns of something in it; or None and a problem.
+
+    A problem is also what only the compiler refuses (a stray `return`).
+    """
     try:
         tree = ast.parse(text, path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # shown once, when instrument compiles
-            compile(tree, path, "exec", dont_inherit=True)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")  # kept here: they are shown once, when instrument compiles
+            compile(tree, path, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:
         line = error.lineno or 1
         lines = _lines(text)
@@ -245,30 +274,23 @@ def _tree(text: str, path: str, problems: list[Problem]) -> ast.Module | None:
     except (ValueError, RecursionError, MemoryError) as error:
         problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
     else:
-        return tree
-    return None
+        return tree, bool(given)
+    return None, False
 
 
 # ---------------------------------------------------------------------------- directives
 
 
-def _directives(found: Lecture, problems: list[Problem]) -> list[Directive]:
-    """The directives of all comments, in order, each with the first line of its statement."""
+def _directives(found: Lecture, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
+    """The directives of all comments, in order, each with the first line of its statement.
+
+    `anchors` say where the statements begin; None where the text has no tree.
+    """
     directives: list[Directive] = []
-    start: int | None = None
-    pending: list[tokenize.TokenInfo] = []
-    quiet = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER)
+    lines = found.lines
     try:
-        for token in tokenize.generate_tokens(io.StringIO(found.text).readline):
-            if token.type == tokenize.COMMENT:
-                pending.append(token)
-                if start is None:
-                    _take(found, pending, (None, 0), directives)
-            elif token.type == tokenize.NEWLINE:
-                _take(found, pending, (start, token.start[0]), directives)
-                start = None
-            elif start is None and token.type not in quiet:
-                start = token.start[0]
+        for logical in _logical_lines(lines) if anchors is None else _near_directives(lines, anchors):
+            _take(found, logical, directives)
     except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         pass  # the parser has reported it, with a better message
     for directive in directives:
@@ -276,19 +298,104 @@ def _directives(found: Lecture, problems: list[Problem]) -> list[Directive]:
     return directives
 
 
-def _take(
-    found: Lecture,
-    comments: list[tokenize.TokenInfo],
-    logical: tuple[int | None, int],
-    into: list[Directive],
-) -> None:
-    for token in comments:
-        line, column = token.start
-        marks = _marks(token.string)
+class _Logical(NamedTuple):
+    """The first and the last of the lines that one logical line takes, and its comments.
+
+    A comment outside every statement is one by itself, without lines.
+    """
+
+    first: int | None
+    last: int
+    comments: list[tuple[int, int, str]]  # line, column, text
+
+
+def _logical_lines(lines: Sequence[str], above: int = 0) -> Iterator[_Logical]:
+    """What `tokenize` makes of these lines. `above` says how many stand before them."""
+    first: int | None = None
+    comments: list[tuple[int, int, str]] = []
+    for token in tokenize.generate_tokens((f"{line}\n" for line in lines).__next__):
+        if token.type == tokenize.COMMENT:
+            comments.append((token.start[0] + above, token.start[1], token.string))
+            if first is None:
+                yield _Logical(None, 0, comments)
+                comments = []
+        elif token.type == tokenize.NEWLINE:
+            yield _Logical(first, token.start[0] + above, comments)
+            first, comments = None, []
+        elif first is None and token.type not in _QUIET:
+            first = token.start[0] + above
+
+
+# What stands before, between and behind logical lines.
+_QUIET = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
+
+
+def _near_directives(lines: list[str], anchors: Anchors) -> Iterator[_Logical]:
+    """Every logical line that may hold a directive, and some others.
+
+    `tokenize` takes as long for a whole lecture as everything else here together.
+    """
+    done = 0  # lines
+    for line, text in enumerate(lines, 1):
+        if line > done and "@" in text and _FIRST.search(text):
+            first, done = _whole_lines_around(lines, anchors, line)
+            code, _, comment = text.partition("#")
+            if first == done and code.strip() and not _QUOTE.search(code):  # nor is there a string above it
+                yield _Logical(line, line, [(line, len(code), f"#{comment}")])
+            else:
+                yield from _one_by_one(lines, first, done)
+
+
+_QUOTE = re.compile("['\"]")
+
+
+def _one_by_one(lines: list[str], first: int, last: int) -> Iterator[_Logical]:
+    """The logical lines from `first` to `last`.
+
+    Each is read as if it were alone, so that `else:` below an indented statement is no dedent to nowhere.
+    """
+    while first <= last:
+        behind = last + 1
+        for logical in _logical_lines(lines[first - 1 : last], first - 1):
+            yield logical
+            if logical.first is not None:
+                behind = logical.last + 1
+                break
+        first = behind
+
+
+def _whole_lines_around(lines: list[str], anchors: Anchors, line: int) -> tuple[int, int]:
+    """The first and the last of the lines around `line` from one statement that begins a line to the next.
+
+    These are logical lines, whole: `else:` and comments belong to the statement above them.
+    """
+    after = bisect_right(anchors, line, key=lambda anchor: anchor[0])
+    above = (anchors[i] for i in range(after - 1, -1, -1) if _begins_a_line(lines, anchors[i]))
+    below = (anchors[i] for i in range(after, len(anchors)) if _begins_a_line(lines, anchors[i]))
+    last = next(below, (len(lines) + 1,))[0] - 1
+    while last > line and not lines[last - 1].strip():
+        last -= 1
+    return next(above, (1,))[0], last
+
+
+def _begins_a_line(lines: list[str], anchor: tuple[int, int, Anchor]) -> bool:
+    """Whether a logical line begins with it: a statement, and none behind a `;`, a `:` or a backslash.
+
+    What a `case` or a decorator says may stand in brackets on a line of its own.
+    """
+    line, column, node = anchor
+    if getattr(node, "lineno", None) != line or lines[line - 1][:column].strip():
+        return False
+    return line == 1 or not lines[line - 2].endswith("\\")
+
+
+def _take(found: Lecture, logical: _Logical, into: list[Directive]) -> None:
+    for line, column, text in logical.comments:
+        marks = _marks(text)
         if marks:
             found.cuts.append((line, column + marks[0][1]))
-        into.extend(Directive(name, content, line, column + at, *logical) for name, at, content in marks)
-    comments.clear()
+        lines = logical.first, logical.last
+        into.extend(Directive(name, content, line, column + at, *lines) for name, at, content in marks)
 
 
 def _marks(comment: str) -> list[tuple[str, int, str]]:
@@ -420,9 +527,8 @@ def _error(text: str) -> SyntaxError:
     return problem
 
 
-def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]) -> None:
+def _attach(found: Lecture, directives: list[Directive], anchors: Anchors, problems: list[Problem]) -> None:
     """Give every directive to the statement on whose logical line it stands."""
-    anchors = _anchors(found.tree)
     for directive in directives:
         watches = _watches(found, directive, problems)
         anchor = _anchor(anchors, directive)
@@ -440,22 +546,19 @@ def _attach(found: Lecture, directives: list[Directive], problems: list[Problem]
     _hide(found)
 
 
-def _anchors(tree: ast.Module) -> list[tuple[int, int, Anchor]]:
+def _anchors(tree: ast.Module) -> Anchors:
     """Line and column where every statement, decorator, `except` and `case` begins, sorted."""
-    anchors: list[tuple[int, int, Anchor]] = []
-    todo = list(_blocks(tree))
-    while todo:
-        node = todo.pop()
-        todo += _blocks(node)
+    anchors: Anchors = []
+    for node in blocks(tree):
         if isinstance(node, ast.match_case):
             anchors.append((node.pattern.lineno, node.pattern.col_offset, node))
-        elif isinstance(node, ast.stmt | ast.ExceptHandler):
-            beginnings = [*getattr(node, "decorator_list", []), node]
+        else:
+            beginnings = [*getattr(node, "decorator_list", ()), node]
             anchors.extend((at.lineno, at.col_offset, node) for at in beginnings)
     return sorted(anchors, key=lambda anchor: anchor[:2])
 
 
-def _anchor(anchors: list[tuple[int, int, Anchor]], directive: Directive) -> Anchor | None:
+def _anchor(anchors: Anchors, directive: Directive) -> Anchor | None:
     """What begins last on the directive's logical line: of `if x: y = 1  # @inspect y` the assignment."""
     if directive.start is None:
         return None
@@ -573,12 +676,15 @@ def _dotted(node: ast.expr) -> str:
     return ""
 
 
-def _without_parameters(node: ast.AST) -> bool:
+def _is_plain(found: Lecture, node: ast.AST) -> bool:
+    """Whether `node` is a function that takes nothing, and no generator: one that can be a section."""
     if not isinstance(node, ast.FunctionDef):
         return False
     a = node.args
-    takes = a.posonlyargs or a.args or a.kwonlyargs or a.vararg or a.kwarg
-    return not takes and not any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(node))
+    if a.posonlyargs or a.args or a.kwonlyargs or a.vararg or a.kwarg:
+        return False
+    generates = ast.Yield | ast.YieldFrom
+    return not ("yield" in found.text_of(node) and any(isinstance(n, generates) for n in own_nodes(node)))
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -586,18 +692,19 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
     Where a name is read or written is no node here (`ctx`, one in three nodes of a tree).
     """
-    todo = _children(node)[::-1]
+    todo = children(node)[::-1]
     while todo:
         child = todo.pop()
         yield child
-        if not isinstance(child, _OWN_NAMES):
-            todo += _children(child)[::-1]
+        if type(child) not in _ENDS:
+            todo += children(child)[::-1]
 
 
-_OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # asked for every node
+LEAVES = {ast.Name, ast.Constant}  # one node in two; nothing is below them
+_ENDS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *LEAVES}
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
+def children(node: ast.AST) -> list[ast.AST]:
     """As `ast.iter_child_nodes`, in a third of the time: every node of a lecture comes by here."""
     found: list[ast.AST] = []
     known = node.__dict__
@@ -610,6 +717,15 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def _everything(node: ast.AST) -> list[ast.AST]:
+    """The node and all below it, the outer ones first, as `ast.walk`; but no `ctx`."""
+    found = [node]
+    for inner in found:  # which grows
+        if type(inner) not in LEAVES:
+            found += children(inner)
+    return found
+
+
 def parameters(node: Function) -> list[tuple[str, str]]:
     """Every parameter in the order of the signature: as a reader sees it (`*rest`), and its bare name."""
     a = node.args
@@ -619,33 +735,58 @@ def parameters(node: Function) -> list[tuple[str, str]]:
     return [*plain, *rest, *((p.arg, p.arg) for p in a.kwonlyargs), *others]
 
 
-def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+def _blocks(node: ast.AST) -> list[Anchor]:
     """The statements right inside `node`, and its `except` and `case` parts. Expressions hold neither."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield child
+    known = node.__dict__
+    found: list[Anchor] = []
+    for name in _BLOCKS:
+        if name in known:
+            found += known[name]
+    return found
+
+
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of a statement; all of them lists, in order
+
+
+def blocks(node: ast.Module | Anchor) -> list[Anchor]:
+    """Every statement, `except` and `case` inside `node`, the outer ones first."""
+    found = _blocks(node)
+    for inner in found:  # which grows
+        found += _blocks(inner)
+    return found
 
 
 def _section_calls(found: Lecture) -> Calls:
     """For every function, its statements `name()` that call a parameterless function of the module."""
     candidates = {node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)}
-    plain = {name for name, node in candidates.items() if _without_parameters(node)}
+    plain = functools.cache(lambda name: name in candidates and _is_plain(found, candidates[name]))
     calls: Calls = {}
-    for name in (name for name in candidates if name in plain):
-        caller = candidates[name]
-        nodes = list(own_nodes(caller))
-        own = {name, "main", *_bound(nodes)}
-        for node in nodes:
-            match node:
-                case ast.Expr(ast.Call(ast.Name(id=called), [], [])) if called in plain and called not in own:
-                    calls.setdefault(caller, []).append((node, candidates[called]))
+    for name, caller in candidates.items():
+        made = [(node, called) for node, called in _bare_calls(caller) if plain(called)]
+        if made and plain(name):
+            own = {name, "main", *_bound(caller)}
+            if several := [(node, candidates[called]) for node, called in made if called not in own]:
+                calls[caller] = several
     return calls
 
 
-def _bound(nodes: list[ast.AST]) -> set[str]:
-    """The names that a function with these nodes binds itself: there they are no functions of the module."""
+def _bare_calls(node: ast.AST) -> Iterator[tuple[ast.Expr, str]]:
+    """The statements `name()` in a function's own body, in order, each with the name."""
+    todo = _blocks(node)[::-1]
+    while todo:
+        match todo.pop():
+            case ast.Expr(ast.Call(ast.Name(id=called), [], [])) as statement:
+                yield statement, called
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                pass
+            case other:
+                todo += _blocks(other)[::-1]
+
+
+def _bound(function: ast.FunctionDef) -> set[str]:
+    """The names that a function binds itself: there they are no functions of the module."""
     names = set()
-    for node in nodes:
+    for node in own_nodes(function):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)) | ast.alias(name=name):
                 names.add(name)
@@ -671,6 +812,8 @@ def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> Non
             continue
         seen.add(node)
         index = found.function_of[node]
+        if parent is not None:
+            found.order.append(index)
         below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         kind = "main" if parent is None else "part" if calls.get(node) else "section"
         heading = found.functions[index].heading or node.name.replace("_", " ").capitalize()
@@ -689,7 +832,7 @@ def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
     mains = [n for n in found.tree.body if isinstance(n, Definition) and n.name == "main"]
     if not mains:
         problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
-    elif isinstance(mains[-1], ast.FunctionDef) and _without_parameters(mains[-1]):
+    elif isinstance(mains[-1], ast.FunctionDef) and _is_plain(found, mains[-1]):
         return mains[-1]
     else:
         place = found.place(mains[-1].lineno, mains[-1].col_offset + 1)
@@ -753,7 +896,7 @@ def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.st
 def _first_line(statement: ast.stmt) -> int:
     """The line of a statement's first decorator, else its own."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+    return min(decorator.lineno for decorator in decorators) if decorators else statement.lineno
 
 
 def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
@@ -790,10 +933,9 @@ def _words(tree: ast.Module, words: set[str]) -> set[str]:
 
 def _kind(statement: ast.stmt, words: set[str], asides: set[str]) -> trace.StatementKind:
     match statement:
-        case ast.Expr(ast.Call(func=called)) if _dotted(called) in asides:
-            return "hidden"
-        case ast.Expr(ast.Call(func=called)) if _dotted(called) in words:
-            return "piece"
+        case ast.Expr(ast.Call(func=called)):
+            name = _dotted(called)
+            return "hidden" if name in asides else "piece" if name in words else "code"
     return "code"
 
 
@@ -848,22 +990,6 @@ def _names_axes(node: ast.AnnAssign) -> bool:
         ):
             return True
     return False
-
-
-def _reading_order(found: Lecture, indices: list[int]) -> list[int]:
-    """`indices` in the order in which a reader meets them: the order of the calls, depth first."""
-    called: dict[int, list[int]] = {}
-    for statement in found.statements:
-        if statement.kind == "section" and statement.target is not None:
-            called.setdefault(statement.function, []).append(statement.target)
-    wanted, order = set(indices), dict[int, None]()
-    todo = called.get(next((i for i, f in enumerate(found.functions) if f.kind == "main"), 0), [])[::-1]
-    while todo:
-        target = todo.pop()
-        if target in wanted and target not in order:
-            order[target] = None
-            todo += called.get(target, [])[::-1]
-    return list(order)
 
 
 # ---------------------------------------------------------------------------- what a test is made of
@@ -1028,31 +1154,30 @@ def _leave_compiled_code_alone(found: Lecture) -> None:
     for node in found.function_of:
         if isinstance(node, Definition):
             named.setdefault(node.name, []).append(node)
-    todo = [*found.untouched, *_compiled(found.tree, named)]
+    todo = [*found.untouched, *_compiled(found, named)]
     while todo:
         node = todo.pop()
         found.untouched.add(node)
-        own = _variables(node)
-        for used in ast.walk(node):
+        inner = _everything(node)
+        own = _variables(inner)
+        for used in inner:
             if not (isinstance(used, ast.Name) and used.id in own):
                 todo.extend(it for it in named.get(_called(used), []) if it not in found.untouched)
 
 
-def _variables(node: ast.AST) -> set[str]:
+def _variables(nodes: list[ast.AST]) -> set[str]:
     """Parameters and variables of a function: where it says `gradients`, it does not mean the section."""
-    stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    taken = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    shared = {n for it in ast.walk(node) if isinstance(it, ast.Global | ast.Nonlocal) for n in it.names}
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    taken = {n.arg for n in nodes if isinstance(n, ast.arg)}
+    shared = {n for it in nodes if isinstance(it, ast.Global | ast.Nonlocal) for n in it.names}
     return (stored | taken) - shared
 
 
-def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
+def _compiled(found: Lecture, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
     """The functions and classes that are handed to a compiler, by a decorator or a call."""
     classes = [node for several in named.values() for node in several if isinstance(node, ast.ClassDef)]
-    todo: list[ast.AST] = [tree]
-    while todo:
-        node = todo.pop()
-        todo += _children(node)
+    suspects = [node for node in found.tree.body if _may_name_a_compiler(found.text_of(node))]
+    for node in (inner for suspect in suspects for inner in _everything(suspect)):
         if isinstance(node, Definition):
             if any(_compiles(decorator) for decorator in node.decorator_list):
                 yield node
@@ -1066,6 +1191,10 @@ def _compiled(tree: ast.Module, named: dict[str, list[ast.AST]]) -> Iterator[ast
                     inner = [n for expression in given for n in ast.walk(expression)]
                     yield from (n for used in inner for n in named.get(_called(used), []))
                     yield from classes
+
+
+def _may_name_a_compiler(text: str) -> bool:
+    return any(word in text for word in COMPILERS) or bool(not text.isascii() and _FOREIGN.search(text))
 
 
 def _called(node: ast.AST) -> str:
