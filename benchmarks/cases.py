@@ -227,7 +227,7 @@ def _save(size: Size, say: Say) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
         command = [sys.executable, "-m", "benchmarks.saves", str(size.saves), str(result)]
-        return {"save": _result(command, result, 2 * size.patience)}
+        return {"save": _result(command, result, 3 * size.patience)}
 
 
 # ---------------------------------------------------------------------------- whole processes

@@ -30,6 +30,8 @@ from benchmarks import outside
 
 LECTURE = "lecture_02"
 PATIENCE = 150.0  # seconds for the first page, which waits for the whole lecture; and for a save
+ENOUGH = 130.0  # seconds after which no further save follows, once there are LEAST
+LEAST = 7
 FIRST = 80_000_000  # no lecture shows a number like it
 NOT_COPIED = (".git", ".venv", ".litbook", "build", "site", "__pycache__", ".*_cache", "*.egg-info")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -150,6 +152,7 @@ def first_line(text: str, section: str) -> int:
 
 def measured(rounds: int) -> dict[str, Any]:
     """Seconds of each save, until the page is there and until a browser shows it; stages; pages' weights."""
+    began = time.monotonic()
     with served() as book:
         contents = book.until(lambda text: text, f"lectures/{LECTURE}/")
         names = dict.fromkeys(re.findall(r'href="(?:\./|\.\./lecture_02/)?([\w-]+)/(?:#[^"]*)?"', contents))
@@ -172,7 +175,9 @@ def measured(rounds: int) -> dict[str, Any]:
             found["seconds"]["page"].append(end - start)
             found["stages"].append(_by_stage(book.stages(start), start, end))
             found["sections"].append(name)
-        shown = _in_a_browser(book, text, homes)
+            if time.monotonic() - began > ENOUGH and i + 1 >= LEAST:
+                break
+        shown = _in_a_browser(book, text, homes, began + ENOUGH)
         if shown:
             found["seconds"]["browser"] = shown
         return found
@@ -216,8 +221,11 @@ def _scripts(book: Served, pages: dict[str, str]) -> int:
     return max(sum(weight[name] for name in names) for names in asked)
 
 
-def _in_a_browser(book: Served, text: str, homes: dict[str, str]) -> list[float]:
-    """Seconds until a browser that has the page open shows the new value; none where there is no browser."""
+def _in_a_browser(book: Served, text: str, homes: dict[str, str], until: float) -> list[float]:
+    """Seconds until a browser that has the page open shows the new value; none where there is no browser.
+
+    After the time `until` no further save begins; there is one in any case.
+    """
     browser_at = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser_at is None or importlib.util.find_spec("playwright") is None:
         return []
@@ -236,6 +244,8 @@ def _in_a_browser(book: Served, text: str, homes: dict[str, str]) -> list[float]
             shown = f"() => document.body && document.body.innerText.includes('{FIRST + i:,}')"
             page.wait_for_function(shown, timeout=1000 * PATIENCE)
             found.append(time.time() - start)
+            if time.monotonic() > until:
+                break
         browser.close()
     return found
 
