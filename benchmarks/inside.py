@@ -227,7 +227,7 @@ def pages(lecture: str, rounds: int) -> Found:
         last["nbconvert bytes"] = len(notebooks.html(notebook).encode())
         return perf_counter() - start
 
-    return {"seconds": interleaved({"litbook": ours, "nbconvert": theirs}, rounds, 5, BUDGET), **last}
+    return {"seconds": interleaved({"litbook": ours, "nbconvert": theirs}, rounds, 3, BUDGET), **last}
 
 
 def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
