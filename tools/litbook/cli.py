@@ -419,7 +419,9 @@ def _write(out: Path, record: trace.Record) -> None:
 
 
 def harmless(text: str) -> str:
-    """What a terminal may show of a text; imported late, as all that `--help` can do without."""
+    """What a terminal may show of a text; `report` comes only for what may not stay as it is."""
+    if text.replace("\n", "").isprintable():
+        return text
     from litbook.render import report
 
     return report.harmless(text)
