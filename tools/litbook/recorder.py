@@ -13,6 +13,8 @@ State, all of it, while a lecture runs:
               calls are only counted.
     folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too.
     spare     function -> a frame that stands for all its calls beyond the budget; no page shows it.
+    codes     per function, its code: at the address of a frame that ended, one of untouched code may stand,
+              which enters nothing, and is no caller that is known.
     sites     (id of a code object, place of a call in it) -> its line, and the code, so that its id stays.
     glimpsed  function -> how many of its calls had their arguments looked at.
     verdicts  per claim: how often it ran, and its first failure or first run.
@@ -153,10 +155,11 @@ class Recorder:
         loops = dict[tuple[int, int], _LoopState]()  # by id of the frame object, and statement
         listener, sections = self.listener, self._sections
         statements, watches = self.lecture.statements, self.lecture.watches
-        enclosing, path = self._enclosing_loop, self.filename
+        enclosing = self._enclosing_loop
         calls = dict[int, dict[tuple[int, int], int]]()
         folded = dict[int, CodeType]()
         spare = dict[int, int]()
+        codes: list[CodeType | None] = [None] * len(self.lecture.functions)
         sites = dict[tuple[int, int], tuple[int, CodeType]]()
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
@@ -188,7 +191,7 @@ class Recorder:
                 if function not in spare:
                     spare[function] = len(functions)
                     functions.append(function)
-                active[address] = spare[function]
+                active[address], codes[function] = spare[function], frame.f_code
                 return
             caller, parent, line, above = frame.f_back, None, 0, 0
             while caller is not None:
@@ -196,12 +199,7 @@ class Recorder:
                 parent = active.get(above)
                 if parent is not None or above in folded:
                     code = caller.f_code
-                    name = code.co_name
-                    if (
-                        code.co_filename == path
-                        and (name[0] != "<" or name == "<module>")
-                        and (parent is not None or folded[above] is code)
-                    ):
+                    if code is (folded[above] if parent is None else codes[functions[parent]]):
                         line = line_of(caller, code)
                         break
                 parent, caller = None, caller.f_back
@@ -221,7 +219,7 @@ class Recorder:
                     return
             number = len(functions)
             functions.append(function)
-            active[address] = number
+            active[address], codes[function] = number, frame.f_code
             if len(events) < limit:
                 append((_FRAME, number, parent, line, arguments and looked_at(function, arguments)))
 
