@@ -24,8 +24,8 @@ def plain(value: float) -> str:
 def shown(found: Spread, unit: str = "") -> str:
     """The median, and the quartiles where there is more than one measurement."""
     ends = f" ({number(found.low)}{TO}{number(found.high)})" if found.count > 1 else ""
-    after = f" {unit}" if unit else ""
-    return f"{number(found.middle)}{after}{ends}".replace(" ", SPACE)
+    after = f"{SPACE}{unit}" if unit else ""
+    return f"{number(found.middle)}{after}{ends}"
 
 
 def seconds(value: float) -> str:
