@@ -578,7 +578,9 @@ def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     old = recorded()
     changed = tuple(replace(f, digest="other") if f.name == "speed" else f for f in old.functions)
     body = words(made(recordings=[replace(old, functions=changed)])["compute.md"])
-    assert "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
+    assert (
+        "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
+    )
     assert "Not recorded" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
