@@ -62,6 +62,25 @@ def test_a_method_called_through_a_library_has_the_lectures_frame_as_parent(tmp_
     assert {f.line for f in made.frames[-2:]} == {line_of(text, "sorted")}
 
 
+def test_code_that_is_left_alone_is_not_taken_for_a_call_that_was_there_before(tmp_path: Path) -> None:
+    """What a compiler will read is not touched, so its frames do not enter; their addresses are used ones."""
+    text = section(
+        "for _ in range(3):\n    small(zero)\n    Layer().forward(inner)",
+        "def small(call):\n    return call()\n\n\ndef zero():\n    return 0\n\n\n"
+        "def inner():\n    note('from inside')\n    return 2\n\n\n"
+        "class Layer:\n    def forward(self, call):\n        return call()\n\n\n"
+        "def never():\n    import torch\n    torch.compile(Layer())",
+    )
+    made = record(tmp_path, text)
+    parents = [
+        made.functions[made.frames[frame.parent].function].name
+        for frame in made.frames
+        if frame.parent is not None and made.functions[frame.function].name == "inner"
+    ]
+    assert parents == ["one"] * 3
+    assert {made.functions[made.frames[piece.frame].function].name for piece in made.pieces} == {"one"}
+
+
 def test_values_belong_to_the_step_that_made_them(tmp_path: Path) -> None:
     made = record(tmp_path, section("a = 1  # @inspect a\nb = a + 1  # @inspect a, b as B"))
     assert [(v.text, v.unit) for v in made.values] == [("a", None), ("a", None), ("b", "B")]

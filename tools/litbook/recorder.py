@@ -494,12 +494,12 @@ class Recorder:
         first: tuple[int, int] | None = None
         while caller is not None:
             number = self.active.get(id(caller))
-            if number is not None and caller.f_code.co_filename == self.filename:
-                function = self.function_of_frame[number]
+            function = self.function_of_frame[number] if number is not None else 0
+            named = caller.f_code.co_name == self.lecture.functions[function].name
+            if number is not None and named and caller.f_code.co_filename == self.filename:
                 statement = self._statement_at.get(caller.f_lineno)
                 line = self.lecture.statements[statement].first if statement is not None else caller.f_lineno
-                named = caller.f_code.co_name == self.lecture.functions[function].name
-                if named and self._sections[function]:
+                if self._sections[function]:
                     return number, line
                 first = first or (number, line)
             caller = caller.f_back
