@@ -196,13 +196,17 @@ def outline(path: Path) -> Lecture:
 def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
     """The lecture in the file `path`, read; nothing of it runs, and nothing heavy is imported.
 
-    Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have.
+    Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have. The latter comes
+    first, and sooner, where only other things than the outline are wrong with the text.
     """
-    lecture = read(path, shown or shown_path(path.resolve()))
-    for name in sections:
-        if name not in lecture.section_names():
-            raise NotFound("section", name, lecture.section_names())
-    return lecture
+    wanted = list(sections)
+    if wanted:
+        with contextlib.suppress(UnusableLecture):  # `read` says so, under the right name
+            there = outline(path).section_names()
+            for name in wanted:
+                if name not in there:
+                    raise NotFound("section", name, there)
+    return read(path, shown or shown_path(path.resolve()))
 
 
 def shown_path(path: Path) -> str:
