@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import select
 import shutil
@@ -87,7 +86,6 @@ class Workers:
         source, into = os.pipe()
         send(into, b"".join(map(TASK.pack, tasks)))
         os.close(into)
-        gc.freeze()  # else each fork walks, and so copies, every object there is whenever it collects
         try:
             for number in range(count):
                 folder = Path(self.folders[0].name, str(number))

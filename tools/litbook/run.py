@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import faulthandler
+import gc
 import importlib
 import io
 import os
@@ -88,6 +89,7 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
         try:
             with (
                 state.restored(),
+                _libraries_aside(),
                 state.temporary_folder() as folder,
                 _own_modules(path.parent),
                 _deadline(timeout, recorder, folder),
@@ -140,6 +142,21 @@ def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> Non
         if name in wanted:
             with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
                 importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _libraries_aside() -> Iterator[None]:
+    """The garbage collector leaves alone what there is before the lecture: torch has 200,000 objects.
+
+    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
+    """
+    before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if before == 0:
+            gc.unfreeze()
 
 
 def _imported(tree: ast.Module) -> set[str]:
