@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from litbook.source import Definition, own_nodes
+from litbook.source import Definition, own_nodes, uncollected
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -30,6 +30,7 @@ class Mention:
 
 
 @functools.lru_cache(maxsize=4)  # every page of a lecture asks
+@uncollected()
 def mentions(text: str) -> tuple[Mention, ...]:
     """Where `text` loads a name that its top level defines, in order. Of what cannot be parsed, nothing."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
@@ -39,8 +40,27 @@ def mentions(text: str) -> tuple[Mention, ...]:
         return ()
     defined = {node.name for node in own_nodes(tree) if isinstance(node, Definition)}
     lines = text.split("\n")
-    found = [_mention(lines, node) for node in _free(tree) if node.id in defined]
+    found = [it for node in tree.body for it in _within(lines, node) if it.name in defined]
     return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
+
+
+# By text, and where in it: the names of one statement of the module, its first line counted as 0. Of a text
+# that is edited, all but one statement are known.
+_NAMES: dict[tuple[str, int, int], tuple[Mention, ...]] = {}
+_KNOWN = 5000  # of them are remembered
+
+
+def _within(lines: list[str], node: ast.stmt) -> Iterator[Mention]:
+    """Every name that a statement of the module loads from the module."""
+    first = min([node.lineno, *(it.lineno for it in getattr(node, "decorator_list", []))])
+    text = "\n".join(lines[first - 1 : node.end_lineno])
+    key = text, node.col_offset, node.end_col_offset or 0
+    if key not in _NAMES:
+        if len(_NAMES) >= _KNOWN:
+            _NAMES.clear()
+        found = (_mention(lines, name) for name in _free(node))
+        _NAMES[key] = tuple(replace(it, line=it.line - first) for it in found)
+    return (replace(it, line=it.line + first) for it in _NAMES[key])
 
 
 def _mention(lines: list[str], node: ast.Name) -> Mention:
@@ -51,7 +71,7 @@ def _mention(lines: list[str], node: ast.Name) -> Mention:
     return Mention(node.id, node.lineno, column if right else None)
 
 
-def _free(tree: ast.Module) -> Iterator[ast.Name]:
+def _free(tree: ast.stmt) -> Iterator[ast.Name]:
     """The loaded names that mean something of the module."""
     todo: _Nodes = [(tree, frozenset())]
     while todo:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import html
 import http.server
 import logging
 import mimetypes
 import os
+import pickle
 import queue
 import re
 import signal
@@ -52,6 +54,7 @@ from litbook.render.report import harmless
 TOOLS = Path(__file__).resolve().parents[1]
 EVERY = 0.05  # seconds between two looks at the files
 SETTLED = 0.1  # seconds without another save, then a lecture runs
+TIDY = 5.0  # seconds without a save, then garbage is collected
 TIMEOUT = 300.0  # seconds that a lecture may take; a save ends it sooner
 POLL = 25.0  # seconds that a browser's question for news is held
 MOST_TROUBLES = 5  # shown in the banner; the terminal has all
@@ -133,6 +136,13 @@ class Warm:
                     self.process.stdin.flush()
                     break
             return self.number
+
+    def read(self, path: Path) -> None:
+        """Read the lecture's text ahead, if the process is there."""
+        with self.lock, contextlib.suppress(OSError):
+            if self.process is not None and self.process.stdin is not None and self.process.poll() is None:
+                self.process.stdin.write(packed(("read", path)))
+                self.process.stdin.flush()
 
     def _start(self) -> None:
         path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
@@ -223,7 +233,7 @@ class Preview:
                 shown.running = what
                 return
             if kind == "record":
-                self._show(shown, what)
+                self._show(shown, pickle.loads(what))
             elif kind == "trouble":
                 shown.trouble, shown.running = what, ""
                 log.error("%s", harmless(what))
@@ -424,16 +434,21 @@ class Preview:
         """Look at the files until `stop`; act when they have settled."""
         seen = self._stamps()
         changed: set[Path] = set()
-        quiet = 0.0
+        quiet, untidy = 0.0, True
         while not stop.wait(EVERY):
             now = self._stamps()
             news = {path for path in {**seen, **now} if seen.get(path) != now.get(path)}
             seen = now
             quiet = 0.0 if news else quiet + EVERY
             changed |= news
+            for path in news & self.shown.keys():
+                self.warm.read(path)  # while the save settles
             if changed and quiet >= SETTLED:
                 self.changed(changed)
-                changed = set()
+                changed, untidy = set(), True
+            elif untidy and quiet >= TIDY and self.current is None:
+                gc.collect()  # now, when nobody waits; see `_serve`
+                untidy = False
 
     def _stamps(self) -> dict[Path, tuple[int, int]]:
         found: dict[Path, tuple[int, int]] = {}
@@ -572,6 +587,7 @@ def _serve(asked: argparse.Namespace, folder: Path) -> int:
         )
         return 2
     stop = threading.Event()
+    gc.disable()  # in the middle of a page it takes as long as half the page; `watch` does it between saves
     try:
         preview.changed(set(preview.lectures.glob("lecture_*.py")))
         preview.refresh()

@@ -4,11 +4,12 @@ So a run starts at once, finds the world as a fresh process would, and may do wh
 everything, end the process. `preview` starts this one and talks to it over two pipes, in pickles that each
 follow their length.
 
-    in      ("run", number, path, timeout)   whatever still runs is killed: the newer text counts
-            ("stop",)
+    in      ("read", path)                   it may have to run soon; nothing is done while something runs
+            ("run", number, path, timeout)   whatever still runs is killed: the newer text counts
     out     ("at", number, section)          the section that begins
-            ("record", number, record)       or ("trouble", number, text) ("remarks", number, texts)
-            what else is wrong with the text: numbers in prose that nothing backs
+            ("record", number, pickle)       the record, which this process passes on unread
+            ("trouble", number, text)        instead, where there is none
+            ("remarks", number, texts)       what else is wrong: numbers in prose that nothing backs
 
 It has one thread, so it may fork. After a run it imports what the lecture imported late, for the next one.
 """
@@ -19,6 +20,7 @@ import contextlib
 import gc
 import importlib
 import os
+import pickle
 import select
 import signal
 import sys
@@ -82,11 +84,12 @@ def main() -> None:
             continue
         arrived = os.read(0, 2**16)
         for message in inbox.take(arrived):
-            if running is not None:
-                running.end()
-                running = None
             match message:
+                case ("read", Path() as path) if running is None:
+                    _prepare(path)
                 case ("run", int(number), Path() as path, timeout):
+                    if running is not None:
+                        running.end()
                     _prepare(path)
                     running = _Run(number, path, timeout)
         if not arrived:
@@ -179,7 +182,7 @@ def _child(to: int, number: int, path: Path, timeout: float | None, folder: str)
         except LitbookError as error:
             send(to, packed(("trouble", number, str(error))))
         else:
-            send(to, packed(("record", number, record)))
+            send(to, packed(("record", number, pickle.dumps(record, protocol=5))))
             send(to, packed(("late", _installed(set(sys.modules) - before))))
             source = record.sources[0]
             remarks = [str(it) for it in unbacked.in_text(source.text, source.path)]
