@@ -209,6 +209,23 @@ def test_a_fork_that_fails_costs_nothing_but_time(
     assert "second" not in names(made[0], made[0].came, record)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_where_no_process_can_be_made_fewer_do_or_none(
+    project: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    fork, left = os.fork, [first]
+
+    def full() -> int:
+        if not left[0]:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        left[0] -= 1
+        return fork()
+
+    monkeypatch.setattr(os, "fork", full)
+    record = agree(project)
+    assert names(made[0], made[0].came, record) == ALL[: 4 * first]
+
+
 def test_a_process_in_which_torch_may_have_computed_is_not_forked(
     project: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

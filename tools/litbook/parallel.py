@@ -90,16 +90,9 @@ class Workers:
             for number in range(count):
                 folder = Path(self.folders[0].name, str(number))
                 shutil.copytree(here, folder, symlinks=True)
-                answers, out = os.pipe()
-                with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore", DeprecationWarning
-                    )  # "use of fork() may lead to deadlocks"
-                    pid = os.fork()
-                if pid == 0:
-                    _Fork(source, out, prepare, work, line).live(folder)
-                os.close(out)
-                self.team.append(Worker(pid, answers))
+                self.team.append(_forked(source, folder, prepare, work, line))
+        except OSError:  # no room for another process, or for its files: fewer will do, or none
+            pass
         finally:
             os.close(source)
 
@@ -176,6 +169,29 @@ class Workers:
         while asked and not lines and self.team and (left := end - time.monotonic()) > 0:
             lines = self._hear(left)
         return lines[0] if lines else None
+
+
+def _forked(
+    tasks: int,
+    folder: Path,
+    prepare: Callable[[Path], None],
+    work: Callable[[int], tuple[Any, bool]],
+    line: Callable[[BaseException], int | None],
+) -> Worker:
+    """A fork at work."""
+    answers, out = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # "use of fork() may lead to deadlocks"
+            pid = os.fork()
+    except OSError:
+        os.close(answers)
+        os.close(out)
+        raise
+    if pid == 0:
+        _Fork(tasks, out, prepare, work, line).live(folder)
+    os.close(out)
+    return Worker(pid, answers)
 
 
 class _Fork:

@@ -14,6 +14,7 @@ import math
 import re
 import types
 import typing
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -377,6 +378,37 @@ class Record:
         for i, statement in enumerate(self.statements):
             found.setdefault(statement.function, []).append((i, statement))
         return found
+
+    @functools.cached_property
+    def hidden(self) -> list[Statement]:
+        """The statements that no page shows."""
+        return [statement for statement in self.statements if statement.kind == "hidden"]
+
+    @functools.cached_property
+    def values_of(self) -> dict[int, list[Value]]:
+        """Frame -> what was shown in it, in order."""
+        found: dict[int, list[Value]] = {}
+        for value in self.values:
+            found.setdefault(value.frame, []).append(value)
+        return found
+
+    @functools.cached_property
+    def claims_of(self) -> dict[int, list[Claim]]:
+        """Function -> its claims, in order."""
+        found: dict[int, list[Claim]] = {}
+        for claim in self.claims:
+            found.setdefault(claim.function, []).append(claim)
+        return found
+
+    @functools.cached_property
+    def _pieces_by_line(self) -> list[tuple[int, int]]:
+        return sorted((piece.line, number) for number, piece in enumerate(self.pieces))
+
+    def pieces_between(self, first: int, last: int) -> list[Piece]:
+        """Pieces that came from these lines, both included, in the order in which they came."""
+        by_line = self._pieces_by_line
+        inside = by_line[bisect_left(by_line, (first, 0)) : bisect_left(by_line, (last + 1, 0))]
+        return [self.pieces[number] for number in sorted(number for _, number in inside)]
 
     @functools.cached_property
     def ran_in(self) -> dict[int, set[int]]:

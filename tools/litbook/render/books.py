@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from litbook.errors import Problem
 from litbook.mentions import Mention, mentions
@@ -64,10 +66,11 @@ def _place_helpers(book: Book) -> None:
         book.main,
         *(i for part in (book.parts or book.record.sections()) for i in tree(book.record, part)),
     ]
+    inner = _inner(functions)
     helpers = [
         i
         for i, f in enumerate(functions)
-        if f.kind in ("helper", "class") and _is_outer(book, i) and not f.hidden
+        if f.kind in ("helper", "class") and i not in inner and not f.hidden
     ]
     waiting = list(order)
     while waiting:
@@ -83,7 +86,9 @@ def _place_helpers(book: Book) -> None:
 
 def _named(book: Book, function: Function) -> set[str]:
     """What a function names of the lecture: prose that says "train" does not, nor does a local `train`."""
-    return {it.name for it in _mentions(book) if function.first <= it.line <= function.last}
+    found = _mentions(book)  # in the order of their lines
+    start = bisect_left(found, function.first, key=lambda it: it.line)
+    return {it.name for it in takewhile(lambda it: it.line <= function.last, islice(found, start, None))}
 
 
 def links(book: Book, page: str) -> dict[int, list[code.Link]]:
@@ -116,11 +121,15 @@ def _first_part(book: Book, page: str) -> str:
     return file_of(book, book.parts[0]) if page == INDEX and book.parts else page
 
 
-def _is_outer(book: Book, index: int) -> bool:
-    """Whether no other function holds this one."""
-    it = book.record.functions[index]
-    around = (f for f in book.record.functions if f is not it and f.kind != "module")
-    return not any(f.first <= it.first and it.last <= f.last for f in around)
+def _inner(functions: Sequence[Function]) -> set[int]:
+    """The functions that another one holds. They come after it, as in the text."""
+    found, last = set[int](), 0
+    for index, function in enumerate(functions):
+        if function.kind != "module":
+            if function.first <= last:
+                found.add(index)
+            last = max(last, function.last)
+    return found
 
 
 def address(book: Book, page: str, name: str) -> str | None:

@@ -86,11 +86,15 @@ def _own(record: Record, index: int) -> Evidence:
     function = record.functions[index]
     return Evidence(
         record,
-        values=tuple(v for v in record.values if v.frame == first and v.kind != "clear"),
-        pieces=tuple(
-            p for p in record.pieces if _within(p.line, function) and _belongs(record, p, index, first)
+        values=tuple(
+            v for v in (record.values_of.get(first, ()) if first is not None else ()) if v.kind != "clear"
         ),
-        claims=tuple(c for c in record.claims if c.function == index),
+        pieces=tuple(
+            p
+            for p in record.pieces_between(function.first, function.last)
+            if _belongs(record, p, index, first)
+        ),
+        claims=tuple(record.claims_of.get(index, ())),
         errors=tuple(e for e in record.errors if _line_in(e, function) is not None),
         dimmed=frozenset(_dimmed(record, index, first)),
         calls=len(frames),

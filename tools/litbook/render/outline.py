@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from litbook.render.code import Line
 from litbook.trace import Record, Statement
@@ -43,7 +45,10 @@ def outline(
     """
     function = record.functions[index]
     own = sorted((s for _, s in record.statements_of.get(index, [])), key=lambda s: (s.first, -_end(s)))
-    hidden = [(s.first, _end(s)) for s in record.statements if s.kind == "hidden"]
+    calls = [s for s in own if s.kind == "section"]
+    hidden = [
+        (s.first, _end(s)) for s in record.hidden if s.first <= function.last and function.first <= _end(s)
+    ]
     found: list[Item] = [Code()]
     at = max(function.body, function.first) - 1 if function.kind != "module" else 0
     for statement in own:
@@ -51,7 +56,7 @@ def outline(
             at = max(at, _end(statement))
             continue
         _take(found, range(at + 1, statement.first), lines, hidden)
-        _add(found, statement, lines, hidden, tells, _calls(own, statement))
+        _add(found, statement, lines, hidden, tells, _calls(calls, statement))
         at = _end(statement)
     _take(found, range(at + 1, function.last + 1), lines, hidden)
     return [item for item in map(_trimmed(lines), found) if not isinstance(item, Code) or item.lines]
@@ -61,8 +66,10 @@ def _end(statement: Statement) -> int:
     return max(statement.end, statement.last)
 
 
-def _calls(own: Sequence[Statement], around: Statement) -> list[Call]:
-    inside = (s for s in own if s.kind == "section" and around.first <= s.first <= _end(around))
+def _calls(calls: Sequence[Statement], around: Statement) -> list[Call]:
+    """The calls of sections inside of a statement; `calls` are in the order of their lines."""
+    start = bisect_left(calls, around.first, key=lambda s: s.first)
+    inside = takewhile(lambda s: s.first <= _end(around), islice(calls, start, None))
     return [Call(s.first, s.target) for s in inside if s.target is not None]
 
 
