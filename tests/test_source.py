@@ -533,6 +533,29 @@ def test_headings_are_the_docstring_without_its_full_stop_or_the_name():
     assert lecture("x = 1").title == "lecture"
 
 
+def test_what_a_part_is_for_its_sections_are_for():
+    text = """
+    def main():
+        part()
+        last()
+
+    @requires("cuda")
+    def part():
+        inner()
+
+    def inner():
+        deepest()
+
+    def deepest():
+        pass
+
+    def last():
+        pass
+    """
+    found = {f.name: f.requires for f in lecture(text).functions if f.kind in ("part", "section")}
+    assert found == {"part": "cuda", "inner": "cuda", "deepest": "cuda", "last": None}
+
+
 def test_requires_names_the_device():
     assert [f.name for f in lecture(TREE).functions if f.requires == "cuda"] == ["one"]
     found = lecture(

@@ -826,8 +826,14 @@ def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> Non
             kind=kind,  # type: ignore[arg-type]  # a conditional of literals is a str to mypy
             parent=parent,
             heading=heading,
+            requires=found.functions[index].requires or _device_of(found, parent),
         )
         todo += [(callee, index) for callee in reversed(below)]
+
+
+def _device_of(found: Lecture, part: int | None) -> str | None:
+    """What a part is for, all its sections are for."""
+    return None if part is None else found.functions[part].requires
 
 
 def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
