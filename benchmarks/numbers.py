@@ -21,11 +21,17 @@ def plain(value: float) -> str:
     return f"{value:,g}".replace("-", "−")
 
 
-def shown(found: Spread, unit: str = "") -> str:
-    """The median, and the quartiles where there is more than one measurement."""
+def shown(found: Spread, unit: str = "", beside: float | None = None) -> str:
+    """The median, and the quartiles where there is more than one measurement.
+
+    Of one that would look like the number `beside` it and is another, enough digits to tell.
+    """
     ends = f" ({number(found.low)}{TO}{number(found.high)})" if found.count > 1 else ""
     after = f"{SPACE}{unit}" if unit else ""
-    return f"{number(found.middle)}{after}{ends}"
+    middle = number(found.middle)
+    if beside is not None and found.middle != beside and middle == number(beside):
+        middle = f"{found.middle:.4g}".replace("-", "−")
+    return f"{middle}{after}{ends}"
 
 
 def seconds(value: float) -> str:

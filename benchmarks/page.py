@@ -90,7 +90,7 @@ def _goals(results: Found) -> str:
         after = f"{SPACE}{unit}" if unit else ""
         beside = f"{other[0]} {number(other[1].middle)}{after}".replace(" ", SPACE) if other else NONE
         bounds = [f"≤{SPACE}{numbers.plain(it.goal.goal)}", numbers.plain(it.goal.limit)]
-        rows.append([it.goal.what, verdict, shown(it.found, unit), *bounds, beside])
+        rows.append([it.goal.what, verdict, shown(it.found, unit, it.goal.goal), *bounds, beside])
     return _table("what | verdict | measured | goal | limit | beside it", rows, left=2)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import nbformat
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import cases, goals, inside, notebooks, one, outside, page, saves, texts, watched
-from benchmarks.spreads import chance, difference, interleaved, ratio, slope, spread
+from benchmarks import cases, goals, inside, notebooks, numbers, one, outside, page, saves, texts, watched
+from benchmarks.spreads import Spread, chance, difference, interleaved, ratio, slope, spread
 from tests.running import REPO, record
 
 from litbook import trace
@@ -262,6 +262,12 @@ def test_what_is_done_to_a_lecture_before_a_save_shows_a_value_in_that_section()
     assert ast.unparse(functions[last].body[1]) == "saved_now = 80000001"
     assert saves.first_line(text, last) == functions[last].body[1].lineno
     assert all(ast.get_docstring(functions[name]) for name in names)
+
+
+def test_a_number_just_beside_its_goal_does_not_look_like_it():
+    assert numbers.shown(Spread(1.0, 1.0524, 1.1, 5), "×", 1.05).startswith("1.052\u00a0×")
+    assert numbers.shown(Spread(1.0, 1.05, 1.1, 5), "×", 1.05).startswith("1.05\u00a0×")
+    assert numbers.shown(Spread(1.0, 1.0524, 1.1, 5), "×").startswith("1.05\u00a0×")
 
 
 def test_the_stages_of_a_save_add_up_to_it():
