@@ -5,7 +5,7 @@
 #                On Linux the default index serves the CUDA build (gigabytes). The CPU build is enough here;
 #                PyTorch's installation page names the index that has it. CI sets this variable.
 #   PORT         where `make serve` listens                  make serve PORT=8001
-#   JOBS         processes for the test suite; default: one   make test JOBS=2
+#   JOBS         processes for the test suite; default: two  make test JOBS=1
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
 #                or, in `make bench`, for the benchmarks     make bench ARGS=--quick
 #                or, in `make record`, for run_lecture.py    make record ARGS=--approve
@@ -14,7 +14,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 PORT ?= 8000
 ARGS ?=
-JOBS ?=
+JOBS ?= 2
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -45,7 +45,7 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo '    $(CURDIR)/site/index.html'
 
 test: check build  ## lint, types, strict docs build, the whole test suite
-	$(PY) -m pytest $(if $(JOBS),-n $(JOBS) --dist loadgroup --no-loadscope-reorder) $(ARGS)
+	$(PY) -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup --no-loadscope-reorder) $(ARGS)
 
 check: $(STAMP)  ## lint, format and types, without changing a file
 	$(PY) -m ruff check

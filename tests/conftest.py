@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     for item in items:
-        if item.config.pluginmanager.hasplugin("xdist"):  # `make test JOBS=2`
+        if item.config.pluginmanager.hasplugin("xdist"):  # `make test`, but for JOBS=1
             item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 

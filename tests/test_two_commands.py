@@ -51,12 +51,8 @@ class Machine:
     def make(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Runs make; `env` steers the interpreter."""
         # An outer `make test ARGS=...` must not reach in here.
-        clean = {
-            k: v
-            for k, v in os.environ.items()
-            if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL")
-        }
-        clean.pop("TORCH_INDEX", None)
+        of_make = "MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL ARGS JOBS PORT TORCH_INDEX".split()
+        clean = {k: v for k, v in os.environ.items() if k not in of_make}
         return subprocess.run(
             ["make", *words],
             cwd=self.folder,
@@ -105,13 +101,16 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
         "ruff format --check",
         "mypy",
         "mkdocs build --strict",
-        "pytest",
+        "pytest -n 2 --dist loadgroup --no-loadscope-reorder",
     ]
 
 
-def test_the_suite_can_be_shared_by_processes(machine: Machine) -> None:
-    assert machine.make("test", "JOBS=2", "ARGS=-k layers").returncode == 0
-    assert machine.notes()[-1] == "pytest -n 2 --dist loadgroup --no-loadscope-reorder -k layers"
+@pytest.mark.parametrize(
+    ("jobs", "said"), [("1", "pytest"), ("4", "pytest -n 4 --dist loadgroup --no-loadscope-reorder")]
+)
+def test_the_suite_runs_in_as_many_processes_as_asked(machine: Machine, jobs: str, said: str) -> None:
+    assert machine.make("test", f"JOBS={jobs}", "ARGS=-k layers").returncode == 0
+    assert machine.notes()[-1] == f"{said} -k layers"
 
 
 def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) -> None:
