@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.running import COMMAND, SAMPLES, command, write
-from tests.test_reuse import ALL, BOOK, FAR, RATES, same
+from tests.test_reuse import ALL, BOOK, a_project, same
 
 from litbook import parallel, reuse, trace
 from litbook import run as runs
@@ -31,12 +31,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are for L
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with one lecture and two modules beside it."""
-    (tmp_path / "mkdocs.yml").touch()
-    folder = tmp_path / "lectures"
-    folder.mkdir()
-    write(folder, RATES, "rates.py")
-    write(folder, FAR, "far.py")
-    return write(folder, BOOK, "lecture_01.py")
+    return a_project(tmp_path)
 
 
 @pytest.fixture
@@ -50,6 +45,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
             self.asked, self.came = list(tasks), list[int]()
             teams.append(self)
             super().__init__(tasks, *rest)
+            self.forks = len(self.team)
 
         def outcome(self, task: int) -> Any:
             found = super().outcome(task)
@@ -84,20 +80,20 @@ def agree(path: Path, workers: int = 2) -> trace.Record:
     return beside
 
 
-def names(team: Any, numbers: list[int], record: trace.Record) -> list[str]:
+def names(numbers: list[int], record: trace.Record) -> list[str]:
     return [record.functions[number].name for number in numbers]
 
 
 def test_the_record_is_that_of_one_process(project: Path, made: list[Any]) -> None:
     record = agree(project)
     (team,) = made
-    assert names(team, team.came, record) == ALL, "all came from forks"
+    assert names(team.came, record) == ALL, "all came from forks"
 
 
 @pytest.mark.parametrize("workers", [2, 3, 8])
 def test_there_are_no_more_forks_than_sections(project: Path, made: list[Any], workers: int) -> None:
     agree(project, workers)
-    assert len(made) == 1
+    assert [team.forks for team in made] == [min(workers, len(ALL))]
 
 
 @pytest.mark.parametrize("sample", ["tour", "failing"])
@@ -113,7 +109,7 @@ def test_only_what_has_to_run_is_given_to_forks(project: Path, made: list[Any]) 
         BOOK.replace("2 < d < 4", "2 <= d < 4").replace("for i in range(10)", "for i in range(9)")
     )
     record = run(project, store=store, workers=2)
-    assert names(made[1], made[1].asked, record) == ["second", "third"]
+    assert names(made[1].asked, record) == ["second", "third"]
     assert [name for name, _ in record.reused] == ["first", "last"]
 
 
@@ -143,7 +139,7 @@ def test_what_reads_a_clock_runs_when_all_others_are_done(project: Path, made: l
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reuse.Reuse, "_run", watched)
         record = run(path, store=Store(None), workers=2)
-    assert names(made[0], made[0].asked, record) == ["one", "four"]
+    assert names(made[0].asked, record) == ["one", "four"]
     assert seen == [("two", 0), ("three", 0)], "with the machine for themselves"
 
 
@@ -190,7 +186,7 @@ def test_a_file_that_the_module_wrote_is_there_for_all(project: Path, made: list
 def test_a_fork_that_fails_costs_nothing_but_time(
     project: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    here, before = os.getpid(), reuse.Reuse._in_a_worker
+    before = reuse.Reuse._in_a_worker
 
     def fails(self: Any, call: Any, function: int) -> Any:
         if self.lecture.functions[function].name == "second":
@@ -203,10 +199,9 @@ def test_a_fork_that_fails_costs_nothing_but_time(
             return ("", b""), True
         return before(self, call, function)
 
-    assert here == os.getpid()
     monkeypatch.setattr(reuse.Reuse, "_in_a_worker", fails)
     record = agree(project)
-    assert "second" not in names(made[0], made[0].came, record)
+    assert "second" not in names(made[0].came, record)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -223,7 +218,7 @@ def test_where_no_process_can_be_made_fewer_do_or_none(
 
     monkeypatch.setattr(os, "fork", full)
     record = agree(project)
-    assert names(made[0], made[0].came, record) == ALL[: 4 * first]
+    assert names(made[0].came, record) == ALL[: 4 * first]
 
 
 def test_a_process_in_which_torch_may_have_computed_is_not_forked(
@@ -288,11 +283,17 @@ def test_torch_computes_in_forks_what_it_computes_alone(project: Path, tmp_path:
     assert kept[0] == kept[1], "record and what the terminal shows"
 
 
-ENDLESS = book("a = 1  # @inspect a", "while True:\n    b = 2", "c = 3  # @inspect c", "d = 4  # @inspect d")
-STUBBORN = ENDLESS.replace(
-    "    while True:\n        b = 2",
-    "    while True:\n        try:\n            b = sum(range(1000))\n        except BaseException:\n            pass",
-)
+LOOP = "while True:\n    b = 2"
+STUBBORN = "while True:\n    try:\n        b = sum(range(1000))\n    except BaseException:\n        pass"
+IN_THE_LOOP = r"it had reached lectures/lecture_02\.py:\d+\n\s+(while True:|b = 2)\n"
+
+
+def endless(project: Path, loop: str) -> tuple[Path, Path]:
+    """A lecture of which a section never ends, and the file that it makes when it comes to that."""
+    mark = project.parent.parent / "reached"
+    body = f"open({str(mark)!r}, 'w').close()\n{loop}"
+    sections = ("a = 1  # @inspect a", body, "c = 3  # @inspect c", "d = 4  # @inspect d")
+    return write(project.parent, book(*sections), "lecture_02.py"), mark
 
 
 def forks_of(pid: int) -> list[int]:
@@ -316,16 +317,14 @@ def wait_for(what: Any, seconds: float = 60.0) -> Any:
 
 
 def test_the_time_out_names_the_line_that_a_fork_had_reached(project: Path) -> None:
-    path = write(project.parent, ENDLESS, "lecture_02.py")
+    path, _ = endless(project, LOOP)
     done = command(path, "--timeout", "3", "--quiet")
     assert done.returncode == 1
-    assert re.search(r"timed out after 3 s; it had reached lectures/lecture_02.py:1[89]\n", done.stderr), (
-        done.stderr
-    )
+    assert re.search(rf"timed out after 3 s; {IN_THE_LOOP}", done.stderr), done.stderr
 
 
 def test_a_fork_that_swallows_the_time_out_is_ended(project: Path) -> None:
-    path = write(project.parent, STUBBORN, "lecture_02.py")
+    path, _ = endless(project, STUBBORN)
     done = command(path, "--timeout", "3", "--quiet")
     assert done.returncode == 1
     assert "timed out after 3 s; it had reached lectures/lecture_02.py:7\n    two()\n" in done.stderr
@@ -333,7 +332,7 @@ def test_a_fork_that_swallows_the_time_out_is_ended(project: Path) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_forks_end_with_the_run(project: Path, ending: signal.Signals) -> None:
-    path = write(project.parent, ENDLESS, "lecture_02.py")
+    path, mark = endless(project, LOOP)
     process = subprocess.Popen(
         [*COMMAND, str(path), "--quiet"],
         stdout=subprocess.PIPE,
@@ -343,10 +342,10 @@ def test_forks_end_with_the_run(project: Path, ending: signal.Signals) -> None:
     )
     forks = wait_for(lambda: forks_of(process.pid))
     assert forks
-    time.sleep(0.5)  # the endless section is reached
+    assert wait_for(mark.exists)
     process.send_signal(ending)
     _, errors = process.communicate(timeout=60)
     assert wait_for(lambda: all(map(is_gone, forks)))
     if ending == signal.SIGINT:
         assert process.returncode == 130
-        assert re.search(r"interrupted; it had reached lectures/lecture_02.py:1[89]\n", errors), errors
+        assert re.search(rf"interrupted; {IN_THE_LOOP}", errors), errors

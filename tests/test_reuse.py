@@ -98,16 +98,20 @@ FAR = 'TABLE = {"a": 1, "b": 2}\n'
 ALL = ["first", "second", "third", "last"]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with one lecture and two modules beside it."""
-    (tmp_path / "mkdocs.yml").touch()
-    folder = tmp_path / "lectures"
+def a_project(root: Path) -> Path:
+    """The lecture of a project, with two modules beside it."""
+    (root / "mkdocs.yml").touch()
+    folder = root / "lectures"
     folder.mkdir()
     write(folder, RATES, "rates.py")
     write(folder, FAR, "far.py")
-    write(folder, BOOK, "lecture_01.py")
-    return folder / "lecture_01.py"
+    return write(folder, BOOK, "lecture_01.py")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one lecture and two modules beside it."""
+    return a_project(tmp_path)
 
 
 def same(record: trace.Record) -> trace.Record:

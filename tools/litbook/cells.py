@@ -25,7 +25,7 @@ import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from litbook.source import Definition, Function, Lecture, own_nodes, parse
+from litbook.source import Definition, Function, Lecture, first_line, own_nodes, parse
 
 STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
 WORDS = (*STATED, "figure", "requires")
@@ -926,12 +926,7 @@ def _imports_words(node: ast.stmt) -> bool:
 
 def _span(group: Sequence[ast.stmt]) -> tuple[int, int]:
     """First line, decorators included, and last line."""
-    first = min(
-        line
-        for node in group
-        for line in (node.lineno, *(d.lineno for d in getattr(node, "decorator_list", [])))
-    )
-    return first, max(node.end_lineno or node.lineno for node in group)
+    return min(map(first_line, group)), max(node.end_lineno or node.lineno for node in group)
 
 
 def _groups(body: Sequence[ast.stmt]) -> list[list[ast.stmt]]:

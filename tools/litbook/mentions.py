@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from litbook.source import Definition, own_nodes, uncollected
+from litbook.source import Definition, first_line, own_nodes, uncollected
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -52,7 +52,7 @@ _KNOWN = 5000  # of them are remembered
 
 def _within(lines: list[str], node: ast.stmt) -> Iterator[Mention]:
     """Every name that a statement of the module loads from the module."""
-    first = min([node.lineno, *(it.lineno for it in getattr(node, "decorator_list", []))])
+    first = first_line(node)
     text = "\n".join(lines[first - 1 : node.end_lineno])
     key = text, node.col_offset, node.end_col_offset or 0
     if key not in _NAMES:

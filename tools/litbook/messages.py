@@ -1,10 +1,11 @@
-"""Messages between processes of ours over a pipe: pickles that each follow their length."""
+"""Processes of ours that talk over a pipe, in pickles that each follow their length; and their end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pickle
+import signal
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -43,3 +44,12 @@ class Inbox:
             content = bytes(self.held[HEAD.size : end])
             del self.held[:end]
             yield pickle.loads(content)
+
+
+def end(pid: int) -> int:
+    """Kill a child that leads its own group, and whatever it has started there; its exit status."""
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):  # it may not lead its group yet
+        os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]

@@ -29,10 +29,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from litbook.messages import Inbox, packed, send
+from litbook.messages import Inbox, end, packed, send
 
 MOST = 8  # workers: each may hold what its section holds, and a machine's memory is one
 TASK = struct.Struct("<i")
@@ -54,6 +55,15 @@ def threads() -> int:
         return 0
 
 
+@dataclass(frozen=True)
+class Job:
+    """What a fork does: all of it is called there."""
+
+    prepare: Callable[[Path], None]  # gets a working directory of its own
+    work: Callable[[int], tuple[Any, bool]]  # task -> its outcome, and whether the world is as it was
+    line: Callable[[BaseException], int | None]  # the line of the lecture that an exception came from
+
+
 class Worker:
     """One fork, as the run sees it."""
 
@@ -64,23 +74,12 @@ class Worker:
 
 
 class Workers:
-    """`count` forks that work on `tasks`, which are numbers of functions.
+    """`count` forks that work on `tasks`, which are numbers of functions."""
 
-    In a fork, `prepare` gets a working directory of its own, `work` makes an outcome of a task and says
-    whether the world is as it was, and `line` tells the line of the lecture that an exception came from.
-    """
-
-    def __init__(
-        self,
-        tasks: Sequence[int],
-        count: int,
-        prepare: Callable[[Path], None],
-        work: Callable[[int], tuple[Any, bool]],
-        line: Callable[[BaseException], int | None],
-    ) -> None:
+    def __init__(self, tasks: Sequence[int], count: int, job: Job) -> None:
         self.open = set(tasks)  # whose outcome is not here yet
         self.outcomes: dict[int, Any] = {}
-        self.folders = [tempfile.TemporaryDirectory(prefix="litbook-", ignore_cleanup_errors=True)]
+        self.folder = tempfile.TemporaryDirectory(prefix="litbook-", ignore_cleanup_errors=True)
         self.team: list[Worker] = []
         here = Path.cwd()
         source, into = os.pipe()
@@ -88,9 +87,9 @@ class Workers:
         os.close(into)
         try:
             for number in range(count):
-                folder = Path(self.folders[0].name, str(number))
+                folder = Path(self.folder.name, str(number))
                 shutil.copytree(here, folder, symlinks=True)
-                self.team.append(_forked(source, folder, prepare, work, line))
+                self.team.append(_forked(source, folder, job))
         except OSError:  # no room for another process, or for its files: fewer will do, or none
             pass
         finally:
@@ -111,8 +110,7 @@ class Workers:
         """Kill whoever still works."""
         for worker in list(self.team):
             self._dismiss(worker)
-        for folder in self.folders:
-            folder.cleanup()
+        self.folder.cleanup()
 
     # -- waiting
 
@@ -146,11 +144,7 @@ class Workers:
     def _dismiss(self, worker: Worker) -> None:
         self.team.remove(worker)
         os.close(worker.answers)
-        with contextlib.suppress(OSError):
-            os.killpg(worker.pid, signal.SIGKILL)  # whatever it has started, too
-        with contextlib.suppress(OSError):
-            os.kill(worker.pid, signal.SIGKILL)
-        os.waitpid(worker.pid, 0)
+        end(worker.pid)
         if worker.at is not None:
             self.open.discard(worker.at)  # it died over this one
         if not self.team:
@@ -165,19 +159,13 @@ class Workers:
             with contextlib.suppress(OSError):
                 os.kill(worker.pid, signal.SIGINT)
         lines: list[int] = []
-        end = time.monotonic() + LAST_WORDS
-        while asked and not lines and self.team and (left := end - time.monotonic()) > 0:
+        until = time.monotonic() + LAST_WORDS
+        while asked and not lines and self.team and (left := until - time.monotonic()) > 0:
             lines = self._hear(left)
         return lines[0] if lines else None
 
 
-def _forked(
-    tasks: int,
-    folder: Path,
-    prepare: Callable[[Path], None],
-    work: Callable[[int], tuple[Any, bool]],
-    line: Callable[[BaseException], int | None],
-) -> Worker:
+def _forked(tasks: int, folder: Path, job: Job) -> Worker:
     """A fork at work."""
     answers, out = os.pipe()
     try:
@@ -189,45 +177,31 @@ def _forked(
         os.close(out)
         raise
     if pid == 0:
-        _Fork(tasks, out, prepare, work, line).live(folder)
+        _work(tasks, out, folder, job)
     os.close(out)
     return Worker(pid, answers)
 
 
-class _Fork:
-    """The same worker, as it sees itself."""
-
-    def __init__(
-        self,
-        tasks: int,
-        out: int,
-        prepare: Callable[[Path], None],
-        work: Callable[[int], tuple[Any, bool]],
-        line: Callable[[BaseException], int | None],
-    ) -> None:
-        self.tasks, self.out = tasks, out
-        self.prepare, self.work, self.line = prepare, work, line
-
-    def live(self, folder: Path) -> NoReturn:
-        """Work until there is nothing left to do; the process ends here."""
-        try:
-            os.setpgid(0, 0)  # Ctrl-C is for the run, which asks for the line and then kills
-            _end_with_parent()
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            os.chdir(folder)
-            self.prepare(folder)
-            clean = True
-            while clean and (task := os.read(self.tasks, TASK.size)):
-                (number,) = TASK.unpack(task)
-                send(self.out, packed(("at", number)))
-                outcome, clean = self.work(number)
-                send(self.out, packed(("outcome", number, outcome)))
-        except KeyboardInterrupt as error:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            if (line := self.line(error)) is not None:
-                send(self.out, packed(("reached", line)))
-        finally:
-            _END(0)
+def _work(tasks: int, out: int, folder: Path, job: Job) -> NoReturn:
+    """In a fork: work until there is nothing left to do; the process ends here."""
+    try:
+        os.setpgid(0, 0)  # Ctrl-C is for the run, which asks for the line and then kills
+        _end_with_parent()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.chdir(folder)
+        job.prepare(folder)
+        clean = True
+        while clean and (task := os.read(tasks, TASK.size)):
+            (number,) = TASK.unpack(task)
+            send(out, packed(("at", number)))
+            outcome, clean = job.work(number)
+            send(out, packed(("outcome", number, outcome)))
+    except KeyboardInterrupt as error:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if (line := job.line(error)) is not None:
+            send(out, packed(("reached", line)))
+    finally:
+        _END(0)
 
 
 def _end_with_parent() -> None:

@@ -129,6 +129,7 @@ class Recorder:
         self.events: list[tuple[Any, ...]] = []
         self.active: dict[int, int] = {}
         self.function_of_frame: list[int] = []
+        self.codes: list[CodeType | None] = [None] * len(lecture.functions)
         self.reached = bytearray(len(lecture.statements))
         self.verdicts: dict[int, _Verdict] = {}
         self.needs: dict[int, str] = {}  # function -> device that is not here
@@ -159,7 +160,7 @@ class Recorder:
         calls = dict[int, dict[tuple[int, int], int]]()
         folded = dict[int, CodeType]()
         spare = dict[int, int]()
-        codes: list[CodeType | None] = [None] * len(self.lecture.functions)
+        codes = self.codes
         sites = dict[tuple[int, int], tuple[int, CodeType]]()
         home, ident = threading.get_ident(), threading.get_ident
         recorder, append = self, events.append
@@ -495,8 +496,7 @@ class Recorder:
         while caller is not None:
             number = self.active.get(id(caller))
             function = self.function_of_frame[number] if number is not None else 0
-            named = caller.f_code.co_name == self.lecture.functions[function].name
-            if number is not None and named and caller.f_code.co_filename == self.filename:
+            if number is not None and caller.f_code is self.codes[function]:
                 statement = self._statement_at.get(caller.f_lineno)
                 line = self.lecture.statements[statement].first if statement is not None else caller.f_lineno
                 if self._sections[function]:

@@ -36,7 +36,7 @@ from pathlib import Path
 from litbook import trace, world
 from litbook.depends import Dependencies, Needs
 from litbook.fragment import Mark, NotPortable, Places, Tape, cut, put
-from litbook.parallel import Workers
+from litbook.parallel import Job, Workers
 from litbook.recorder import Recorder
 from litbook.source import Lecture
 from litbook.store import Kept, Store
@@ -245,8 +245,8 @@ class Reuse:
         inside = [number_of[name] for name in self.lecture.section_names()]
         tasks = [function for function in inside if runnable(function) and self._for_a_worker(function)]
         if min(count, len(tasks)) > 1:
-            work = functools.partial(self._in_a_worker, call)
-            self.workers = Workers(tasks, min(count, len(tasks)), self._become_a_worker, work, line)
+            job = Job(self._become_a_worker, functools.partial(self._in_a_worker, call), line)
+            self.workers = Workers(tasks, min(count, len(tasks)), job)
 
     def _for_a_worker(self, function: int) -> bool:
         if self.lecture.functions[function].kind != "section" or self.needs(function).clock:

@@ -30,7 +30,6 @@ from litbook.fragment import Tape
 from litbook.instrument import instrument
 from litbook.recorder import STEPS, Listener, Recorder
 from litbook.reuse import Reuse
-from litbook.source import Lecture
 from litbook.store import Store
 
 _END = os._exit  # what really ends this process, also while a lecture runs
@@ -73,7 +72,7 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
     """
     path = path.resolve()
     lecture = usable(path, sections, shown)
-    forks = workers if store is not None and not sections and _is_new() else 1
+    new = _is_new()
     with _settings(device):
         import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -94,8 +93,8 @@ def run(  # noqa: PLR0913  each is one thing that a run may be asked for
                 _own_modules(path.parent),
                 _deadline(timeout, recorder, folder),
             ):
-                forks = forks if _on_cpu(device) else 1
-                _execute(recorder, path, sections, device, seed, reuse, forks)
+                beside = reuse is not None and not sections and new and _on_cpu(device)
+                _execute(recorder, path, sections, device, seed, reuse, workers if beside else 1)
         finally:
             if reuse is not None:
                 reuse.close()  # also what was done before a time-out is kept
@@ -226,7 +225,7 @@ def _fork(reuse: Reuse, recorder: Recorder, module: types.ModuleType, workers: i
         recorder.section(function, partial(_call, module, lecture.functions[function].name))
 
     def runnable(function: int) -> bool:
-        return not _missing(lecture, function, device)
+        return not _missing(lecture.functions[function].requires, device)
 
     reuse.side_by_side(workers, runnable, call, partial(_line_of, recorder))
 
@@ -284,7 +283,7 @@ def _run_section(
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
-    needed = _missing(recorder.lecture, function, device)
+    needed = _missing(spec.requires, device)
     if needed:
         recorder.needs[function] = needed
         if recorder.listener is not None:
@@ -306,20 +305,9 @@ def _run_section(
         reuse.section(function, run)
 
 
-def _missing(lecture: Lecture, function: int, device: str) -> str | None:
-    """The device that this section requires and does not get; None where nothing is missing."""
-    needed = _needed(lecture, function)
-    return None if needed == "cuda" and device != "cpu" and has_cuda() else needed
-
-
-def _needed(lecture: Lecture, function: int | None) -> str | None:
-    """The device that this section requires, itself or through a part above it."""
-    while function is not None:
-        spec = lecture.functions[function]
-        if spec.requires:
-            return spec.requires
-        function = spec.parent
-    return None
+def _missing(required: str | None, device: str) -> str | None:
+    """The required device, where this run does not have it; None where nothing is missing."""
+    return None if required == "cuda" and device != "cpu" and has_cuda() else required
 
 
 @contextlib.contextmanager

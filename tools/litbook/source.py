@@ -134,7 +134,7 @@ class Lecture:
 
     def text_of(self, statement: ast.stmt) -> str:
         """The physical lines of a statement, with its decorators."""
-        return "\n".join(self.lines[_first_line(statement) - 1 : statement.end_lineno])
+        return "\n".join(self.lines[first_line(statement) - 1 : statement.end_lineno])
 
 
 @contextlib.contextmanager
@@ -629,7 +629,7 @@ def _number_definitions(found: Lecture) -> None:
 def _number_functions(found: Lecture, node: ast.AST) -> None:
     for child in _blocks(node):
         if isinstance(child, Definition):
-            first = _first_line(child)
+            first = first_line(child)
             last = child.end_lineno or child.lineno
             text = "\n".join(found.lines[first - 1 : last])
             found.function_of[child] = len(found.functions)
@@ -886,7 +886,7 @@ def _number_statements(found: Lecture, calls: Calls) -> None:
         found.statements.append(
             trace.Statement(
                 function=found.function_of[owner],
-                first=_first_line(statement),
+                first=first_line(statement),
                 last=_last_line_of_header(statement, found.lines),
                 kind=kind,
                 end=statement.end_lineno or statement.lineno,
@@ -903,7 +903,7 @@ def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.st
         yield from _statements(child, child if isinstance(child, Definition) else owner)
 
 
-def _first_line(statement: ast.stmt) -> int:
+def first_line(statement: ast.stmt) -> int:
     """The line of a statement's first decorator, else its own."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min(decorator.lineno for decorator in decorators) if decorators else statement.lineno
@@ -917,7 +917,7 @@ def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
         case ast.Match(cases=[first, *_]):
             last, between = first.pattern.lineno - 1, _BEFORE_PATTERN
         case _ if body := getattr(statement, "body", None):
-            last = min(last, _first_line(body[0]) - 1)
+            last = min(last, first_line(body[0]) - 1)
         case _:
             return last
     while last > statement.lineno and between.match(lines[last - 1]):

@@ -31,7 +31,7 @@ from typing import Any
 from litbook import reuse, run, store, unbacked
 from litbook.depends import Dependencies
 from litbook.errors import LitbookError
-from litbook.messages import Inbox, packed, send
+from litbook.messages import Inbox, end, packed, send
 
 GRACE = 4.0  # seconds after the time-out until a lecture that does not stop is killed
 
@@ -55,12 +55,8 @@ class _Run:
 
     def end(self) -> int:
         """Kill it and whatever it started; its exit status."""
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
         os.close(self.out)
-        _, status = os.waitpid(self.pid, 0)
+        status = end(self.pid)
         self.folder.cleanup()
         return status
 

@@ -132,7 +132,10 @@ class _Looking:
         """A stand-in for `value` that differs once the value has."""
         kind = type(value)
         if kind is types.FunctionType and not (
-            value.__defaults__ or value.__kwdefaults__ or value.__closure__ or value.__dict__
+            value.__defaults__
+            or value.__kwdefaults__
+            or value.__closure__
+            or (value.__dict__ and _hung_on(value))
         ):
             return value  # most are: nothing hangs on them
         if kind in _ATOMS or isinstance(value, _BUILT):

@@ -84,11 +84,10 @@ def _own(record: Record, index: int) -> Evidence:
     frames = _frames(record, index)
     first = frames[0] if frames else None
     function = record.functions[index]
+    values = () if first is None else record.values_of.get(first, ())
     return Evidence(
         record,
-        values=tuple(
-            v for v in (record.values_of.get(first, ()) if first is not None else ()) if v.kind != "clear"
-        ),
+        values=tuple(v for v in values if v.kind != "clear"),
         pieces=tuple(
             p
             for p in record.pieces_between(function.first, function.last)
