@@ -26,6 +26,7 @@ WINDOW = 3  # calls in a row that have to agree before the warm-up ends
 TOTAL = 0.02  # seconds that all repeats take together, at least
 BRIEFEST = 1e-6  # seconds that a call is taken to last at least, when repeats are counted out
 CACHE = 32 * 2**20  # bytes of cache where the system does not say
+ROOM = 4  # as many times the cache do all sets together fill: of twice, some would still be found in it
 MOST = 512  # sets of buffers
 
 
@@ -93,10 +94,10 @@ def time_call(
 def beyond_cache(
     make: Callable[[], Sequence[torch.Tensor]], device: str | torch.device = "cpu"
 ) -> list[Sequence[torch.Tensor]]:
-    """Sets of tensors from `make`: one if it is large, else as many as twice the cache has room for."""
+    """Sets of tensors from `make`: one if it is large, else as many as fill the cache `ROOM` times."""
     sets = [make()]
     each = max(1, sum(t.nbytes for t in sets[0]))
-    wanted = min(MOST, math.ceil(2 * cache_bytes(device) / each))
+    wanted = min(MOST, math.ceil(ROOM * cache_bytes(device) / each))
     return sets + [make() for _ in range(wanted - 1)]
 
 

@@ -145,6 +145,9 @@ class _State:
         self.host += 1e-7
         return self.host
 
+    def sleep(self, seconds: float) -> None:
+        self.host += seconds
+
     def rate(self, tensor: torch.Tensor) -> tuple[str, float]:
         name = {4: "float32", 2: "16", 1: "8"}.get(tensor.element_size(), "float32")
         if name == "float32" and torch.get_float32_matmul_precision() != "highest":
@@ -482,6 +485,7 @@ def standin(card: Card) -> Iterator[_State]:
         stack.enter_context(mock.patch.object(torch.version, "cuda", "stand-in"))
         stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", record_stream))
         stack.enter_context(mock.patch.object(time, "perf_counter", state.now))
+        stack.enter_context(mock.patch.object(time, "sleep", state.sleep))
         stack.enter_context(mock.patch.object(subprocess, "run", _new_program(state)))
         stack.enter_context(_Operations(state))
         stack.enter_context(_Calls(state))
