@@ -4263,8 +4263,8 @@ def the_roof_is_measured_here() -> None:
     slopes = {"dashed": bandwidth} | ({"solid": card.bandwidth} if card is not None else {})
     figure(
         plot_measured_roof(top, slopes, points),
-        caption="Measured rates. Dashed, the bandwidth that the copy showed"
-        + ("; solid, the roof that the datasheet promises." if "solid" in slopes else "."),
+        caption="Measured rates. Dashed, the bandwidth that the copy showed."
+        + (" Solid, the roof that the datasheet promises." if "solid" in slopes else ""),
         alt="TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and "
         "peak. An addition and the product of a single token lie low on the slope, that of many "
         "tokens near the flat part.",
@@ -5719,7 +5719,7 @@ def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory returns before it has finished."""
     count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
     pageable = torch.randn(count)
-    note(f"{pageable.nbytes // MiB} MiB to the GPU, from either kind of memory:")
+    note(f"The same numbers to the GPU, from either kind of memory: {pageable.nbytes // MiB} MiB.")
     pinned = pageable.pin_memory()
     assert pinned.is_pinned() is True, "a pinned copy of it"
     slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow
@@ -7372,8 +7372,8 @@ def a_step_is_timed_in_both_precisions() -> None:
         step(narrowed)
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
     assert peaks[1] < peaks[0], "narrow activations are smaller"
-    note("Whether this is a good balance of speed and stability is for each model to show. The "
-         "two numbers above are what it has to be weighed against.")
+    note("Whether this is a good balance of speed and stability is for each model to show. Time "
+         "and memory saved are what it has to be weighed against.")
     question("How many bytes do weights, gradients and AdamW's averages of "
              "this model take, in either precision?",
              answer=16 * sum(p.numel() for p in model.parameters()), unit="B")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook import source, trace
-from litbook.render import badge, bibliography, cards, figures, ledger, page
+from litbook.render import badge, bibliography, cards, evidence, figures, ledger, page
 from litbook.trace import (
     Claim,
     Error,
@@ -264,7 +264,24 @@ def test_the_contents_page_lists_parts_theses_and_claims():
     assert "Two <em>resources</em>" in index
     assert 'href="memory/"' in index
     assert 'href="memory/#transpose"' in index
-    assert "3 claims: ✓ 1 hold · ✗ 1 fail · ○ 1 on another device" in words(index)
+    assert "3 claims: ✓ 1 hold · ✗ 1 fail · ○ 1 not run (needs a GPU)" in words(index)
+
+
+def test_a_claim_that_this_build_cannot_run_has_the_recordings_verdict_and_its_device():
+    pages_ = made(recordings=[recorded()])
+    assert "3 claims: ✓ 1 hold · ✗ 1 fail · ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["index.md"])
+    assert "1 claim: ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["compute.md"])
+    assert 'title="1 hold, as recorded on NVIDIA H200">✓ 1<' in pages_["index.md"]
+    missed = replace(recorded(), claims=tuple(replace(c, verdict="fails") for c in recorded().claims))
+    assert "✗ 1 fail, as recorded on NVIDIA H200" in words(made(recordings=[missed])["compute.md"])
+
+
+def test_a_recording_of_an_older_text_decides_nothing():
+    functions = tuple(replace(f, digest="0" * 16) for f in recorded().functions)
+    older = replace(recorded(), functions=functions)
+    assert "○ 1 not run (needs a GPU)" in words(made(recordings=[older])["compute.md"])
+    newest = replace(recorded(), environment=replace(recorded().environment, date="2026-11-18T10:00:00Z"))
+    assert "✓ 1 hold, as recorded" in words(made(recordings=[older, newest])["compute.md"])
 
 
 def test_sections_are_headings_with_the_functions_name_as_anchor():
@@ -866,13 +883,32 @@ def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fail
     claims = tuple(replace(c, verdict="holds") if c.verdict == "fails" else c for c in lived().claims)
     good = replace(lived(), claims=claims)
     assert "claims: 3 hold<" in ledger.tally([ledger.Shelf("lecture_02", good, (recorded(),))])
-    assert "claims: 2 hold, 1 on another device<" in ledger.tally([ledger.Shelf("lecture_02", good)])
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good)])
     assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
 
 
 def test_a_badge_is_one_picture_whose_text_is_text():
-    made_ = badge.svg("<script>", '"&', True)
+    made_ = badge.svg("<script>", '"&', badge.GOOD)
     root = ElementTree.fromstring(made_)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.get("aria-label") == '<script>: "&'
     assert "http" not in made_.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("prose", "said"),
+    [
+        ("A copy.…", "A copy."),
+        ("Not in the cache:…", "Not in the cache:"),
+        ("… MiB of them.", "… MiB of them."),
+        ("A rate of … here.", "A rate of … here."),
+        ("…; …. …\n\n| how | ms |\n|---|---|\n…", "*A recording puts a table here: how, ms.*"),
+        (
+            "Three ways:\n\n| how | ms |\n|---|---|\n…",
+            "Three ways:\n\n*A recording puts a table here: how, ms.*",
+        ),
+        ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |\n…"),
+    ],
+)
+def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
+    assert evidence.unspoken(prose) == said

@@ -74,7 +74,7 @@ class Volumes:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [books.INDEX]:
-                return page.shelf([(it.folder, it.record) for it in self.all])
+                return page.shelf([(it.folder, it.record, it.others) for it in self.all])
             case ["misbeliefs.md"]:
                 return misbeliefs.page(self.shelf, self.bibliography)
             case ["ledger.md"]:

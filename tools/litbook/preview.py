@@ -49,6 +49,7 @@ from litbook.ondemand import PLACE, Volume, Volumes
 from litbook.render import report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
+from litbook.render.ledger import Shelf
 from litbook.render.report import harmless
 
 TOOLS = Path(__file__).resolve().parents[1]
@@ -285,9 +286,9 @@ class Preview:
         """The pages as entries of MkDocs' nav, for the hook."""
         return self.volumes().entries()
 
-    def records(self) -> list[trace.Record]:
-        """The newest record of each lecture, for the hook."""
-        return [it.record for it in self.volumes().all]
+    def shelf(self) -> list[Shelf]:
+        """Each lecture's newest record and its recordings, for the hook."""
+        return self.volumes().shelf
 
     # -- the site
 

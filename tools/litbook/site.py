@@ -56,6 +56,9 @@ BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
 # hook for every saved file, also when only a docs page changed.
 _records: dict[Path, tuple[str, trace.Record]] = {}
 
+# What the last build put on the shelf: the front page is made later, and counts it.
+_shelf: list[ledger.Shelf] = []
+
 # Where `mkdocs serve` keeps the notebooks' pages between two builds; gone with the process. A build that ends
 # keeps none: measured values make most of them new each time.
 _kept: list[tempfile.TemporaryDirectory[str]] = []
@@ -109,11 +112,13 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
     if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
         return markdown
     preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
-    found = preview.records() if preview else [record for _, record in _records.values()]
+    found = preview.shelf() if preview else _shelf
     if not found:
         return markdown
-    counted = f"{verdicts.tally(found)}\n\n{BADGE}"
-    return markdown.replace("<!-- claims -->", counted).replace("<!-- excerpt -->", page.excerpt(found[0]))
+    counted = f"{verdicts.tally([(it.record, it.recordings) for it in found])}\n\n{BADGE}"
+    return markdown.replace("<!-- claims -->", counted).replace(
+        "<!-- excerpt -->", page.excerpt(found[0].record)
+    )
 
 
 def on_nav(nav: Any, **_: Any) -> Any:
@@ -154,7 +159,8 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
     """
     place = docs / PLACE
     entries: list[NavEntry] = []
-    written, shelf = set[Path](), list[ledger.Shelf]()
+    written, shelf = set[Path](), _shelf
+    shelf.clear()
     bibliography = _bibliography(lectures)
     for path in sorted(lectures.glob("lecture_*.py")):
         try:
@@ -174,7 +180,9 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
         entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(path.stem, record, others, own))
     if shelf:
-        written.add(_write(place / books.INDEX, page.shelf([(it.folder, it.record) for it in shelf])))
+        written.add(
+            _write(place / books.INDEX, page.shelf([(it.folder, it.record, it.recordings) for it in shelf]))
+        )
         written.add(_write(place / "ledger.md", ledger.page(shelf)))
         written.add(_write(place / "devices.md", machines.page(shelf, differing(shelf))))
         written.add(_write(place / "claims.json", ledger.data(shelf)))

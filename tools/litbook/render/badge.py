@@ -5,11 +5,11 @@ from __future__ import annotations
 from litbook.render import markup
 
 HEIGHT, PADDING = 20, 7  # pixels
-GOOD, BAD = "#1a7f37", "#b3261e"  # both at least 4.5:1 against the white text
+GOOD, PART, BAD = "#1a7f37", "#8a5a00", "#b3261e"  # each at least 4.5:1 against the white text
 
 
-def svg(label: str, text: str, good: bool) -> str:
-    """The badge as the text of an SVG file: `label` on grey, `text` on green or red."""
+def svg(label: str, text: str, color: str) -> str:
+    """The badge as the text of an SVG file: `label` on grey, `text` on `color`."""
     left, right = _width(label), _width(text)
     whole = markup.text(f"{label}: {text}")
     size = f'width="{left + right}" height="{HEIGHT}"'
@@ -19,7 +19,7 @@ def svg(label: str, text: str, good: bool) -> str:
         f'<clipPath id="r"><rect {size} rx="3"/></clipPath>',
         '<g clip-path="url(#r)">',
         f'<rect width="{left}" height="{HEIGHT}" fill="#444"/>',
-        f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{GOOD if good else BAD}"/>',
+        f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{color}"/>',
         "</g>",
         '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">',
         _word(label, 0, left),

@@ -6,6 +6,7 @@ newest recording of such a device, moved to where its text stands today, and say
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,6 +64,29 @@ def others(record: Record, index: int, recordings: Sequence[Record]) -> list[Oth
             if there.name == here.name and there.kind == here.kind:
                 found.append(Other(recording, i, bool(there.digest) and there.digest == here.digest))
     return found
+
+
+HOLE = "…"  # in prose that never ran: what running would have put there
+_ENDED = re.compile(rf"(?<=[.:!?]){HOLE}$")
+
+
+def unspoken(prose: str) -> str:
+    """What prose that never ran says anyway: no end that a value decides, no table without rows.
+
+    `A copy.…` is `A copy.`; of a table remains which columns it is going to have. A value inside a sentence
+    stays an ellipsis.
+    """
+    kept: list[str] = []
+    for block in prose.split("\n\n"):
+        lines = block.splitlines()
+        if lines[-1:] == [HOLE] and len(lines) == 3 and set(lines[1]) <= set("|-: "):
+            if kept and kept[-1].startswith(HOLE):  # it introduced the table
+                kept.pop()
+            columns = ", ".join(cell.strip() for cell in lines[0].strip("| ").split("|"))
+            kept.append(f"*A recording puts a table here: {columns}.*")
+        else:
+            kept.append(_ENDED.sub("", block))
+    return "\n\n".join(kept)
 
 
 def stamp(record: Record) -> str:

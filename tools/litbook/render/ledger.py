@@ -25,7 +25,7 @@ FILTERS = (
     ("holds", "hold"),
     ("fails", "fail"),
     ("not-reached", "not reached"),
-    ("needs-device", "on another device"),
+    ("needs-device", "need another device"),
 )
 
 
@@ -56,8 +56,8 @@ class Verdict:
 
 def page(lectures: Sequence[Shelf]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
-    claims = [claim for it in lectures for claim in it.record.claims]
-    summary = markup.tag("p", verdicts.counted(claims), class_="lb-summary") if claims else ""
+    found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
+    summary = markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else ""
     download = 'Every claim of every section; as data: <a href="../claims.json">claims.json</a>.'
     parts = ["# Ledger", summary, markup.tag("p", download), _filters()]
     for it in lectures:
@@ -163,9 +163,11 @@ def tally(lectures: Sequence[Shelf]) -> str:
     seen = [{v.claim.verdict for v in found} for it in lectures for _, found in _verdicts(it)]
     failing, holding = (sum(verdict in found for found in seen) for verdict in ("fails", "holds"))
     if failing:
-        return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", False)
+        return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", badge.BAD)
     rest = len(seen) - holding
-    return badge.svg("claims", f"{holding:,} hold" + (f", {rest:,} on another device" if rest else ""), True)
+    if rest:
+        return badge.svg("claims", f"{holding:,} hold, {rest:,} not run", badge.PART)
+    return badge.svg("claims", f"{holding:,} hold", badge.GOOD)
 
 
 # ---------------------------------------------------------------------------- as HTML

@@ -99,7 +99,8 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
     if (badge := badges.get((value.step, value.text))) and len(group) == 1:
         parts.append(" " + markup.tag("span", markup.text(badge), class_="lb-badge"))
     if value.kind == "measure":
-        where = evidence.stamp or f"measured on {record.environment.device.name}"
+        device = record.environment.device.name  # a recording's date and versions are in the box above
+        where = device if evidence.stamp else f"measured on {device}"
         parts.append(" " + markup.tag("small", markup.text(where), class_="lb-measured"))
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
     return markup.tag("div", *parts, elsewhere, class_=class_)
@@ -273,8 +274,8 @@ def tested(claim: Claim, record: Record) -> str:
 
 
 def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Record) -> str:
-    if evidence.stamp:
-        return evidence.stamp
+    if evidence.stamp:  # the section's box says the rest
+        return evidence.record.environment.device.name
     if claim.verdict != "needs-device":
         return ""
     for other in others:

@@ -768,9 +768,10 @@ def _told(made: _Made, item: cells.Told) -> None:
     if not told and not found.stamp:
         for statement in made.record.statements:
             if statement.prose and item.first <= statement.first <= item.last:
-                asked = statement.prose.startswith("**Check yourself.** ")
+                said = evidence.unspoken(statement.prose)
+                asked = said.startswith("**Check yourself.** ")
                 answer = "\n\nIts answer comes from a run; this line has not run." if asked else ""
-                made.prose(name, _markdown(made, statement.prose + answer, item.function))
+                made.prose(name, _markdown(made, said + answer, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 

@@ -62,14 +62,14 @@ def titles(record: Record) -> list[tuple[str, str]]:
     return [(books.INDEX, record.title), *named]
 
 
-def shelf(lectures: Sequence[tuple[str, Record]]) -> str:
-    """The page that lists all lectures, each with its folder, its title, its parts and its claims."""
-    blocks = [_lecture(i, folder, record) for i, (folder, record) in enumerate(lectures, 1)]
-    claims = [claim for _, record in lectures for claim in record.claims]
+def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
+    """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
+    blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
+    found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
     return _joined(
         [
             "# Lectures",
-            markup.tag("p", verdicts.counted(claims), class_="lb-summary") if claims else "",
+            markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else "",
             *blocks,
         ]
     )
@@ -92,8 +92,8 @@ def excerpt(record: Record) -> str:
     return ""
 
 
-def _lecture(number: int, folder: str, record: Record) -> str:
-    book = books.of(record, books.NOTHING_CITED, (), [])
+def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> str:
+    book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = markup.tag("a", prose.inline(record.title, setting), href=f"{folder}/")
     inside = [
@@ -107,11 +107,11 @@ def _lecture(number: int, folder: str, record: Record) -> str:
         for i in record.sections()
     ]
     items = [
-        markup.tag("li", link, " ", verdicts.tick(record, i))
+        markup.tag("li", link, " ", verdicts.tick(record, i, recordings))
         for link, i in zip(tops, record.sections(), strict=True)
     ]
     head = markup.tag("p", markup.tag("span", str(number), class_="lb-number"), title, class_="lb-parttitle")
-    tally = markup.tag("p", verdicts.counted(record.claims), class_="lb-summary") if record.claims else ""
+    tally = verdicts.summary(book, range(len(record.functions)))
     return markup.tag("div", head, tally, markup.tag("ul", *items), class_="lb-part")
 
 
@@ -209,7 +209,6 @@ def _entry(book: Book, part: int) -> str:
     record, functions = book.record, book.record.functions
     page = books.file_of(book, part)
     mine = [i for i, where in book.place.items() if where == page]
-    claims = [c for c in record.claims if c.function in mine]
     setting = prose.Setting(prose.Citations(book.bibliography), [])
     name = prose.inline(functions[part].heading or functions[part].name, setting)
     number = markup.tag("span", str(book.parts.index(part) + 1), class_="lb-number")
@@ -218,11 +217,11 @@ def _entry(book: Book, part: int) -> str:
             "li",
             _linked(f"{books.way(books.INDEX, page)}#{anchor(functions[i].name)}", functions[i], setting),
             " ",
-            verdicts.tick(record, i),
+            verdicts.tick(record, i, book.recordings),
         )
         for i in record.sections(part)
     ]
-    tally = markup.tag("p", verdicts.counted(claims), class_="lb-summary") if claims else ""
+    tally = verdicts.summary(book, mine)
     needs = (
         markup.tag("span", f"needs {markup.text(functions[part].requires)}", class_="lb-badge")
         if functions[part].requires
@@ -309,7 +308,7 @@ def _folded(sheet: Sheet, numbers: Sequence[int], title: str, name: str | None) 
 def _foot(book: Book, mine: Sequence[int], part: Function | None) -> str:
     """Where every number on the page comes from."""
     record, environment = book.record, book.record.environment
-    claims = [c for c in record.claims if c.function in mine]
+    claims = verdicts.rulings(record, book.recordings, mine)
     device = environment.device
     machine = device.name if device.kind != "cpu" else environment.cpu or device.name
     versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]

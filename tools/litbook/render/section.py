@@ -21,7 +21,7 @@ from litbook.render import (
     values,
 )
 from litbook.render.code import Line, Link
-from litbook.render.evidence import Evidence, gather, others, surfaced
+from litbook.render.evidence import Evidence, gather, others, surfaced, unspoken
 from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
 TALL = 2400  # characters of output beyond which its box scrolls
@@ -88,8 +88,8 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
         if error.kind == "inspect":
             continue  # its value says so already
         notes.add(surfaced(error, function), margin.error(error))
-    unspoken = [] if evidence.stamp else [s for _, s in record.statements_of.get(index, []) if s.prose]
-    items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, unspoken, a, b))
+    silent = [] if evidence.stamp else [s for _, s in record.statements_of.get(index, []) if s.prose]
+    items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, silent, a, b))
     code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
     home, shelf = _home(code_lines), _Shelf()
     beside = _beside(notes, home)
@@ -108,7 +108,7 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
             parts += sheet.follow(sheet, item.target, level)
             sheet.setting.ids, sheet.setting.level = anchor(function.name), level
         elif isinstance(item, outline.Told):
-            parts += _told(sheet, evidence, unspoken, start, end)
+            parts += _told(sheet, evidence, silent, start, end)
         else:
             parts += [
                 _code(sheet, item.lines, beside, evidence),
@@ -124,9 +124,9 @@ def _span(item: outline.Item) -> tuple[int, int]:
     return (item.first, item.last) if isinstance(item, outline.Told) else (item.line, item.line)
 
 
-def _tells(evidence: Evidence, unspoken: Sequence[Statement], first: int, last: int) -> bool:
+def _tells(evidence: Evidence, silent: Sequence[Statement], first: int, last: int) -> bool:
     said = any(p.kind in TOLD and first <= p.line <= last for p in evidence.pieces)
-    return said or any(first <= s.first <= last for s in unspoken)
+    return said or any(first <= s.first <= last for s in silent)
 
 
 def _anchors(lines: Iterable[int]) -> str:
@@ -145,12 +145,10 @@ def _absent(evidence: Evidence) -> bool:
 # ---------------------------------------------------------------------------- prose and pictures
 
 
-def _told(
-    sheet: Sheet, evidence: Evidence, unspoken: Sequence[Statement], first: int, last: int
-) -> list[str]:
+def _told(sheet: Sheet, evidence: Evidence, silent: Sequence[Statement], first: int, last: int) -> list[str]:
     """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
     parts: list[str] = []
-    for note in unspoken:
+    for note in silent:
         if first <= note.first <= last:
             sheet.at(note.first)
             parts += _unspoken(sheet, note)
@@ -163,9 +161,10 @@ def _told(
 
 def _unspoken(sheet: Sheet, note: Statement) -> list[str]:
     """What a piece says that never ran, in the box that it would have had."""
+    said = unspoken(note.prose)
     for head, class_ in UNSPOKEN.items():
-        if note.prose.startswith(head):
-            inside = prose.passage(note.prose, sheet.setting)
+        if said.startswith(head):
+            inside = prose.passage(said, sheet.setting)
             if class_ == "lb-ask":
                 device = sheet.record.functions[note.function].requires
                 why = f"needs {device}, which this build did not have" if device else "was not reached"
@@ -173,7 +172,7 @@ def _unspoken(sheet: Sheet, note: Statement) -> list[str]:
                     "p", markup.tag("small", f"Its answer comes from a run; this section {why}.")
                 )
             return [markup.tag("div", inside, class_=class_, role="note")]
-    return prose.blocks(note.prose, sheet.setting)
+    return prose.blocks(said, sheet.setting)
 
 
 def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[str]:

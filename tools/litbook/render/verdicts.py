@@ -1,41 +1,92 @@
-"""What a page says about its claims: how many hold, and, before all else, what fails."""
+"""What a page says about its claims: how many hold, and, before all else, what fails.
+
+A claim that this build could not run has the verdict of the newest recording of the same text, under the name
+of the recorded device; where there is none, it has not run, and says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from litbook.render import books, markup
 from litbook.render.books import Book
-from litbook.render.evidence import day
+from litbook.render.evidence import day, others
 from litbook.render.margin import SIGNS
 from litbook.render.section import failures
 from litbook.trace import Claim, Record, Verdict
 
+WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What became of a claim, and where: `device` is that of the recording, or the one it still needs."""
+
+    verdict: Verdict
+    device: str = ""
+
+
+def rulings(
+    record: Record, recordings: Sequence[Record], functions: Iterable[int] | None = None
+) -> list[Ruling]:
+    """The ruling on every claim of these functions, of all by default."""
+    wanted = range(len(record.functions)) if functions is None else functions
+    return [ruling for index in wanted for ruling in _of_function(record, recordings, index)]
+
+
+def _of_function(record: Record, recordings: Sequence[Record], index: int) -> list[Ruling]:
+    claims = record.claims_of.get(index, [])
+    recorded = _recorded(record, recordings, index, len(claims))
+    return [
+        Ruling(claim.verdict) if claim.verdict != "needs-device" else recorded[n]
+        for n, claim in enumerate(claims)
+    ]
+
+
+def _recorded(record: Record, recordings: Sequence[Record], index: int, count: int) -> list[Ruling]:
+    """The rulings of the newest recording that ran the same text; else what is missing."""
+    for other in others(record, index, recordings):
+        there: Sequence[Claim] = other.record.claims_of.get(other.function, [])
+        if other.current and len(there) == count and any(c.verdict != "needs-device" for c in there):
+            return [Ruling(c.verdict, other.record.environment.device.name) for c in there]
+    return [Ruling("needs-device", record.functions[index].requires or "")] * count
+
 
 def summary(book: Book, mine: Sequence[int]) -> str:
     """`41 claims on this page, all holding.`"""
-    claims = [c for c in book.record.claims if c.function in mine]
-    return markup.tag("p", counted(claims), class_="lb-summary") if claims else ""
+    found = rulings(book.record, book.recordings, mine)
+    return markup.tag("p", counted(found), class_="lb-summary") if found else ""
 
 
-def counted(claims: Sequence[Claim]) -> str:
-    """How many claims there are, and how many of them hold, fail, and so on."""
-    counts = {verdict: sum(c.verdict == verdict for c in claims) for verdict in SIGNS}
-    if counts["holds"] == len(claims):
+def counted(found: Sequence[Ruling]) -> str:
+    """How many claims there are, and how many of them hold, fail, and so on, and where."""
+    if all(ruling == Ruling("holds") for ruling in found):
         tick = markup.tag("span", "✓", class_="lb-ok")
-        return f"{tick} {_claims(len(claims))}, {'it holds' if len(claims) == 1 else 'all hold'}"
-    named = {
-        "holds": "hold",
-        "fails": "fail",
-        "not-reached": "not reached",
-        "needs-device": "on another device",
-    }
+        return f"{tick} {_claims(len(found))}, {'it holds' if len(found) == 1 else 'all hold'}"
     parts = [
-        markup.tag("span", f"{SIGNS[v]} {n} {named[v]}", class_=f"lb-tally lb-{v}")
-        for v, n in counts.items()
-        if n
+        markup.tag(
+            "span", f"{SIGNS[it.verdict]} {markup.text(_said(it, n))}", class_=f"lb-tally lb-{it.verdict}"
+        )
+        for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return f"{_claims(len(claims))}: " + " · ".join(parts)
+    return f"{_claims(len(found))}: " + " · ".join(parts)
+
+
+def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
+    """This build's first, and in the order of the signs; then recordings', then what has not run."""
+    waits = ruling.verdict == "needs-device"
+    return waits, bool(ruling.device), list(SIGNS).index(ruling.verdict), ruling.device
+
+
+def _said(ruling: Ruling, count: int) -> str:
+    """`19 hold, as recorded on NVIDIA H200`, `55 not run (need a GPU)`."""
+    if ruling.verdict == "needs-device":
+        device = {"cuda": "a GPU", "": "another device"}.get(ruling.device, ruling.device)
+        return f"{count:,} not run ({'needs' if count == 1 else 'need'} {device})"
+    word = {"holds": "hold", "fails": "fail", "not-reached": "not reached"}[ruling.verdict]
+    return f"{count:,} {word}" + (f", as recorded on {ruling.device}" if ruling.device else "")
 
 
 def _claims(count: int) -> str:
@@ -62,33 +113,25 @@ def _alarm_item(book: Book, page: str, function: int, line: int, what: str) -> s
     return markup.tag("li", link, " ", markup.text(what))
 
 
-def tick(record: Record, index: int) -> str:
+def tick(record: Record, index: int, recordings: Sequence[Record] = ()) -> str:
     """The claims of a section and of those below it as one mark."""
-    below = set(books.tree(record, index))
-    verdicts = [c.verdict for c in record.claims if c.function in below]
-    if not verdicts:
+    found = rulings(record, recordings, sorted({*books.tree(record, index)}))
+    if not found:
         return ""
-    order: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")
-    worst = next(v for v in order if v in verdicts)
-    count = verdicts.count(worst)
-    word = {
-        "holds": "hold",
-        "fails": "fail",
-        "not-reached": "not reached",
-        "needs-device": "need another device",
-    }[worst]
-    return markup.tag(
-        "span", f"{SIGNS[worst]} {count}", class_=f"lb-tally lb-{worst}", title=f"{count} {word}"
-    )
+    worst = min((ruling.verdict for ruling in found), key=WORST.index)
+    count = Counter(ruling for ruling in found if ruling.verdict == worst)
+    said = "; ".join(_said(ruling, n) for ruling, n in count.items())
+    mark = f"{SIGNS[worst]} {count.total()}"
+    return markup.tag("span", mark, class_=f"lb-tally lb-{worst}", title=said)
 
 
-def tally(lectures: Sequence[Record]) -> str:
-    """One line on all lectures: how many claims hold, where and when they ran."""
-    claims = [claim for record in lectures for claim in record.claims]
-    if not claims:
+def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> str:
+    """One line on all lectures, each with its recordings: how many claims hold, where and when they ran."""
+    found = [ruling for record, recordings in lectures for ruling in rulings(record, recordings)]
+    if not found:
         return ""
-    environment = lectures[0].environment
+    environment = lectures[0][0].environment
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
     where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
-    return markup.tag("p", f"{counted(claims)} · {markup.text(where)}", class_="lb-tallies")
+    return markup.tag("p", f"{counted(found)} · {markup.text(where)}", class_="lb-tallies")
