@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from timing import Timing, beyond_cache, time_call
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -454,10 +455,11 @@ def a_master_copy_eats_what_it_saves() -> None:
         "`bfloat16` and master": (half, half, full, moments),
         "the same, gradients in `float32`": (half, full, full, moments),
         "the same, moments in `bfloat16`": (half, half, full, thrifty),
+        "`bfloat16`, moments in `float32`": (half, half, 0, moments),
         "`bfloat16` throughout": (half, half, 0, thrifty),
     }
     sums = [sum(parts) for parts in recipes.values()]           # @inspect sums as B
-    assert sums == [16, 16, 18, 12, 8], "bytes per parameter"
+    assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note(
@@ -470,6 +472,17 @@ def a_master_copy_eats_what_it_saves() -> None:
         "parameter and gradient gave, as long as the moments stay wide. What the mixed "
         "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
         "weight. How much speed depends on the card and has to be measured on it."
+    )
+    bare = sums[4]                                              # @inspect bare as B
+    pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
+    most = pool // bare                                         # @inspect most as parameters
+    assert most == 53_333_333_333, "on eight cards, if all is sharded"
+    note(
+        "Without a master copy, but with wide moments, eight H100s reach "
+        f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
+        "[@cs336-2026]. What it gives up is small steps. An update below the spacing of "
+        "`bfloat16` leaves the weight [where it was](#small_updates_are_lost), however precisely "
+        "it was computed."
     )
     question(
         "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
@@ -6297,11 +6310,13 @@ def the_bill_of_a_step() -> None:
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
     a_nonlinearity_may_save_a_copy_of_its_own()
+    without_gradients_two_outputs_are_alive()
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
     the_bill_is_measured_on_the_card()
     a_step_does_less_than_six_flops()
     small_batches_make_the_optimizer_count()
+    parts_of_a_batch_add_up_to_the_whole()
     attention_multiplies_without_parameters()
     sharding_divides_the_state()
 
@@ -6396,6 +6411,50 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     question("The derivative of the hyperbolic tangent is one minus the "
              "square of its value. How many bytes does `nn.Tanh` add here?",
              answer=kept(nn.Tanh()) - plain, unit="B")
+
+
+def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
+    """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(layers))).train(trains)
+    outputs: list[tuple[StorageWeakRef, int]] = []
+    crowds: list[int] = []
+
+    def look(layer: nn.Module, given: Any, made: Tensor) -> None:
+        outputs.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
+        crowds.append(sum(size for ref, size in outputs if not ref.expired()))
+
+    for layer in model:
+        layer.register_forward_hook(look)
+    with torch.set_grad_enabled(gradients):
+        model(torch.randn(8, 64))
+    return max(crowds)
+
+
+def without_gradients_two_outputs_are_alive() -> None:
+    """Without gradients an output lives until the next layer has read it."""
+    note("A model that is only used has no backward pass to keep anything for. Under "
+         "`torch.no_grad()` the output of a layer is freed as soon as the next one is there. "
+         "`alive_at_once` counts the outputs that exist at the most crowded moment of a forward "
+         "pass:")
+    one = 8 * 64 * 4  # @inspect one as B
+    training = alive_at_once(16, gradients=True)  # @inspect training as B
+    using = alive_at_once(16, gradients=False)  # @inspect using as B
+    assert training == 16 * one, "the output of every layer"
+    assert using == 2 * one, "one being read, one being written"
+    deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
+    assert deeper == using, "at any depth"
+    misbelief("`model.eval()` turns gradients off.",
+              "It tells dropout and normalization that this is not training. Autograd keeps what "
+              "it kept before, and only `torch.no_grad()` or its like makes it stop.")
+    evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
+    assert evaluated == training, "`eval` saves nothing"
+    note("A model that writes text also keeps, for each token so far, its keys and values. That "
+         "*cache* does grow with the depth, and is not an activation of the step.")
+    outputs = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
+    question("Each of `48` layers has an output of `100` MiB. How many MiB of "
+             "outputs are alive at once under `no_grad`, and how many if it is "
+             "forgotten?",
+             answer=[100 * count for count in outputs], unit="MiB")
 
 
 def gradients_come_in_two_kinds() -> None:
@@ -6611,6 +6670,56 @@ def small_batches_make_the_optimizer_count() -> None:
     question("From which batch size on does plain SGD add less than a "
              "hundredth to the products of this small model?",
              answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
+
+
+def parts_of_a_batch_add_up_to_the_whole() -> None:
+    """A batch in parts gives the same gradient, and keeps the activations of one part."""
+    note("`backward` adds to the gradients. That spoils a run whose author forgets to clear them, "
+         "and makes room in one whose batch does not fit: cut it into *micro-batches*, call "
+         "`backward` for each, and step once. This is *gradient accumulation*. Whole numbers for "
+         "data and weights make the comparison exact.")
+    model, parts = Stack(16, 2), 4
+    for w in model.weights:
+        w.data = whole_numbers(*w.shape).double()
+    x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()
+
+    def accumulated(sizes: list[int], share: float) -> Tensor:
+        model.zero_grad()
+        for inputs, targets in zip(x.split(sizes), y.split(sizes)):
+            loss = F.mse_loss(model(inputs), targets) * share
+            loss.backward()
+        return torch.cat([w.grad.flatten() for w in model.weights])
+
+    whole, quarters = accumulated([32], 1), [8] * parts
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.",
+              "Each loss is the mean over its own part, so what adds up is the whole gradient as "
+              "many times as there are parts. Divide each loss by their number.")
+    careless = accumulated(quarters, 1)
+    assert torch.equal(careless, 4 * whole), "four times too long a step"
+    careful = accumulated(quarters, 1 / parts)
+    assert torch.equal(careful, whole), "exactly the whole gradient"
+    note("With numbers that get rounded, the last bits differ: the order of the sum is another. "
+         "What is kept for the backward pass, and what is computed:")
+
+    def kept(batch: int) -> int:
+        small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)
+        return saved_bytes_of(
+            lambda: F.mse_loss(small(inputs), targets), small.parameters()
+        )
+
+    sizes = [kept(32), kept(8)]  # @inspect sizes as B
+    assert sizes[1] == sizes[0] / parts, "one part at a time"
+    at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
+    in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
+    assert in_parts == at_once, "the same FLOPs"
+    note("The price is that products get smaller, and [small ones come less close to the "
+         "peak](#larger_products_come_closer_to_the_peak). Parameters, gradients and the "
+         "optimizer's state take what they took: it is the batch that fits now, not a larger "
+         "model.")
+    shares = [n / len(x) for n in (24, 8)]  # @hide
+    question("Cut the batch of `32` into `24` and `8` instead. What must each "
+             "of the two losses be multiplied by?",
+             answer=shares)
 
 
 def attention_multiplies_without_parameters() -> None:
