@@ -6415,7 +6415,8 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
     """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
-    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(layers))).train(trains)
+    linear = [nn.Linear(64, 64) for _ in range(layers)]
+    model = nn.Sequential(*linear).train(trains)
     outputs: list[tuple[StorageWeakRef, int]] = []
     crowds: list[int] = []
 
@@ -6423,7 +6424,7 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
         outputs.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
         crowds.append(sum(size for ref, size in outputs if not ref.expired()))
 
-    for layer in model:
+    for layer in linear:
         layer.register_forward_hook(look)
     with torch.set_grad_enabled(gradients):
         model(torch.randn(8, 64))
