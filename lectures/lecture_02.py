@@ -480,9 +480,9 @@ def a_master_copy_eats_what_it_saves() -> None:
     note(
         "Without a master copy, but with wide moments, eight H100s reach "
         f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
-        "[@cs336-2026]. What it gives up is small steps. An update below the spacing of "
-        "`bfloat16` leaves the weight [where it was](#small_updates_are_lost), however precisely "
-        "it was computed."
+        "[@cs336-2026]. `torch.optim.AdamW`, as shown, does not do this by itself. What it gives "
+        "up is small steps. An update below the spacing of `bfloat16` leaves the weight [where it "
+        "was](#small_updates_are_lost), however precisely it was computed."
     )
     question(
         "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
