@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from timing import Timing, beyond_cache, time_call
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -58,6 +59,12 @@ def main() -> None:
         "switched on. This lecture counts them. The numbers below come out of the lines "
         "beside them, or carry their source; a line with a tick is a claim, and would have "
         "stopped the build had it failed."
+    )
+    note(
+        "The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from "
+        "Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its "
+        "examples are that lecture's. The course publishes its code together with what the code "
+        "printed, and only for that reason can a reader check it line by line."
     )
     note(
         "You need Python and a little linear algebra; PyTorch is explained where it is used. "
@@ -278,8 +285,8 @@ def the_rule_leaves_attention_out() -> None:
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
     note(
-        "The rate in large type is half fine print. *With sparsity*, it says there: two of every "
-        "four weights must be zero. Training does not offer that, so halve it."
+        "The rate in large type has a footnote, *with sparsity*: two of every four weights must "
+        "be zero. Training does not offer that, so halve it."
     )
     dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
     assert dense == 989.5e12, "what a dense product can reach"
@@ -297,7 +304,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         "Only when two of every four weights are zero [@nvidia-hopper]. A dense product has "
         f"{dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU "
         "comes out half as good as it is.",
-        rows="N02",
+        rows="N02 F10 F35",
     )
     note("Nor is every card called H100 the same card [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
@@ -448,10 +455,11 @@ def a_master_copy_eats_what_it_saves() -> None:
         "`bfloat16` and master": (half, half, full, moments),
         "the same, gradients in `float32`": (half, full, full, moments),
         "the same, moments in `bfloat16`": (half, half, full, thrifty),
+        "`bfloat16`, moments in `float32`": (half, half, 0, moments),
         "`bfloat16` throughout": (half, half, 0, thrifty),
     }
     sums = [sum(parts) for parts in recipes.values()]           # @inspect sums as B
-    assert sums == [16, 16, 18, 12, 8], "bytes per parameter"
+    assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
     note(
@@ -464,6 +472,17 @@ def a_master_copy_eats_what_it_saves() -> None:
         "parameter and gradient gave, as long as the moments stay wide. What the mixed "
         "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
         "weight. How much speed depends on the card and has to be measured on it."
+    )
+    bare = sums[4]                                              # @inspect bare as B
+    pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
+    most = pool // bare                                         # @inspect most as parameters
+    assert most == 53_333_333_333, "on eight cards, if all is sharded"
+    note(
+        "Without a master copy, but with wide moments, eight H100s reach "
+        f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
+        "[@cs336-2026]. `torch.optim.AdamW`, as shown, does not do this by itself. What it gives "
+        "up is small steps. An update below the spacing of `bfloat16` leaves the weight [where it "
+        "was](#small_updates_are_lost), however precisely it was computed."
     )
     question(
         "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
@@ -674,8 +693,9 @@ def four_ways_to_make_a_tensor() -> None:
 def randn_draws_from_the_standard_normal() -> None:
     """`randn` draws independent samples with mean zero and spread one."""
     note(
-        "The *spread* is the standard deviation, `std`. The draws come from the normal "
-        "distribution, which puts a known share of them within one deviation of its mean."
+        "The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come "
+        "from the normal distribution, which puts a known share of them within one deviation of "
+        "its mean."
     )
     x = torch.randn(10**6)                                      # @inspect x
     mean = abs(round(x.mean().item(), 2))                       # @inspect mean
@@ -941,10 +961,9 @@ def float32_is_the_default() -> None:
     places = torch.arange(3)                                    # @inspect places.dtype
     assert places.dtype == torch.int64, "not every factory makes floats"
     note(
-        "How much precision a network needs has no proof, only experience, and the "
-        "experience is that it gets by with far less than this [@micikevicius2018]. So take "
-        "`float32` as the safe place to start from and the yardstick for anything narrower, "
-        "and expect to pay for it in memory."
+        "There is no proof of how much precision a network needs, only experience: it gets by "
+        "with far less than this [@micikevicius2018]. So take `float32` as the safe place to "
+        "start from and the yardstick for anything narrower, and expect to pay for it in memory."
     )
     three = [torch.zeros(1000), torch.arange(1000)]  # @hide
     three += [torch.from_numpy(np.zeros(1000))]  # @hide
@@ -1261,9 +1280,9 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     assert ampere is None, "no promise, so no number"
     misbelief(
         "FP8 was standardized in `2022`.",
-        "It was *proposed* then, as an interchange format, by authors from NVIDIA, Arm and "
-        "Intel [@micikevicius2022]. A proposal leaves room: on overflow, where one library "
-        "saturates, another returns NaN [@ml-dtypes].",
+        "It was *proposed* then, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The "
+        "Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
+        "lets a library saturate or not, and libraries differ [@ml-dtypes].",
         rows="D33",
     )
     question(
@@ -3356,9 +3375,9 @@ def budgets_that_made_history() -> None:
     assert 63.6 < ratio < 63.7, "if it is true"
     misbelief(
         "Training GPT-4 took `2e25` FLOPs.",
-        "The report on it withholds the training compute [@gpt4]. Outsiders estimate more "
-        f"than `1e25` [@epoch]; `2e25`, {ratio:.0f} times GPT-3, is speculation and should be "
-        "called that.",
+        "The report on it withholds the compute [@gpt4]. Estimates from outside put it above "
+        f"`1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3; no one has published the "
+        "number.",
         rows="F06",
     )
     threshold, biological = 1e26, 1e23
@@ -3395,9 +3414,9 @@ def a_rate_times_a_time_is_work() -> None:
     assert 4.787e21 < week < 4.789e21, "a number in circulation"
     misbelief(
         "`8` H100s deliver `4.788e21` FLOPs in `2` weeks.",
-        "A course prints this number beside those words; its code multiplies by `7` days "
-        "[@cs336]. One week at full peak happens to be two at half of it, so a mistake and an "
-        "MFU of `0.5` look the same.",
+        "CS336 printed this number beside those words; its code multiplied by `7` days "
+        "[@cs336], until the edition of 2026 added the missing factor [@cs336-2026]. One week at "
+        "full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the same.",
         rows="F17",
     )
     assert week == 0.5 * fortnight, "right by accident"
@@ -3492,11 +3511,10 @@ def compare_dense_with_dense() -> None:
     printed = 1979e12                                           # @inspect printed as FLOP/s
     dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
     assert printed / dense == 2.0, "printed with sparsity"
-    misbelief(
-        "The peak of an H100 is `1979` TFLOP/s.",
-        "For weights of which half are zero in a prescribed pattern [@nvidia-h100]. Training "
-        f"multiplies dense matrices and sees at most {dense / TERA}.",
-        rows="F10",
+    note(
+        "The larger one is for weights of which half are zero in a prescribed pattern "
+        f"[@nvidia-h100]. Training multiplies dense matrices and sees at most {dense / TERA} "
+        "TFLOP/s. The A100's usual number is a dense one:"
     )
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
@@ -3508,7 +3526,7 @@ def compare_dense_with_dense() -> None:
         f"An H100 is more than {mixed:.0f} times an A100.",
         "Only if one is quoted sparse and the other dense. Like for like it promises "
         f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
-        "units. Give the number; `>>` says less.",
+        "units. A factor means something once both lines are named.",
         rows="F11",
     )
     narrow = dense_peak("H100 SXM", "float8")  # @hide
@@ -3567,7 +3585,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, "twice as much fits"
     rates = small.bfloat16, large.bfloat16                      # @inspect rates as FLOP/s
-    assert rates == (312e12, 312e12), "and nothing is faster"
+    assert rates == (312e12, 312e12), "and no product is faster"
     note("Nor do the bytes of a format predict its rate. On an H100, against `float32`:")
     ordinary = dense_peak("H100 SXM", "float32")
     narrow = dense_peak("H100 SXM", "bfloat16") / ordinary      # @inspect narrow as times
@@ -3682,8 +3700,9 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     observed = cold / steady.seconds                            # @measure observed as times
     misbelief(
         "Published timings are averages over many runs, after a warm-up.",
-        "A careful timer works like that. The one behind a much-quoted set of H100 timings takes "
-        "the mean of `5` runs, the first of them cold [@cs336]. Ask how before quoting how fast.",
+        "A careful timer works like that. The one behind CS336's H100 timings takes the mean of "
+        "`5` runs without a warm-up; its `bfloat16` run started cold [@cs336]. Ask how before "
+        "quoting how fast.",
         rows="F27",
     )
     note(
@@ -3729,7 +3748,8 @@ def mfu_counts_what_the_model_needs() -> None:
         "MFU is the actual FLOP/s divided by the promised FLOP/s.",
         "That is *hardware* utilization. Model FLOPs utilization counts what forward and "
         "backward pass of a training step require over the time they took; recomputation adds "
-        "time and no model FLOPs [@palm]. A single timed product has only the first kind.",
+        "time and no model FLOPs [@palm]. A single timed product has only the first kind; by "
+        "custom, and below, that is called its MFU too.",
         rows="F37",
     )
     stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
@@ -3751,7 +3771,7 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(
-        "A course trace reports the large product of the previous part on an H100 in `float32`: "
+        "The trace of CS336 reports the large product of the previous part on an H100 in `float32`: "
         "`0.163` s, or `5.407e13` FLOP/s [@cs336]. It is a single measurement without a spread, "
         "good enough as material for arithmetic."
     )
@@ -3764,7 +3784,7 @@ def the_denominator_decides() -> None:
     assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
     misbelief(
         "An H100 promises `6.75e13` FLOP/s in `float32`.",
-        "That is a constant typed into the code of a lecture. The datasheet says `67` teraFLOP/s "
+        "That is a constant typed into the lecture's code. The datasheet says `67` teraFLOP/s "
         "[@nvidia-h100], the chip's units and clock say a little less, as computed above. It is "
         "the rate of the ordinary units; with TF32 the promise is another.",
         rows="F30",
@@ -3802,11 +3822,10 @@ def a_sparse_peak_halves_the_answer() -> None:
     assert 0.276 < dense < 0.277, "by the dense peak"
     sparse = rate / 1979e12                                     # @inspect sparse
     assert 0.138 < sparse < 0.139, "by the sparse one"
-    misbelief(
-        "An H100 promises `1979e12` FLOP/s to a `bfloat16` product.",
-        f"To a sparse one. These matrices were dense, so the product reached {dense:.1%} of its "
-        f"peak, where the sparse peak makes it {sparse:.1%}.",
-        rows="F35",
+    note(
+        f"These matrices were dense, so the product reached {dense:.1%} of its peak. CS336 divides "
+        "by the dense one; notes on it that kept the datasheet's `1979e12` have "
+        f"{sparse:.1%} [@cs336]."
     )
     question(
         "What is the highest utilization that a dense product can ever show "
@@ -3862,8 +3881,8 @@ def without_a_peak_there_is_no_mfu() -> None:
     shown = as_percent(mfu)                                     # @inspect shown
     assert shown == "not available", "what a page prints"
     note(
-        "The alternative has been published: `mfu = 11739062719` [@cs336]. The code ran on a "
-        "CPU, and where it knew no peak it divided by `1` FLOP/s."
+        "The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The "
+        "code ran on a CPU, and where it knew no peak it divided by `1` FLOP/s."
     )
     absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
     assert absurd == 11_739_062_719, "a rate, posing as a fraction"
@@ -4282,8 +4301,8 @@ def gradients() -> None:
     """Gradients."""
     note(
         "That a backward pass costs twice its forward pass is usually derived on a network of "
-        "two layers. For that network it is false, because one product is missing. Which one "
-        "it is tells when the rule does hold, and what freezing a layer saves."
+        "two layers. For that network it is false, because one product is missing. Knowing which "
+        "one tells you when the rule holds, and what freezing a layer saves."
     )
     backward_fills_the_leaves()
     backward_changes_no_parameter()
@@ -4306,8 +4325,8 @@ def backward_fills_the_leaves() -> None:
         "Three inputs, three weights, a target of `5`. Only the weights ask for a gradient, by "
         "`requires_grad=True`:"
     )
-    x: Float[Tensor, " inner"] = torch.tensor([1.0, 2.0, 3.0])
-    w: Float[Tensor, " inner"] = torch.ones(3, requires_grad=True)
+    x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
+    w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
     prediction = x @ w                                          # @inspect prediction
     loss = 0.5 * (prediction - 5) ** 2                          # @inspect loss
     assert (prediction.item(), loss.item()) == (6.0, 0.5), "one too high"
@@ -4819,7 +4838,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
     question(
         "In segments of `2` instead of `4`, how many bytes are kept, and how "
-        "many more FLOPs are done?",
+        "many more FLOPs are done than with `4`?",
         answer=[kept, again - work],
     )
 
@@ -4981,17 +5000,16 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 def an_output_is_a_sum_of_many_terms() -> None:
     """With unit weights, an output is as large as the root of its number of inputs."""
     note(
-        "Inputs and weights have a standard deviation of `1`. Their products do not. (*Deviation* "
-        "is short for standard deviation from here on.)"
+        "Inputs and weights have a standard deviation of `1`. Sums of their products do not."
     )
     x, w = torch.randn(16384), torch.randn(16384, 32)
-    y: Float[Tensor, " col"] = x @ w                            # @inspect y
+    y: Float[Tensor, "col"] = x @ w                             # @inspect y
     assert tuple(y.shape) == (32,), "one number per column"
     note(
         "Each output is a sum of products of variance one, as many as there are inputs. Variances "
         "of independent terms add up. So the variance of the sum is the number of inputs, and "
         "its deviation is the root of that number. A single output does not show it; the "
-        "`53.789` that a course prints [@cs336] is one draw:"
+        "`53.789` that CS336 prints [@cs336] is one draw:"
     )
     draw = 53.789 / math.sqrt(16384)                            # @inspect draw
     assert 0.42 < draw < 0.421, "of a deviation"
@@ -5250,7 +5268,7 @@ def a_deep_linear_model_is_one_matrix() -> None:
     total = sum(sizes.values())                                 # @inspect total
     assert total == 2 * 64**2 + 64 == 8256, "parameters"
     x: Float[Tensor, "batch width"] = torch.randn(8, 64)
-    y: Float[Tensor, " batch"] = model(x)                       # @inspect y
+    y: Float[Tensor, "batch"] = model(x)                        # @inspect y
     assert tuple(y.shape) == (8,), "one value per example"
     note(
         "Multiply its matrices together, and the whole network is a single column of weights. "
@@ -5707,8 +5725,8 @@ def pinning_needs_an_accelerator() -> None:
         assert refused != silence, "so guard the call"
     note("What pinning buys, and that only a loop which fetches ahead gets it, needs a GPU to "
          "show. The next two sections measure it there.")
-    size = torch.empty(25 * 10**6, device="meta").nbytes  # @hide
-    question("A tensor of `100` MB is sent to the GPU `3` times. How many "
+    size = torch.empty(25 * MiB, device="meta").nbytes  # @hide
+    question("A tensor of `100` MiB is sent to the GPU `3` times. How many "
              "bytes are copied inside CPU memory on the way if it is "
              "pageable, and how many if it is pinned once, beforehand?",
              answer=[copies * size for copies in (3, 1)], unit="B")
@@ -6301,11 +6319,13 @@ def the_bill_of_a_step() -> None:
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
     a_nonlinearity_may_save_a_copy_of_its_own()
+    without_gradients_two_outputs_are_alive()
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
     the_bill_is_measured_on_the_card()
     a_step_does_less_than_six_flops()
     small_batches_make_the_optimizer_count()
+    parts_of_a_batch_add_up_to_the_whole()
     attention_multiplies_without_parameters()
     sharding_divides_the_state()
 
@@ -6402,6 +6422,51 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
              answer=kept(nn.Tanh()) - plain, unit="B")
 
 
+def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
+    """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
+    linear = [nn.Linear(64, 64) for _ in range(layers)]
+    model = nn.Sequential(*linear).train(trains)
+    outputs: list[tuple[StorageWeakRef, int]] = []
+    crowds: list[int] = []
+
+    def look(layer: nn.Module, given: Any, made: Tensor) -> None:
+        outputs.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
+        crowds.append(sum(size for ref, size in outputs if not ref.expired()))
+
+    for layer in linear:
+        layer.register_forward_hook(look)
+    with torch.set_grad_enabled(gradients):
+        model(torch.randn(8, 64))
+    return max(crowds)
+
+
+def without_gradients_two_outputs_are_alive() -> None:
+    """Without gradients an output lives until the next layer has read it."""
+    note("A model that is only used has no backward pass to keep anything for. Under "
+         "`torch.no_grad()` the output of a layer is freed as soon as the next one is there. "
+         "`alive_at_once` counts the outputs that exist at the most crowded moment of a forward "
+         "pass:")
+    one = 8 * 64 * 4  # @inspect one as B
+    training = alive_at_once(16, gradients=True)  # @inspect training as B
+    using = alive_at_once(16, gradients=False)  # @inspect using as B
+    assert training == 16 * one, "the output of every layer"
+    assert using == 2 * one, "one being read, one being written"
+    deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
+    assert deeper == using, "at any depth"
+    misbelief("`model.eval()` turns gradients off.",
+              "It tells dropout and normalization that this is not training. Autograd keeps what "
+              "it kept before, and only `torch.no_grad()` or its like makes it stop.")
+    evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
+    assert evaluated == training, "`eval` saves nothing"
+    note("A model that writes text also keeps, for each token so far, its keys and values. That "
+         "*cache* does grow with the depth, and is not an activation of the step.")
+    outputs = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
+    question("Each of `48` layers has an output of `100` MiB. How many MiB of "
+             "outputs are alive at once under `no_grad`, and how many if it is "
+             "forgotten?",
+             answer=[100 * count for count in outputs], unit="MiB")
+
+
 def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
     note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
@@ -6474,9 +6539,9 @@ def the_bill_in_bytes() -> None:
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
-    misbelief("The usual worked example of this bill has `64` dimensions and `2` layers.",
-              f"Its numbers, such as {formula} bytes, are those of width `4` and batch `2`. The "
-              "wider model has another bill.", rows="A06")
+    note("This is the example of CS336 [@cs336]. Notes on it give it `64` dimensions, which belong "
+         f"to an earlier model there; the {formula} bytes are those of width `4` and batch `2`. The "
+         "wider model has another bill, at a batch of `8`:")
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
@@ -6617,6 +6682,56 @@ def small_batches_make_the_optimizer_count() -> None:
              answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
 
 
+def parts_of_a_batch_add_up_to_the_whole() -> None:
+    """A batch in parts gives the same gradient, and keeps the activations of one part."""
+    note("`backward` adds to the gradients. That spoils a run whose author forgets to clear them, "
+         "and makes room in one whose batch does not fit: cut it into *micro-batches*, call "
+         "`backward` for each, and step once. This is *gradient accumulation*. Whole numbers for "
+         "data and weights make the comparison exact.")
+    model, parts = Stack(16, 2), 4
+    for w in model.weights:
+        w.data = whole_numbers(*w.shape).double()
+    x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()
+
+    def accumulated(sizes: list[int], share: float) -> Tensor:
+        model.zero_grad()
+        for inputs, targets in zip(x.split(sizes), y.split(sizes)):
+            loss = F.mse_loss(model(inputs), targets) * share
+            loss.backward()
+        return torch.cat([w.grad.flatten() for w in model.weights])
+
+    whole, quarters = accumulated([32], 1), [8] * parts
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.",
+              "Each loss is the mean over its own part, so what adds up is the whole gradient as "
+              "many times as there are parts. Divide each loss by their number.")
+    careless = accumulated(quarters, 1)
+    assert torch.equal(careless, 4 * whole), "four times too long a step"
+    careful = accumulated(quarters, 1 / parts)
+    assert torch.equal(careful, whole), "exactly the whole gradient"
+    note("With numbers that get rounded, the last bits differ: the order of the sum is another. "
+         "What is kept for the backward pass, and what is computed:")
+
+    def kept(batch: int) -> int:
+        small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)
+        return saved_bytes_of(
+            lambda: F.mse_loss(small(inputs), targets), small.parameters()
+        )
+
+    sizes = [kept(32), kept(8)]  # @inspect sizes as B
+    assert sizes[1] == sizes[0] / parts, "one part at a time"
+    at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
+    in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
+    assert in_parts == at_once, "the same FLOPs"
+    note("The price is that products get smaller, and [small ones come less close to the "
+         "peak](#larger_products_come_closer_to_the_peak). Parameters, gradients and the "
+         "optimizer's state take what they took: it is the batch that fits now, not a larger "
+         "model.")
+    shares = [n / len(x) for n in (24, 8)]  # @hide
+    question("Cut the batch of `32` into `24` and `8` instead. What must each "
+             "of the two losses be multiplied by?",
+             answer=shares)
+
+
 def attention_multiplies_without_parameters() -> None:
     """A Transformer is the same idea, with products in it that no parameter pays for."""
     note("A single attention head, with four square matrices and a sequence of $T$ tokens. The "
@@ -6674,10 +6789,12 @@ def sharding_divides_the_state() -> None:
     assert state / share == 4.0, "state on each device"
     per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
     assert per_parameter == 10.0, "instead of 16"
-    note("The price is traffic. After every step each device fetches the shards it did not "
-         "compute, and that is most of the model:")
+    note("After every step each device fetches the shards it did not compute, and that is most of "
+         "the model:")
     fetched = (n - part) * 4  # @inspect fetched as B
     assert fetched / whole.nbytes == 0.75, "of the parameters"
+    note("That need not cost extra traffic. If each device receives only its shard of the averaged "
+         "gradients, instead of all of them, the total is that of plain data parallelism [@zero].")
     question("How many bytes per parameter does each of `16` devices hold?",
              answer=4 + 4 + stepped(slice(0, n // 16))[1] / n, unit="B")
 
@@ -6687,10 +6804,11 @@ def sharding_divides_the_state() -> None:
 
 def training() -> None:
     """A training loop."""
-    note("A published training loop for this lesson takes a learning rate and a number of layers "
-         "as arguments, and uses neither [@cs336]. Its section on tuning therefore runs the same "
-         "experiment twice. Nothing about the loop looks wrong. What finds it is to change each "
-         "argument once and ask whether anything happened.")
+    note("The training loop of CS336, in its edition of 2025, takes a learning rate and a number of "
+         "layers as arguments and uses neither [@cs336]. So its two runs, the second meant as "
+         "tuning, are one experiment. Nothing about the loop looks wrong; it could have happened "
+         "to anyone. What finds it is to change each argument once and ask whether anything "
+         "happened.")
     the_task_has_a_known_answer()
     the_loop_finds_it()
     every_argument_must_change_something()
@@ -6799,7 +6917,7 @@ def every_argument_must_change_something() -> None:
     assert moved == list(inspect.signature(train).parameters), "all six"
 
     misbelief("A `train` that is given `num_layers` and `lr` trains with them.",
-              "The one from which this example comes wrote its own values into the body. Asked "
+              "The one of CS336 wrote its own values into the body [@cs336]. Asked "
               "for other layers or another rate, it returned losses equal to the last bit.",
               rows="Q03")
 
@@ -6852,7 +6970,8 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
         ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points",
                     color=color, va="center")
     ax.set_yscale("log")
-    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(3e-12, 1e12))
+    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(1e-14, 1e12))
+    ax.set_xticks(range(0, 201, 50))
     return fig
 
 
@@ -6875,7 +6994,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
                f"of the format, {rates[3]} wanders around its start, and {rates[4]} climbs off "
                "the page within the first steps.")
     misbelief("`10` steps at another learning rate are a bit of tuning.",
-              "The published experiment set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
+              "CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
               "last batch loss would still have been noise. What makes rates comparable is "
               "a fixed seed, a fixed test batch and enough steps.", rows="Q04")
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
@@ -6981,7 +7100,7 @@ def a_long_run_saves_by_the_clock() -> None:
          "interruptions [@llama3].")
     hours = 54 * 24 / 419  # @inspect hours
     assert 3.09 < hours < 3.10, "from one to the next"
-    note("Saving rarely loses work at every crash, saving often loses time at every save. "
+    note("Save rarely, and every crash costs much work; save often, and the saves cost the time. "
          "The sum is smallest near $\\sqrt{2\\,s\\,m}$, where $s$ is the time of a save and $m$ "
          "the mean time between crashes [@young1974]. Assume that a save holds the run up for "
          "`1` minute:")
@@ -7026,11 +7145,11 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     assert (used - fresh) // weights == 2, "two copies of the weights more"
     note("A test that saves and loads an optimizer which has never stepped tests an empty "
          "dictionary. Take a few steps first.")
-    large = 2 * 10**9 * 4  # @hide
+    large = 2 * 10**9 * 4 // GB  # @hide
     question("A model of `2` billion `float32` weights trains with Adam. How "
-             "large is a checkpoint before the first step, and how large "
-             "after it?",
-             answer=[large, large * (1 + (used - fresh) // weights)], unit="B")
+             "many GB does a checkpoint take before the first step, and how "
+             "many after it?",
+             answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
 
 
 class Session:
@@ -7456,15 +7575,15 @@ def one_byte_needs_a_scale() -> None:
 
 def what_supports_one_byte_training() -> None:
     """Layers that multiply in one byte and training in one byte are two different works."""
-    misbelief("NVIDIA's Transformer Engine keeps everything in FP8 throughout training.",
-              "It is a library of layers, such as linear ones, that multiply in FP8, and it "
+    misbelief("NVIDIA's Transformer Engine uses FP8 throughout training.",
+              "Notes on CS336 say so, having run two of its references together [@cs336]. It is a "
+              "library of layers, such as linear ones, that multiply in FP8, and it "
               "leaves the rest to the program around it [@transformer-engine]. Gradients, "
               "optimizer state and communication in FP8 are another work, by Peng and others "
               "[@peng2023].", rows="X07")
-    misbelief("The documentation of mixed precision in PyTorch is arXiv `1710.03740`.",
-              "That is the paper by Micikevicius and others which proposed the method "
-              "[@micikevicius2018]. What PyTorch's functions do is written in PyTorch's "
-              "documentation [@pytorch-amp].", rows="X08")
+    note("Two sources of mixed precision are as easily mixed up. The method was proposed in a paper "
+         "by Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in "
+         "PyTorch's documentation [@pytorch-amp], and not in the paper.")
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
     note("What a single byte could save at most is quickly counted: weight, gradient and Adam's two "
          "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "

@@ -35,6 +35,7 @@ RECIPES = (
     Recipe("adamw-mixed", "AdamW, bfloat16, float32 master copy", 2, 2, 4, 8),
     Recipe("adamw-mixed-grad32", "AdamW, bfloat16, float32 master copy and gradients", 2, 4, 4, 8),
     Recipe("adamw-mixed-state16", "AdamW, bfloat16 also for moments, float32 master copy", 2, 2, 4, 4),
+    Recipe("adamw-bfloat16-state32", "AdamW, bfloat16, float32 moments, no master copy", 2, 2, 0, 8),
     Recipe("adamw-bfloat16", "AdamW, bfloat16 throughout", 2, 2, 0, 4),
     Recipe("momentum", "SGD with momentum, float32", 4, 4, 0, 4),
     Recipe("sgd", "plain SGD, float32", 4, 4, 0, 0),
