@@ -4128,9 +4128,9 @@ def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
     shape = product_shape()                                     # @measure shape
     note(
-        "An MFU of `0.276` has been published for this product in `bfloat16`: from the mean of "
-        "the first `5` runs of a program [@cs336]. The same in a new program on this card, first "
-        "in `float32` and then in `bfloat16`, with a wait after each run." + shrunk(shape[0], PRODUCT[0])
+        "CS336 reports an MFU of `0.276` for this product in `bfloat16`: from the mean of five "
+        "runs without a warm-up, after the same in `float32` [@cs336]. Here a new program does that on this "
+        "card, with a wait after each run." + shrunk(shape[0], PRODUCT[0])
     )
     runs = in_a_new_program(shape)["bfloat16"]                  # @measure runs as s
     cold = mean(runs)                                           # @measure cold as s
