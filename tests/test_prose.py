@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import logging
 import re
 
 import markdown
@@ -298,6 +299,23 @@ def test_a_bibliography_that_cannot_be_used_says_where_and_why(text, message):
     with pytest.raises(bibliography.BibliographyError) as error:
         bibliography.parse(text, "refs.bib")
     assert str(error.value).startswith(message)
+
+
+def test_a_broken_bibliography_is_said_once_with_its_shown_path_and_the_users_line(tmp_path, caplog, capfd):
+    (tmp_path / "lectures").mkdir()
+    file = tmp_path / "lectures" / "refs.bib"
+    file.write_text("@misc{a, title={A}}\n\n@article{b,\n  title={B\n}\n\n@misc{c, title={C}}\n")
+    with caplog.at_level(logging.DEBUG), pytest.raises(bibliography.BibliographyError) as error:
+        bibliography.read(file)
+    assert str(error.value) == (
+        "lectures/refs.bib:3: not BibTeX: Unexpected block start: `@misc`. "
+        "Was still looking for field-value closing `,` or `}`\n"
+        "    @article{b,\n"
+        "    look at this entry for a brace, a quotation mark or a comma that is missing"
+    )
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+    assert logging.getLogger("bibtexparser").level == logging.NOTSET  # as it was
 
 
 def test_a_missing_bibliography_names_the_file(tmp_path):
