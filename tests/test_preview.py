@@ -90,7 +90,10 @@ class Served:
     def close(self) -> None:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=20)
+        try:
+            self.process.wait(timeout=20)
+        finally:
+            self.process.kill()  # nothing where it has ended
         self.reader.join(timeout=20)
         assert self.process.stderr is not None
         self.process.stderr.close()
