@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.running import record, section
 
-from litbook.errors import Place
+from litbook.errors import Place, Problem
 from litbook.render import bibliography, markup, page, prose
 
 REFERENCES = bibliography.parse(
@@ -230,7 +230,7 @@ def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_n
         'link(Work, "a class")\nlink(helper, "a helper")\nlink(secret, "hidden")',
         "class Work:\n    pass\n\n\ndef helper(a):\n    pass\n\n\ndef secret(a):  # @hide\n    pass\n",
     )
-    found = []
+    found: list[Problem] = []
     page.pages(record(tmp_path, text), {}, [], found)
     (problem,) = found
     assert str(problem) == (
