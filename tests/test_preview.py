@@ -172,14 +172,16 @@ def serving(folder: Path, by: Sequence[str] = ()) -> Iterator[Served]:
     assert "Traceback" not in made.printed
 
 
-def test_what_a_script_starts_in_the_background_ends_by_sigterm(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_what_a_script_starts_in_the_background_can_be_ended(ending: signal.Signals, tmp_path: Path) -> None:
+    """There SIGINT is ignored, and a process inherits that."""
     for name in ("docs", "lectures"):
         (tmp_path / name).mkdir()
     (tmp_path / "mkdocs.yml").write_text(CONFIG)
     (tmp_path / "docs" / "index.md").write_text("# Start\n")
     (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
     with serving(tmp_path, by=["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]) as made:
-        made.process.terminate()
+        made.process.send_signal(ending)
         made.process.wait(timeout=20)
     assert made.printed.endswith("done\n")
 

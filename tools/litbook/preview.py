@@ -565,8 +565,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
-    # Not by way of SIGINT: what a script starts with `&` inherits that one as ignored.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
+        signal.signal(ending, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="litbook-site-", ignore_cleanup_errors=True) as folder:
         site_dir = Path(folder) / "site"
         site_dir.mkdir()
