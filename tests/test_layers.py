@@ -49,7 +49,7 @@ ROOMS: dict[str, set[str]] = {
     "literals": set(),
     "unbacked": {"literals", "source", "errors"},
     "mutants": {"source"},
-    "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace"},
+    "trials": {"mutants", "run", "recorder", "snapshot", "axes", "source", "trace", "errors"},
     "unrun": {"source", "trace", "errors"},
     "cells": {"source"},
     "mentions": {"source"},

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import markdown
 import pytest
 from tests.running import record, section
 from tests.test_page import REFERENCES, lived, recorded, words
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PLACE = "lectures/misbeliefs/"
+SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "litbook" / "render" / "assets" / "misbeliefs.js"
 
 
 def entries(body: str) -> list[str]:
@@ -93,25 +95,41 @@ def test_statements_are_text_whatever_they_hold() -> None:
     assert 'href="javascript' not in body
 
 
-def test_the_site_lists_every_statement_that_the_lecture_marks(site: Path, repo: Path) -> None:
-    tree = ast.parse((repo / "lectures" / "lecture_02.py").read_text(encoding="utf-8"))
+def marked(lecture: Path) -> tuple[int, int]:
+    """How many misbeliefs the text of a lecture marks: in sections that every machine runs, and in all."""
+    tree = ast.parse(lecture.read_text(encoding="utf-8"))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    marks = {f.name: ast.dump(f).count("func=Name(id='misbelief'") for f in functions}
-    gpu = {f.name for f in functions if f.decorator_list}
+    marks = [(ast.dump(f).count("func=Name(id='misbelief'"), bool(f.decorator_list)) for f in functions]
+    return sum(count for count, special in marks if not special), sum(count for count, _ in marks)
+
+
+def linked(body: str) -> list[str]:
+    """The lectures that the entries of the page lead to, one for each entry."""
+    return re.findall(r'<p class="?lb-where.*?href="?\.\./(lecture_\w+)/[^">]*#L\d+', body, re.S)
+
+
+def test_every_entry_leads_to_a_lecture_also_where_there_are_several() -> None:
+    body = misbeliefs.page(
+        [Shelf("lecture_02", lived()), Shelf("lecture_03", said(("one", "x"), ("two", "y")))]
+    )
+    assert linked(body) == ["lecture_02", "lecture_03", "lecture_03"]
+
+
+def test_the_site_lists_every_statement_that_a_lecture_marks(site: Path, repo: Path) -> None:
     body = (site / PLACE / "index.html").read_text(encoding="utf-8")
     count = re.search(r"(\d+) statements that circulate", body)
     assert count is not None
-    assert len(re.findall(r'<p class="?lb-saying', body)) == int(count[1])
-    assert int(count[1]) == len(re.findall(r'href="?\.\./lecture_02/[^">]*#L\d+', body))
-    assert int(count[1]) > 0
-    here = sum(count_ for name, count_ in marks.items() if name not in gpu)
-    assert here <= int(count[1]) <= sum(marks.values())  # those of a GPU's sections come with its recording
+    assert len(re.findall(r'<p class="?lb-saying', body)) == int(count[1]) == len(linked(body)) > 0
+    for lecture in (repo / "lectures").glob("lecture_*.py"):
+        here, everywhere = marked(lecture)
+        # those of a GPU's sections come with its recording
+        assert here <= linked(body).count(lecture.stem) <= everywhere, lecture.stem
 
 
 def test_every_link_of_the_page_leads_to_a_line_that_shows_that_statement(site: Path) -> None:
     body = (site / PLACE / "index.html").read_text(encoding="utf-8")
-    found = re.findall(r'lb-saying"?>“(.*?)”</p>.*?href="?\.\./(lecture_02/[^"#>]*)#(L\d+)', body, re.S)
-    assert found
+    found = re.findall(r'lb-saying"?>“(.*?)”</p>.*?href="?\.\./(lecture_\w+/[^"#>]*)#(L\d+)', body, re.S)
+    assert len(found) == len(linked(body)) > 0
     for said_, where, line in found:
         page = (site / "lectures" / where / "index.html").read_text(encoding="utf-8")
         after = (
@@ -145,11 +163,38 @@ def test_the_filter_leaves_what_holds_every_word(opened: Page) -> None:
     assert 0 < len(left) < everything
     assert all("bfloat16" in text.lower() and "adamw" in text.lower() for text in left)
     assert opened.get_by_role("status").inner_text() == f"{len(left)} of {everything}"
-    assert opened.locator("article h2:visible").count() < opened.locator("article h2").count()
+    headings = opened.locator("article :is(h2, h3)")  # h3 is a group where there are several lectures
+    assert sum(heading.is_visible() for heading in headings.all()) < headings.count()
     field.fill("no such words <b>")
     assert shown(opened) == 0
     field.press("Escape")
     assert shown(opened) == everything
+
+
+def test_a_heading_is_hidden_with_the_last_entry_below_it(browser: Browser) -> None:
+    """Of a lecture, of a page of it, and not of its neighbours. The page is small and made here."""
+    shelves = [
+        Shelf("a", said(("cats", "x"))),
+        Shelf("b", said(("dogs", "x"), ("cats too", "y"))),
+        Shelf("c", lived()),
+    ]
+    text = misbeliefs.page([*shelves, Shelf("d", said(("A work [@glu].", "x")))], REFERENCES)
+    body = markdown.markdown(text, extensions=["attr_list", "md_in_html"])
+    page = browser.new_page()
+    page.set_content(re.sub("<script.*?</script>", "", body))
+    page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"), type="module")
+    page.wait_for_selector(".lb-find:visible")
+    for words_, left in [
+        ("", ["a", "a-memory", "b", "b-memory", "c", "c-memory", "d", "d-memory", "references"]),
+        ("cats", ["a", "a-memory", "b", "b-memory", "references"]),
+        ("dogs", ["b", "b-memory", "references"]),
+        ("work", ["d", "d-memory", "references"]),
+        ("mice", ["references"]),
+    ]:
+        page.locator("#lb-find").fill(words_)
+        headings = page.locator(":is(h2, h3):visible")
+        assert headings.evaluate_all("found => found.map((it) => it.id)") == left, words_
+    page.close()
 
 
 def test_the_filter_is_in_the_address(opened: Page) -> None:

@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.running import record, section, write
 
-from litbook import source, trace, trials
+from litbook import source, trials
 from litbook.mutants import trials as trials_of
-from litbook.run import run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="claims are tried in forked processes")
 
@@ -26,7 +24,7 @@ def changes(test: str) -> list[tuple[str, ...]]:
 
 def survivors(folder: Path, body: str, before: str = "") -> list[tuple[str, ...]]:
     """What survives in a lecture whose one section is `body`."""
-    (*found,) = trials.tried(write(folder, section(body, before)))
+    found, _ = trials.tried(write(folder, section(body, before)))
     assert [outcome.unsteady for outcome in found if outcome.unsteady] == []
     return [tuple(m.change for m in trial.mutants) for outcome in found for trial in outcome.survivors]
 
@@ -136,7 +134,7 @@ def test_a_claim_in_a_loop_passes_a_trial_in_any_of_its_turns(tmp_path: Path) ->
 # ---------------------------------------------------------------------------- what trying leaves alone
 
 
-def test_trying_changes_nothing_for_the_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trying_changes_nothing_for_the_section(tmp_path: Path) -> None:
     body = """
     import random
     draws = iter(range(100))
@@ -148,18 +146,10 @@ def test_trying_changes_nothing_for_the_section(tmp_path: Path, monkeypatch: pyt
     second = random.random()  # @inspect second
     """
     file = write(tmp_path, section(body))
-
-    kept: list[trace.Record] = []
-
-    def keep(*given: Any, **options: Any) -> None:
-        kept.append(run(*given, **options))
-
-    monkeypatch.setattr("litbook.run.run", keep)
-    trials.tried(file)
-    monkeypatch.undo()
+    _, tried = trials.tried(file)
     plain = record(tmp_path, section(body), device="cpu")
-    assert kept[0].snapshots == plain.snapshots
-    assert [c.verdict for c in kept[0].claims] == [c.verdict for c in plain.claims] == ["holds"] * 3
+    assert tried.snapshots == plain.snapshots
+    assert [c.verdict for c in tried.claims] == [c.verdict for c in plain.claims] == ["holds"] * 3
 
 
 def test_names_of_closures_helpers_and_comprehensions_are_at_hand(tmp_path: Path) -> None:
@@ -177,23 +167,23 @@ def test_a_mutant_that_does_not_end_has_failed(tmp_path: Path, monkeypatch: pyte
 
 def test_a_claim_that_does_not_hold_when_it_is_tried_is_unsteady(tmp_path: Path) -> None:
     body = "import os\nhere = os.getpid()\nassert os.getpid() == here"
-    (found,) = trials.tried(write(tmp_path, section(body)))
+    (found,), _ = trials.tried(write(tmp_path, section(body)))
     assert found.unsteady == "fails"
-    (found,) = trials.tried(write(tmp_path, section("x = 1\nassert x == 2")))
+    (found,), _ = trials.tried(write(tmp_path, section("x = 1\nassert x == 2")))
     assert found.unsteady == "fails"
 
 
 def test_an_annotation_is_tried_too(tmp_path: Path) -> None:
     before = "import torch\nfrom jaxtyping import Float, Shaped\nfrom torch import Tensor\n"
     body = 'x: Float[Tensor, "a 3"] = torch.ones(2, 3)\ny: Float[Tensor, "a"] = torch.ones(2)'
-    found = trials.tried(write(tmp_path, section(body, before)))
+    found, _ = trials.tried(write(tmp_path, section(body, before)))
     assert [[t.mutants[0].change for t in outcome.trials] for outcome in found] == [
         ["Float -> Bool", "'a 3' -> 'a 3 _'", "'a 3' -> 'a'", "'a 3' -> 'a 4'"],
         ["Float -> Bool", "'a' -> 'a _'", "'a' -> ''", "a = 2 -> 3"],
     ]
     assert [outcome.left for outcome in found] == [[], []]
     loose = 'x: Shaped[Tensor, "..."] = torch.ones(2, 3)'
-    assert [o.trials for o in trials.tried(write(tmp_path, section(loose, before)))] == [[]]
+    assert [o.trials for o in trials.tried(write(tmp_path, section(loose, before)))[0]] == [[]]
 
 
 # ---------------------------------------------------------------------------- the command
@@ -233,6 +223,82 @@ def test_the_source_excuses_a_survivor_and_an_excuse_for_nothing_is_listed(
     assert "1 excused, 0 survive" in done.stdout
     alone = command(repo, write(tmp_path, section(body.rsplit("  #", 1)[0])))
     assert alone.returncode == 0
+
+
+PRINTED = "number 100 -> 90 and 100 -> 110"
+
+
+@pytest.mark.parametrize("change", [PRINTED, PRINTED.removeprefix("number "), "100 -> 90", "100 -> 110"])
+def test_an_excuse_may_name_a_trial_as_it_is_listed(tmp_path: Path, change: str) -> None:
+    (found,), _ = trials.tried(
+        write(tmp_path, section(f"x = 3\nassert x < 100  # survives: {change}: it: is"))
+    )
+    assert [found.excuse(trial) for trial in found.left] == ["it: is"]
+    assert (found.survivors, found.idle) == ([], [])
+
+
+def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_the_change(
+    tmp_path: Path,
+) -> None:
+    body = (
+        "x = 'ab'\nassert x.strip('c: d') == 'ab'  # survives: 'c: d' -> 'c: d~' and 'c: d' -> '': none there"
+    )
+    (found,), _ = trials.tried(write(tmp_path, section(body)))
+    assert [found.excuse(trial) for trial in found.left] == ["none there"]
+    before = (
+        "class Both:\n    def __bool__(self):\n        return bool(next(turns))\nturns = iter([False] * 9)\n"
+    )
+    (found,), _ = trials.tried(
+        write(tmp_path, section("assert not Both() or True  # survives: not not dropped: so it is", before))
+    )
+    assert "so it is" in {found.excuse(trial) for trial in found.left}
+
+
+def test_an_excuse_that_cannot_be_read_or_stands_at_no_claim_is_listed(repo: Path, tmp_path: Path) -> None:
+    body = "x = 3  # survives the loop below\nassert x == 3  # survives 3 -> 4\n\n# survives: 3 -> 4: no\n\nx = 4"
+    done = command(repo, write(tmp_path, section(body)))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        "lecture_sample.py:12:20: this excuse cannot be read\n"
+        "    assert x == 3  # survives 3 -> 4\n"
+        "                   ^\n"
+        "    write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90\n"
+        "\n"
+        "lecture_sample.py:14:5: this excuse stands at no claim\n"
+        "    # survives: 3 -> 4: no\n"
+        "    ^\n"
+        "    put it on the claim's line, or right above it\n"
+        "\n"
+        "1 claim, 3 mutants in 3 trials: 3 passed, 0 excused, 0 survive\n"
+    )
+
+
+def test_a_lecture_that_raised_has_not_passed_and_the_exception_is_shown(repo: Path, tmp_path: Path) -> None:
+    done = command(repo, write(tmp_path, section("assert 1 == 1\n1 / 0\nassert 2 == 2")))
+    assert done.returncode == 1
+    assert done.stdout == (
+        "lecture_sample.py:12: ZeroDivisionError: division by zero\n"
+        "    1 / 0\n"
+        "\n"
+        "1 claim, 5 mutants in 5 trials: 5 passed, 0 excused, 0 survive; 1 claim was not reached\n"
+    )
+
+
+def test_a_claim_that_fails_is_shown_with_its_values_and_said_once(repo: Path, tmp_path: Path) -> None:
+    done = command(repo, write(tmp_path, section("x = 3\nassert x == 4, 'four'")))
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "lecture_sample.py:12: claim fails: four\n    assert x == 4\n    3 == 4\n      x is 3\n\n1 claim, "
+    )
+
+
+def test_without_a_lecture_the_command_asks_for_one_and_not_for_a_section(repo: Path) -> None:
+    done = command(repo)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "usage: mutants.py [-h] [--sample N] [--seed S] LECTURE [SECTION ...]\n"
+        "mutants.py: error: the following arguments are required: LECTURE\n"
+    )
 
 
 def test_an_unusable_lecture_ends_the_command_with_2(repo: Path, tmp_path: Path) -> None:

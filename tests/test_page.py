@@ -647,7 +647,7 @@ def test_what_is_wrong_with_prose_names_file_and_line():
     found: list = []
     page.pages(replace(it, pieces=(it.pieces[0], bad)), REFERENCES, (), found)
     assert sorted(p.slug for p in found) == ["bad-math", "broken-link", "unknown-citation"]
-    assert all(str(p).startswith(f"lectures/lecture_02.py:{at('A walk')}:1: ") for p in found)
+    assert all(str(p).startswith(f"lectures/lecture_02.py:{at('A walk')}:5: ") for p in found)
 
 
 # ---------------------------------------------------------------------------- hostile values

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +90,10 @@ class Served:
     def close(self) -> None:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=20)
+        try:
+            self.process.wait(timeout=20)
+        finally:
+            self.process.kill()  # nothing where it has ended
         self.reader.join(timeout=20)
         assert self.process.stderr is not None
         self.process.stderr.close()
@@ -152,11 +155,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Served]:
-    """A preview of the book in `folder`, from when it shows its first lecture; it ends well."""
+def serving(folder: Path, by: Sequence[str] = ()) -> Iterator[Served]:
+    """A preview of the book in `folder`, started `by` a command, from when it shows its first lecture; it ends well."""
     port = free_port()
     process = subprocess.Popen(
-        [*SERVE, "--config-file", str(folder / "mkdocs.yml"), "--port", str(port), "--timeout", str(TIMEOUT)],
+        [*by, *SERVE, "--config-file", str(folder / "mkdocs.yml"), "--port", str(port), "--timeout", str(TIMEOUT)],
         stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
     )  # fmt: skip
     made = Served(folder, process, port)
@@ -167,6 +170,20 @@ def serving(folder: Path) -> Iterator[Served]:
         made.close()
     assert process.returncode == 0, made.printed
     assert "Traceback" not in made.printed
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_what_a_script_starts_in_the_background_can_be_ended(ending: signal.Signals, tmp_path: Path) -> None:
+    """There SIGINT is ignored, and a process inherits that."""
+    for name in ("docs", "lectures"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mkdocs.yml").write_text(CONFIG)
+    (tmp_path / "docs" / "index.md").write_text("# Start\n")
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
+    with serving(tmp_path, by=["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]) as made:
+        made.process.send_signal(ending)
+        made.process.wait(timeout=20)
+    assert made.printed.endswith("done\n")
 
 
 def test_make_serve_starts_what_these_tests_start(repo: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import html.parser
+import logging
 import re
 
 import markdown
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.running import record, section
 
-from litbook.errors import Place
-from litbook.render import bibliography, markup, prose
+from litbook.errors import Place, Problem
+from litbook.render import bibliography, markup, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -215,8 +217,28 @@ def test_links_lead_out_or_to_sections_and_nowhere_else():
     assert 'href="https://example.org/a_b"' in site("https://example.org/a_b.")
     assert 'href="https://example.org"' in site("<https://example.org>")
     assert 'href="../memory/#transpose"' in site("[there](#transpose)")
-    assert "there is no section 'nowhere' to link to" in problems("[there](#nowhere)")[0]
+    (said,) = problems("[there](#nowhere)")
+    assert said == (
+        "lectures/lecture_02.py:7:1: no page shows a section, helper or class 'nowhere' to link to\n"
+        "    link to a function or class that this lecture defines, without @hide"
+    )
     assert "a note cannot link to 'other.md'" in problems("[there](other.md)")[0]
+
+
+def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_no_target(tmp_path):
+    text = section(
+        'link(Work, "a class")\nlink(helper, "a helper")\nlink(secret, "hidden")',
+        "class Work:\n    pass\n\n\ndef helper(a):\n    pass\n\n\ndef secret(a):  # @hide\n    pass\n",
+    )
+    found: list[Problem] = []
+    page.pages(record(tmp_path, text), {}, [], found)
+    (problem,) = found
+    assert str(problem) == (
+        "lecture_sample.py:23:5: no page shows a section, helper or class 'secret' to link to\n"
+        '    link(secret, "hidden")\n'
+        "    ^\n"
+        "    link to a function or class that this lecture defines, without @hide"
+    )
 
 
 def test_a_picture_in_a_note_is_a_problem():
@@ -298,6 +320,23 @@ def test_a_bibliography_that_cannot_be_used_says_where_and_why(text, message):
     with pytest.raises(bibliography.BibliographyError) as error:
         bibliography.parse(text, "refs.bib")
     assert str(error.value).startswith(message)
+
+
+def test_a_broken_bibliography_is_said_once_with_its_shown_path_and_the_users_line(tmp_path, caplog, capfd):
+    (tmp_path / "lectures").mkdir()
+    file = tmp_path / "lectures" / "refs.bib"
+    file.write_text("@misc{a, title={A}}\n\n@article{b,\n  title={B\n}\n\n@misc{c, title={C}}\n")
+    with caplog.at_level(logging.DEBUG), pytest.raises(bibliography.BibliographyError) as error:
+        bibliography.read(file)
+    assert str(error.value) == (
+        "lectures/refs.bib:3: not BibTeX: Unexpected block start: `@misc`. "
+        "Was still looking for field-value closing `,` or `}`\n"
+        "    @article{b,\n"
+        "    look at this entry for a brace, a quotation mark or a comma that is missing"
+    )
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+    assert logging.getLogger("bibtexparser").level == logging.NOTSET  # as it was
 
 
 def test_a_missing_bibliography_names_the_file(tmp_path):

@@ -219,6 +219,15 @@ def test_a_run_that_fails_is_not_recorded(recorded: Place, word: str, instead: s
     assert recorded.file.read_bytes() == before
 
 
+def test_approval_is_not_offered_where_it_would_be_refused(recorded: Place) -> None:
+    recorded.edit("WIDTH = 4", "WIDTH = 8")
+    assert "--approve" in recorded.run().stdout
+    recorded.edit("assert seconds > 0", "assert seconds < 0")
+    done = recorded.run()
+    assert "one: size is not what was recorded" in done.stdout
+    assert "--approve" not in done.stdout + done.stderr
+
+
 def test_a_run_out_of_time_is_not_recorded(recorded: Place) -> None:
     before = recorded.file.read_bytes()
     recorded.edit("    other = 24", "    time.sleep(60)\n    other = 24")
@@ -513,6 +522,20 @@ def test_two_records_that_differ_make_one_table_and_end_with_one(place: Place) -
         "",
         "2 differences; 37 values and 3 claims were compared",
     ]
+
+
+def test_an_expression_and_what_changed_about_it_do_not_run_together(place: Place) -> None:
+    place.edit("size = 6 * WIDTH  # @inspect size as B", "size = [6 * WIDTH]  # @inspect size")
+    place.edit("size >= 6 * WIDTH", "len(size) == 2 - 1")
+    a = out(place, "a.json")
+    text = a.read_text()
+    assert '"verdict":"holds"' in text
+    a.write_text(text.replace('"verdict":"holds"', '"verdict":"fails"', 1))
+    place.edit("WIDTH = 4", "WIDTH = 8")
+    done = command("--compare", a, out(place, "b.json"))
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "16 size[0] 24 48 24 (0.5 of it)" in lines
+    assert "17 len(size) == 2 - 1 verdict fails holds" in lines
 
 
 def test_what_cannot_be_compared_ends_with_two(place: Place) -> None:

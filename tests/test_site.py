@@ -131,7 +131,7 @@ def test_an_error_and_a_problem_in_prose_are_warnings(project, caplog):
     build(project, lambda path: replace(it, claims=(), errors=(error,), pieces=pieces))
     first, second = [r.getMessage() for r in caplog.records]
     assert first == "lectures/lecture_02.py:25: ValueError: no\n    x = six()"
-    assert second.startswith("lectures/lecture_02.py:10:1: [@nobody] is in no bibliography")
+    assert second.startswith("lectures/lecture_02.py:10:5: [@nobody] is in no bibliography")
 
 
 def test_a_lecture_that_cannot_run_is_a_warning_and_the_others_are_built(project, caplog):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ FENCE = re.compile(
 def tutorial(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[str, str]]]:
     """The folder with the tutorial's files, and its console blocks as (command, output) pairs."""
     folder = tmp_path_factory.mktemp("tutorial")
+    shutil.copy(repo / "lectures" / "hardware.py", folder)  # a lecture of the book finds it beside itself
     text = (repo / "docs" / "write-a-lecture.md").read_text(encoding="utf-8")
     commands: list[tuple[str, str]] = []
     for fence in FENCE.finditer(text):
@@ -56,6 +58,32 @@ def test_every_command_of_the_tutorial_prints_what_the_tutorial_says(
             continue
         assert shape(done.stdout) == shape(expected), command
         assert done.stderr == ""
+
+
+def test_the_tutorials_lectures_pass_what_make_check_demands_of_a_lecture(
+    repo: Path, tutorial: tuple[Path, list[tuple[str, str]]]
+) -> None:
+    """Types and lint, as `pyproject.toml` sets them."""
+    folder, _ = tutorial
+    files = sorted(file.name for file in folder.glob("lecture_*.py"))
+    assert len(files) >= 8
+    env = {**os.environ, "MYPYPATH": f"{repo / 'tools'}"}
+    config = str(repo / "pyproject.toml")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", str(repo / ".mypy_cache"), *files],
+        cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=400,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (
+        0,
+        f"Success: no issues found in {len(files)} source files\n",
+    )
+    for file in files:  # as if it stood among the lectures, where other rules hold than for tests
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", "check", "--no-cache", "--stdin-filename", f"lectures/{file}"],
+            cwd=repo, input=(folder / file).read_text(encoding="utf-8"),
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def shape(output: str) -> str:

@@ -90,7 +90,6 @@ def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
         "an H100, GPT-3, float32 and E4M3",  # names
         "## 2.1 On tensors",  # the number of a heading
         "1. first\\n2) second",  # of an item
-        "so[^1] it is\\n\\n[^1]: as said",  # of a footnote
         "$2^{32}$ and $$x = 16$$",
         "`x[3]` and `2**10` and ``a`16`b``",
         "```\\nx = 16\\n```",
@@ -108,7 +107,7 @@ def test_what_is_structural_is_let_be(text: str) -> None:
         ("the 16 there", "16"),
         ("## On 16 tensors", "16"),
         ("1. takes 16 bytes", "16"),
-        ("so[^1] it is\\n\\n[^1]: 16 as said", "16"),
+        ("so[^1] it is", "1"),  # pages have no footnotes: it would be shown as it stands
         ("costs \\\\$16 and $x$", "16"),
         ("an unclosed ` and 16", "16"),
         ("[16](https://a.b/c)", "16"),
@@ -175,6 +174,101 @@ def test_a_scale_behind_a_computed_number_is_said_already() -> None:
     assert in_note('f"{x} and a billion parameters"') == ["billion parameters"]
 
 
+# ---------------------------------------------------------------------------- a forgotten f
+
+
+def braces(body: str, before: str = "") -> list[str]:
+    """What is listed as shown as it stands, in a section of this body."""
+    problems = unbacked.unbacked(source.parse(section(body, before)))
+    return [problem.what.split(" is shown")[0] for problem in problems if problem.slug == "forgotten-f"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'note("value {x} and {x:.1f}")',
+        'note("value {x}" f" and {x} and" " {x:.1f}")',
+        'misbelief("It is {x}.", "It is not {x:.1f}.", rows="N1")',
+        'question("Is it {x}?", answer=x, hint="Not {x:.1f}.")',
+        'figure(None, caption="{x}", alt="{x:.1f}")',
+        'said = "of {x} and {x:.1f}"\nnote(said)',
+        'note("as [@gpt3] says: {x} and {x:.1f}")',
+    ],
+)
+def test_braces_without_an_f_are_found_once_wherever_prose_stands(call: str) -> None:
+    assert braces(f"x = 3\n{call}") == ["{x}", "{x:.1f}"]
+    listed = unbacked.unbacked(source.parse(section(f"x = 3\n{call}")))
+    assert {problem.slug for problem in listed} == {"forgotten-f"}  # and ".1f" is not called a number
+
+
+@pytest.mark.parametrize(
+    "hole",
+    [
+        "{x}",
+        "{x!r}",
+        "{x=}",
+        "{x.real}",
+        "{d['a']}",
+        "{len(d)}",
+        "{x / TOP:.1%}",
+        "{helper(x)}",
+        "{math.pi:g}",
+    ],
+)
+def test_a_forgotten_hole_may_name_what_the_section_and_the_module_know(hole: str) -> None:
+    before = "import math\nTOP = 5\n\n\ndef helper(a):\n    return a\n"
+    assert braces(f'x, d = 3, {{"a": 1}}\nnote("It is {hole}.")', before) == [hole]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "`{x}` and ``{x}``",
+        "```\\n{x}\\n```",
+        "$\\\\frac{x}{2}$ and $$2^{x}$$",
+        "the set {x, TOP} and {1, 2} and {} and {x y}",
+        "{unknown} and {x.unknown + unknown} and {elsewhere}",
+        "{{x}} and {{{x}}}",
+        "{len}",
+    ],
+)
+def test_braces_that_are_no_forgotten_hole_are_let_be(prose: str) -> None:
+    before = "TOP = 5\n\n\ndef helper(a):\n    elsewhere = a\n"
+    assert braces(f'x = 3\nnote("{prose}")', before) == []
+
+
+def test_braces_that_something_else_fills_are_let_be() -> None:
+    assert braces('x = 3\nnote(f"{x} and {{x}}")') == []
+    assert braces('x = 3\nnote("{x}".format(x=x))') == []
+    assert braces('x = 3\nsaid = "{x}"\nnote(said.format(x=x))') == []
+    assert braces('x = 3\nnote("{x}".replace("{x}", str(x)))') == []
+    assert braces('x = 3\nprint("{x}")\nassert x, "{x}"') == []
+    assert braces("x = 3", 'def helper(x):\n    """Of {x}."""\n') == []
+
+
+def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, section('x = 3\nnote("It is {x}.")'))
+    done = subprocess.run(
+        [sys.executable, str(repo / "tools" / "unbacked.py"), str(file)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == (
+        "lecture_sample.py:12:17: {x} is shown as it stands: its string has no f\n"
+        '    note("It is {x}.")\n'
+        "                ^\n"
+        "    put f before the quotation mark, or backticks around {x}\n"
+        "\n"
+        f"{file}: no unbacked numbers, 1 forgotten f\n"
+    )
+
+
+def test_no_sample_and_no_lecture_has_a_forgotten_f(repo: Path) -> None:
+    for file in [*(repo / "lectures").glob("lecture_*.py"), SAMPLES / "tour.py", SAMPLES / "failing.py"]:
+        listed = unbacked.unbacked(source.read(file))
+        assert [str(problem) for problem in listed if problem.slug == "forgotten-f"] == []
+
+
 # ---------------------------------------------------------------------------- which texts
 
 
@@ -183,6 +277,14 @@ def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_d
     assert found(section('question("What do `2` trillion tokens take?", answer=17)')) == []
     assert found(section('question("How many bytes do 100 floats take?", answer=17)')) == ["100"]
     assert found(section('note("How many bytes do `100` floats take?")')) == ["100"]
+
+
+def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
+    (problem,) = unbacked.unbacked(source.parse(section('question("How much do 100 take?", answer=17)')))
+    assert problem.way_out == (
+        "put backticks around it where the exercise gives it, compute it in an f-string's {…}, "
+        "cite its source with [@key], or say it without the number"
+    )
 
 
 def test_questions_captions_alternative_texts_and_links_are_prose() -> None:

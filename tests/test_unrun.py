@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, line_of, record, section
+from tests.running import HEAD, line_of, record, section, write
 
 from litbook import trace, unrun
 
@@ -96,6 +98,41 @@ def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
         "    ^\n"
         "    let a run reach it, mark its section @requires(…), or take it out"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "reached"),
+    [
+        (
+            section("1 / 0\nassert 2 == 2"),
+            "lecture_sample.py:11: ZeroDivisionError: division by zero\n    1 / 0\n\n",
+            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+        ),
+        (
+            section("assert 2 == 2").replace("    one()", "    {}['a']\n    one()", 1),
+            "lecture_sample.py:6: KeyError: 'a'\n    {}['a']\n\n",
+            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+        ),
+        (
+            section("assert 2 == 3"),
+            "lecture_sample.py:11: claim fails: 2 == 3\n    assert 2 == 3\n    2 == 3\n\n",
+            "0 claims hold, 1 fails, 0 need another device",
+        ),
+    ],
+)
+def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
+    repo: Path, tmp_path: Path, text: str, said: str, reached: str
+) -> None:
+    file = write(tmp_path, text)
+    done = subprocess.run(
+        [sys.executable, str(repo / "tools" / "unrun.py"), str(file)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (
+        done.stdout
+        == f"{said}{file}: 0 of no known device, 0 that wait for a recording; this run: {reached}\n"
+    )
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(

@@ -4,8 +4,8 @@ Every claim is changed a little, in every way that should make it fail, and eval
 the lecture runs once (on the CPU). What holds all the same is a survivor: a defect of the lecture, unless its
 source excuses it. `litbook.mutants` says what is changed; `litbook.trials` how it is tried.
 
-Exit status: 0 every trial passed or excused; 1 a survivor, an idle excuse, or a claim that is not steady;
-2 the lecture or the command line cannot be used.
+Exit status: 0 every trial passed or excused; 1 a survivor, an idle or unreadable excuse, a claim that fails
+or is not steady, or a lecture that raised; 2 the lecture or the command line cannot be used.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from litbook import run, source, trials
+from litbook import run, source, trace, trials
 from litbook.cli import find_lecture
 from litbook.errors import LitbookError
 from litbook.mutants import Trial
-from litbook.render import values
+from litbook.render import report, values
 from litbook.render.report import harmless
 from litbook.trials import Outcome
 
@@ -29,30 +29,39 @@ LONG = 10.0  # seconds from which on it is worth saying how long it took
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try the claims that are asked for, print what survives; the exit status."""
-    parser = argparse.ArgumentParser(prog="mutants.py", description=(__doc__ or "").split("\n\n")[1])
+    parser = argparse.ArgumentParser(
+        prog="mutants.py",
+        usage="%(prog)s [-h] [--sample N] [--seed S] LECTURE [SECTION ...]",
+        description=(__doc__ or "").split("\n\n")[1],
+    )
     parser.add_argument(
-        "lecture", metavar="LECTURE", help="a name (lecture_02) or the path of any lecture file"
+        "lecture", metavar="LECTURE", nargs="?", help="a name (lecture_02) or the path of any lecture file"
     )
     parser.add_argument("sections", metavar="SECTION", nargs="*", help="try only these sections' claims")
     parser.add_argument("--sample", metavar="N", type=int, help="try N claims, drawn at random")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of that draw (default: 0)")
     asked = parser.parse_intermixed_args(arguments)
+    if asked.lecture is None:  # `nargs="?"`: else argparse would say that SECTION is required, too
+        parser.error("the following arguments are required: LECTURE")
     try:
         path = find_lecture(asked.lecture).resolve()
         lecture = run.usable(path, asked.sections)
         claims = _drawn(lecture, asked.sample, asked.seed) if asked.sample is not None else None
         sections = _sections(lecture, claims) if claims is not None else asked.sections
         start = perf_counter()
-        found = trials.tried(path, sections=tuple(sections), claims=claims)
+        found, record = trials.tried(path, sections=tuple(sections), claims=claims)
     except LitbookError as error:
         print(error, file=sys.stderr)
         return error.exit_status
-    said = [line for outcome in found for line in _said(lecture, outcome)]
-    print(*map(harmless, said), sep="\n\n", end="\n\n" if said else "")
+    excuses = trials.unreadable(lecture)
+    said = [line for outcome in found for line in _said(lecture, outcome, record)]
+    said = [*report.problems(record), *map(harmless, [*said, *map(str, excuses)])]
+    print(*said, sep="\n\n", end="\n\n" if said else "")
     print(_summary(lecture, found, claims, asked.sections))
     if (seconds := perf_counter() - start) > LONG:
         print(f"{seconds:.0f} s", file=sys.stderr)
-    return int(any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in found))
+    wrong = excuses or any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in found)
+    return int(bool(wrong) or not report.holds(record))
 
 
 def _drawn(lecture: source.Lecture, count: int, seed: int) -> set[int]:
@@ -78,10 +87,12 @@ def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
     return None
 
 
-def _said(lecture: source.Lecture, outcome: Outcome) -> Iterator[str]:
+def _said(lecture: source.Lecture, outcome: Outcome, record: trace.Record) -> Iterator[str]:
     """What there is to say of one claim: survivors, excused ones, idle excuses."""
     claim = lecture.claims[outcome.claim]
     line = lecture.statements[claim.statement].first
+    if outcome.unsteady and record.claims[outcome.claim].verdict == "fails":
+        return  # the run itself says so, with its values
     if outcome.unsteady:
         yield f"{lecture.path}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
     else:
@@ -116,14 +127,20 @@ def _summary(
     count = sum(len(outcome.trials) for outcome in found)
     alive = sum(len(outcome.survivors) for outcome in found)
     excused = sum(len(outcome.left) for outcome in found) - alive
-    passed, plural = count - alive - excused, "s" * (len(found) != 1)
-    text = f"{len(found)} claim{plural}, {made} mutants in {count} trials: {passed} passed, "
+    passed = count - alive - excused
+    text = f"{_claims(len(found))}, {made} mutants in {count} trials: {passed} passed, "
     text += f"{excused} excused, {alive} survive{'s' * (alive == 1)}"
     device = [claim for claim in lecture.claims if _device(lecture, claim)]
     if device and claims is None and not sections:
-        text += f"; {len(device)} claims need another device"
+        text += f"; {_claims(len(device))} {'needs' if len(device) == 1 else 'need'} another device"
     rest = len(lecture.claims) - len(device) - len(found)
-    return text + (f"; {rest} claims were not reached" if rest and claims is None and not sections else "")
+    if rest and claims is None and not sections:
+        text += f"; {_claims(rest)} {'was' if rest == 1 else 'were'} not reached"
+    return text
+
+
+def _claims(count: int) -> str:
+    return f"{count} claim{'' if count == 1 else 's'}"
 
 
 if __name__ == "__main__":

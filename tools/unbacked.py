@@ -1,33 +1,54 @@
 """List the numbers in prose that nothing backs: `python tools/unbacked.py [LECTURE …]` (default: all).
 
-Exit status: 0 none; 1 there are some; 2 a lecture cannot be read. `litbook.unbacked` says what counts.
+Braces that a forgotten `f` leaves in prose are listed with them. `litbook.unbacked` says what counts.
+Exit status: 0 none; 1 there are some; 2 a lecture cannot be read.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 from litbook import source, unbacked
 from litbook.cli import LECTURES, find_lecture
-from litbook.errors import LitbookError
-from litbook.run import shown_path
+from litbook.errors import LitbookError, Problem
 
 
-def main(names: list[str]) -> int:
-    """Print every unbacked number of the lectures called `names`; the exit status."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print every unbacked number of the lectures that are named; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="unbacked.py", description="List the numbers in a lecture's prose that nothing backs."
+    )
+    parser.add_argument(
+        "lectures",
+        metavar="LECTURE",
+        nargs="*",
+        help="a name (lecture_02) or a path (default: every lecture)",
+    )
     status = 0
-    for name in names or sorted(path.stem for path in LECTURES.glob("lecture_*.py")):
+    for name in parser.parse_args(arguments).lectures or sorted(
+        p.stem for p in LECTURES.glob("lecture_*.py")
+    ):
         try:
             path = find_lecture(name).resolve()
-            found = unbacked.unbacked(source.read(path, shown_path(path)))
+            found = unbacked.unbacked(source.read(path, source.shown_path(path)))
         except LitbookError as error:
             print(error, file=sys.stderr)
             return error.exit_status
         print(*found, sep="\n\n", end="\n\n" if found else "")
-        print(f"{name}: {len(found) or 'no'} unbacked number{'' if len(found) == 1 else 's'}")
+        print(f"{name}: {_counted(found)}")
         status |= bool(found)
     return status
 
 
+def _counted(found: Sequence[Problem]) -> str:
+    """`2 unbacked numbers`, and how many braces were left where there are any."""
+    braces = sum(problem.slug == "forgotten-f" for problem in found)
+    numbers = len(found) - braces
+    text = f"{numbers or 'no'} unbacked number{'' if numbers == 1 else 's'}"
+    return text + (f", {braces} forgotten f{'' if braces == 1 else 's'}" if braces else "")
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

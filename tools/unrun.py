@@ -1,35 +1,56 @@
 """List claims and `@inspect`s that never ran: `python tools/unrun.py [LECTURE …]` (default: all).
 
 Runs each lecture on this machine and reads its recordings. Exit status: 0 nothing is dead; 1 a claim stands
-where no known device can reach it; 2 a lecture or a recording cannot be used.
+where no known device can reach it, a claim failed or the lecture raised; 2 a lecture or a recording cannot be
+used.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 from litbook import recordings, run, unrun
 from litbook.cli import LECTURES, find_lecture
 from litbook.errors import LitbookError
+from litbook.render import report
 
 
-def main(names: list[str]) -> int:
-    """Print what never ran in the lectures called `names`; the exit status."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what never ran in the lectures that are named, and what went wrong; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="unrun.py",
+        description="Run lectures, and list the claims and @inspects that no run has reached.",
+    )
+    parser.add_argument(
+        "lectures",
+        metavar="LECTURE",
+        nargs="*",
+        help="a name (lecture_02) or a path (default: every lecture)",
+    )
     status = 0
-    for name in names or sorted(path.stem for path in LECTURES.glob("lecture_*.py")):
+    for name in parser.parse_args(arguments).lectures or sorted(
+        p.stem for p in LECTURES.glob("lecture_*.py")
+    ):
         try:
             path = find_lecture(name).resolve()
             kept = [recordings.read(file, path.stem) for file in recordings.of(path)]
-            found = unrun.unrun(run.run(path), kept)
+            record = run.run(path)
         except LitbookError as error:
             print(error, file=sys.stderr)
             return error.exit_status
-        print(*(it.problem for it in found), sep="\n\n", end="\n\n" if found else "")
+        found = unrun.unrun(record, kept)
+        said = [*report.problems(record), *(report.harmless(str(it.problem)) for it in found)]
+        print(*said, sep="\n\n", end="\n\n" if said else "")
         dead = sum(it.dead for it in found)
-        print(f"{name}: {dead} of no known device, {len(found) - dead} that wait for a recording")
-        status |= bool(dead)
+        summary = f"{name}: {dead} of no known device, {len(found) - dead} that wait for a recording"
+        if not report.holds(record):
+            summary += f"; this run: {report.summary(record)}"
+        print(summary)
+        status |= bool(dead) or not report.holds(record)
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -21,7 +21,7 @@ def numbers_in_prose() -> None:
     )
     note(f"{total} of {width:>10,} is {total / width:.1%}, not 12 of {dict(a=3)['a']}; GPT-3, E4M3 or 128K [@key].")
     note("# 3. A heading\n\n1. one\n2. of ⟦1/3⟧\n\n| a | ⟦0.25⟧ |\n|---|---|\n| `x[4]` | $2^{10}$ |")
-    note("In code, `256`, `rate = 5` and `x[5:6]`; but `⟦257⟧` is no code of this section[^1].\n\n[^1]: So.")
+    note("In code, `256`, `rate = 5` and `x[5:6]`; but `⟦257⟧` is no code of this section.")
     note("```\n17 + 18\n```\n[Here](https://example.org/19), https://example.org/20 and ⟦70B⟧.")
     misbelief("It takes ⟦2.3⟧ GB.", f"It takes {total} GB, or ⟦2.4e9⟧ bytes.", rows="D06 D07")
     misbelief("It takes 2.3 GB.", "It does [@key].", rows="D08")

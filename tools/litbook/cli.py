@@ -231,7 +231,7 @@ def _close(
         summary += f"; {_count(len(record.reused), 'section')} reused"
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         said.append(releases)
-    if differing and not accepted:
+    if differing and not accepted and report.holds(record):  # else --approve would refuse
         said.append(_way_out(asked, record))
     if isinstance(kept, str):
         said.append(kept)
@@ -372,7 +372,7 @@ def _table(found: compare.Comparison) -> list[str]:
             changes = it.changes or (compare.Change("", "", ""),)
             what = it.what[:WIDE]
             rows += [
-                (str(it.place.line), f"{what}{c.at}" if it.changes else what, c.was, c.now, c.by)
+                (str(it.place.line), f"{what}{' ' * c.at[:1].isalpha()}{c.at}", c.was, c.now, c.by)
                 for c in changes
             ]
     lines: list[str] = []

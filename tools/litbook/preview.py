@@ -566,7 +566,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
+        signal.signal(ending, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="litbook-site-", ignore_cleanup_errors=True) as folder:
         site_dir = Path(folder) / "site"
         site_dir.mkdir()

@@ -13,20 +13,24 @@ mutants would count, and the claim is listed as *unsteady*. A claim in a loop is
 turns until every trial is passed. torch runs on one thread meanwhile: threads do not survive a fork.
 
 A survivor is a defect of the lecture, unless the mutant says the same as the claim. Then a comment on one of
-the claim's lines, or right above it, says so and why: `# survives: 256 -> 257: bfloat16 has no 257`. Readers
-see it as they see the claim. An excuse that excuses nothing is listed too.
+the claim's lines, or right above it, says so and why: `# survives: 256 -> 257: bfloat16 has no 257`. A trial
+of two changes may be named by one of them, or as it is listed: `50 -> 45 and 50 -> 55`. Readers see it as
+they see the claim. An excuse that excuses nothing is listed too, and so is one that cannot be read.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import functools
+import io
 import json
 import os
 import re
 import select
 import signal
 import sys
+import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +40,7 @@ from typing import Any
 
 from litbook import mutants, run, trace
 from litbook.axes import Sizes, mismatch
+from litbook.errors import Problem
 from litbook.mutants import Mutant, Trial
 from litbook.recorder import Recorder
 from litbook.snapshot import snapshot
@@ -44,7 +49,9 @@ from litbook.source import Lecture
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried
 HOLDS, FAILS, TOO_LONG = "holds", "fails", "fails: it took too long"
-_EXCUSE = re.compile(r"#\s*survives:\s*(?P<change>.+?):\s+(?P<reason>\S.*)")
+_EXCUSE = re.compile(r"(?P<change>.+?)\s*:\s+(?P<reason>\S.*)")
+_COMMENT = re.compile(r"#\s*survives\s*:\s*(?P<said>.*)")
+_MEANT = re.compile(r"#\s*survives\b(?:\s*:|.*(?:->|not dropped))")  # not `# survives the loop`
 
 
 @dataclass
@@ -55,7 +62,7 @@ class Outcome:
     trials: list[Trial]
     passed: set[int] = field(default_factory=set)  # indices of trials of which a mutant failed
     turns: int = 0
-    excuses: dict[str, str] = field(default_factory=dict)  # change -> why it may survive
+    comments: tuple[str, ...] = ()  # what the claim's comments say after `# survives:`
     unsteady: str = ""  # what the claim's own test did in a child, if it did not hold
     names: dict[str, trace.Snapshot] = field(default_factory=dict)  # what its test names, where one survived
 
@@ -69,21 +76,48 @@ class Outcome:
         """Those of them that nothing excuses."""
         return [trial for trial in self.left if not self.excuse(trial)]
 
+    @property
+    def excuses(self) -> dict[str, str]:
+        """What the comments at the claim excuse: change, as written there -> why it may survive."""
+        known = sorted((name for trial in self.trials for name in _names(trial)), key=len, reverse=True)
+        found = (_excuse(comment, known) for comment in self.comments)
+        return dict(excuse for excuse in found if excuse)
+
     def excuse(self, trial: Trial) -> str:
         """Why the lecture's source says that a trial may survive, or ""."""
-        return next((self.excuses[m.change] for m in trial.mutants if m.change in self.excuses), "")
+        excuses = self.excuses
+        return next((excuses[name] for name in _names(trial) if name in excuses), "")
 
     @property
     def idle(self) -> list[str]:
         """Changes that are excused and did not survive, or were never made."""
-        used = {mutant.change for trial in self.left for mutant in trial.mutants}
+        used = {name for trial in self.left for name in _names(trial)}
         return [change for change in self.excuses if change not in used]
 
 
-def tried(path: Path, *, sections: tuple[str, ...] = (), claims: set[int] | None = None) -> list[Outcome]:
+def _names(trial: Trial) -> list[str]:
+    """What an excuse may call a trial: one of its changes, or all as listed; its kind may stand before."""
+    changes = [mutant.change for mutant in trial.mutants]
+    names = [*changes, " and ".join(changes)]
+    return [*names, *(f"{trial.kind} {name}" for name in names)]
+
+
+def _excuse(comment: str, known: list[str]) -> tuple[str, str] | None:
+    """Change and reason. A change may hold a colon itself, so those in `known` are looked for first."""
+    for change in known:
+        if comment.startswith(change) and (rest := re.match(r"\s*:\s+(\S.*)", comment[len(change) :])):
+            return change, rest[1].strip()
+    match = _EXCUSE.fullmatch(comment)
+    return (match["change"], match["reason"].strip()) if match else None
+
+
+def tried(
+    path: Path, *, sections: tuple[str, ...] = (), claims: set[int] | None = None
+) -> tuple[list[Outcome], trace.Record]:
     """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
 
-    On the CPU only: what runs on a GPU does not survive a fork.
+    On the CPU only: what runs on a GPU does not survive a fork. The record of the run says whether it came to
+    its end: of a claim behind an exception there is no outcome.
     """
     if not hasattr(os, "fork"):
         raise OSError("claims are tried in forked processes, and this system has none")
@@ -96,8 +130,8 @@ def tried(path: Path, *, sections: tuple[str, ...] = (), claims: set[int] | None
         wanted = claims
 
     with _one_thread():
-        run.run(path, sections=sections, device="cpu", recorded_by=Trying)
-    return [outcomes[number] for number in sorted(outcomes)]
+        record = run.run(path, sections=sections, device="cpu", recorded_by=Trying)
+    return [outcomes[number] for number in sorted(outcomes)], record
 
 
 @contextlib.contextmanager
@@ -137,7 +171,7 @@ class _Trying(Recorder):
             return None
         if number not in self.found:
             made = mutants.trials(self.lecture, number)
-            self.found[number] = Outcome(number, made, excuses=_excuses(self.lecture, number))
+            self.found[number] = Outcome(number, made, comments=tuple(_comments(self.lecture, number)))
         outcome = self.found[number]
         outcome.turns += 1
         if outcome.turns > TURNS or (outcome.turns > 1 and not outcome.left):
@@ -145,14 +179,50 @@ class _Trying(Recorder):
         return outcome
 
 
-def _excuses(lecture: Lecture, number: int) -> dict[str, str]:
-    """What the comments at a claim excuse: change -> reason."""
+# ---------------------------------------------------------------------------- excuses
+
+
+def unreadable(lecture: Lecture) -> list[Problem]:
+    """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
+    at_claims = {line for number in range(len(lecture.claims)) for line in _lines(lecture, number)}
+    found = []
+    for line, (column, comment) in _all_comments(lecture.text).items():
+        if not _MEANT.match(comment):
+            continue
+        said = _COMMENT.match(comment)
+        if not (said and _EXCUSE.fullmatch(said["said"])):
+            what = "this excuse cannot be read"
+            way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
+        elif line not in at_claims:
+            what, way_out = "this excuse stands at no claim", "put it on the claim's line, or right above it"
+        else:
+            continue
+        found.append(Problem("excuse", what, lecture.place(line, column), way_out))
+    return found
+
+
+def _comments(lecture: Lecture, number: int) -> Iterator[str]:
+    """What the comments at a claim say after `# survives:`."""
+    comments = _all_comments(lecture.text)
+    for line in _lines(lecture, number):
+        if said := _COMMENT.match(comments.get(line, (0, ""))[1]):
+            yield said["said"].strip()
+
+
+def _lines(lecture: Lecture, number: int) -> range:
+    """The lines of a claim, with those of the comments right above it."""
     statement = lecture.statements[lecture.claims[number].statement]
-    first = statement.first - 1
-    while first and lecture.lines[first - 1].lstrip().startswith("#"):
+    first = statement.first
+    while first > 1 and lecture.lines[first - 2].lstrip().startswith("#"):
         first -= 1
-    found = filter(None, map(_EXCUSE.search, lecture.lines[first : statement.end]))
-    return {match["change"].strip(): match["reason"].strip() for match in found}
+    return range(first, statement.end + 1)
+
+
+@functools.lru_cache(maxsize=1)
+def _all_comments(text: str) -> dict[int, tuple[int, str]]:
+    """The comments of a text by line, each with its 1-based column."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {t.start[0]: (t.start[1] + 1, t.string.rstrip()) for t in tokens if t.type == tokenize.COMMENT}
 
 
 # ---------------------------------------------------------------------------- asserts

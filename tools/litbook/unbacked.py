@@ -6,7 +6,7 @@ caption of a claim is none: it is a label, and what it labels stands beside it, 
 
     computed     an f-string's hole puts it there;
     cited        `[@key]` stands in the same piece: the same note, either text of a misbelief ...
-    structural   the number of a heading, list item or footnote; part of a name (`H100`, `GPT-3`, `float32`);
+    structural   the number of a heading or list item; part of a name (`H100`, `GPT-3`, `float32`);
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
@@ -14,14 +14,18 @@ caption of a claim is none: it is a label, and what it labels stands beside it, 
 What is left is *unbacked*. Digits always count; so do number words with a unit behind them ("two weeks"),
 because that is how a number looks that somebody looked up. A heading cannot have holes, so a number in it is
 backed where the section's code holds it. `docs/write-a-lecture.md` tells authors the same.
+
+Listed too is a number that was meant to be computed: `{name}` in a string without its `f`, where the section
+or the module knows the name. Readers would see the braces. In code and formulas they are let be.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litbook.errors import Problem
@@ -39,6 +43,10 @@ PROSE: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
 }
 
 WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
+WAY_OUT_QUESTION = (
+    "put backticks around it where the exercise gives it, compute it in an f-string's {…}, "
+    "cite its source with [@key], or say it without the number"
+)
 WAY_OUT_HEADING = "let the section's code hold it, in a claim say, or give the heading without the number"
 
 # ---------------------------------------------------------------------------- what a number looks like
@@ -79,7 +87,6 @@ _STRUCTURE = (
     re.compile(r"(?<![\\$])\$\$.+?\$\$", re.DOTALL),
     re.compile(r"(?<![\\$\w])\$(?![\s$])(?:[^$\\\n]|\\.|\n(?!\n))+?(?<!\s)\$(?![\d$])"),
     _CITATION,
-    re.compile(r"\[\^[^\]]*\]:?"),  # a footnote
     re.compile(r"(?<=\])\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)"),  # where a link leads
     re.compile(r"https?://[^\s<>\"'`]+"),
     re.compile(r"^[ >]*\d+[.)][ ]", re.MULTILINE),  # an item of a list
@@ -94,17 +101,24 @@ class _Text:
     passage: Passage
     cited: bool
     held: frozenset[float]  # the numbers that the section's code holds
+    known: frozenset[str] = frozenset()  # the names that a hole could have named here
     heading: bool = False
     exercise: bool = False  # a question: numbers in backticks are given
 
 
 def unbacked(lecture: Lecture) -> list[Problem]:
-    """Every unbacked number of `lecture`, in the order of its text, each at its own line and column."""
+    """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of the text."""
     found: dict[tuple[int, int], Problem] = {}
     for text in _texts(lecture):
-        for place, number in _numbers(text):
+        forgotten = list(_forgotten(text, lecture))
+        for match in forgotten:
+            what = f"{match[0]} is shown as it stands: its string has no f"
+            way_out = f"put f before the quotation mark, or backticks around {match[0]}"
+            place = text.passage.places[match.start()]
+            found[place] = Problem("forgotten-f", what, lecture.place(*place), way_out)
+        for place, number in _numbers(text, [match.span() for match in forgotten]):
             what = f"unbacked: the number {number!r} in {'a heading' if text.heading else 'prose'}"
-            way_out = WAY_OUT_HEADING if text.heading else WAY_OUT
+            way_out = WAY_OUT_HEADING if text.heading else WAY_OUT_QUESTION if text.exercise else WAY_OUT
             found[place] = Problem("unbacked", what, lecture.place(*place), way_out)
     return [found[place] for place in sorted(found)]
 
@@ -114,11 +128,16 @@ def in_text(text: str, path: str) -> list[Problem]:
     return unbacked(parse(text, path))
 
 
-def _numbers(text: _Text) -> Iterator[tuple[tuple[int, int], str]]:
-    """The numbers of a passage that are neither computed nor cited nor structural, each with its place."""
+def _numbers(text: _Text, holes: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[tuple[int, int], str]]:
+    """The numbers of a passage that are neither computed nor cited nor structural, each with its place.
+
+    What stands in `holes` would be computed.
+    """
     if text.cited:
         return
     bare = _without_structure(text.passage.text, text.held, text.exercise)
+    for start, end in holes:
+        bare = bare[:start] + HOLE * (end - start) + bare[end:]
     for match in _NUMBER.finditer(bare):
         if not (text.heading and _values(match[0]) <= text.held):
             yield text.passage.places[match.start()], match[0]
@@ -162,12 +181,65 @@ def _values(text: str) -> frozenset[float]:
     )
 
 
+# ---------------------------------------------------------------------------- a forgotten f
+
+_BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
+
+
+def _forgotten(text: _Text, lecture: Lecture) -> Iterator[re.Match[str]]:
+    """What would be a hole of this passage, did its string have an `f`."""
+    if text.heading or "{" not in text.passage.text:
+        return
+    for match in _BRACED.finditer(_without_structure(text.passage.text, text.held, text.exercise)):
+        line, column = text.passage.places[match.start()]
+        doubled = lecture.lines[line - 1].startswith("{{", column - 1)  # an f-string's way to write a brace
+        if not doubled and _would_be_filled(match[0], text.known):
+            yield match
+
+
+def _would_be_filled(braced: str, known: frozenset[str]) -> bool:
+    """Whether `braced` is a hole whose names are all known, and not a set written out: `{a, b}`."""
+    try:
+        literal = ast.parse(f"f{braced!r}", mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    holes = [node for node in ast.walk(literal) if isinstance(node, ast.FormattedValue)]
+    names = {node.id for hole in holes for node in ast.walk(hole) if isinstance(node, ast.Name)}
+    is_set = any(isinstance(hole.value, ast.Tuple) for hole in holes)
+    return not is_set and bool(names & known) and names <= known | _BUILT_IN
+
+
+_BUILT_IN = frozenset(dir(builtins))
+
+
+def _bound(scope: ast.AST) -> frozenset[str]:
+    """The names that a function binds; of a module, those of its top level."""
+    names: set[str] = set()
+    for node in _top_level(scope) if isinstance(scope, ast.Module) else ast.walk(scope):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    return frozenset(names)
+
+
+def _top_level(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _top_level(child)
+
+
 # ---------------------------------------------------------------------------- where prose stands
 
 
 def _texts(lecture: Lecture) -> Iterator[_Text]:
     source = Source(lecture.text)
     held = functools.cache(lambda function: _held(lecture, function))
+    known = functools.cache(lambda function: _bound(lecture.tree) | _bound(function))
     functions = {index: node for node, index in lecture.function_of.items()}
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
@@ -176,7 +248,8 @@ def _texts(lecture: Lecture) -> Iterator[_Text]:
             passages = [p for given in _prose(statement.value) for p in _passages(given, function, source)]
             cited = any(_CITATION.search(p.text) for p in passages)
             asks = _word(statement.value) == "question"
-            yield from (_Text(passage, cited, held(function), exercise=asks) for passage in passages)
+            for passage in passages:
+                yield _Text(passage, cited, held(function), known(function), exercise=asks)
         elif spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
             yield from _heading(statement, held(function), source)
 
@@ -229,12 +302,15 @@ class _Finder:
             case ast.BinOp(left, ast.Mod(), _):
                 return _formatted(self.whole(left), r"%(\(\w+\))?[-+ #0]*[\d*]*(\.[\d*]+)?[a-zA-Z%]")
             case ast.Call(ast.Attribute(literal, "format")):
-                return _formatted(self.whole(literal), r"\{[^{}]*\}")
+                before = len(self.others)
+                made = _formatted(self.whole(literal), _FIELD)
+                self.others[before:] = [_formatted(other, _FIELD) for other in self.others[before:]]
+                return made
             case ast.Call(ast.Attribute(literal, "join"), [given]):
                 self.inside(given)
                 self.inside(literal)
             case ast.Call(ast.Attribute(ast.Constant(value=str()) | ast.JoinedStr() as literal)):
-                return self.whole(literal)  # "...".replace(…)
+                return _formatted(self.whole(literal), r"[{}]")  # "...".replace(…), which may fill them
             case ast.Call(ast.Name("dedent" | "cleandoc"), [given]):
                 return self.whole(given)
             case _:
@@ -273,6 +349,9 @@ class _Finder:
                     yield value
                 case ast.Call(ast.Attribute(ast.Name(target), "append"), [value]) if target == name:
                     yield value
+
+
+_FIELD = r"\{[^{}]*\}"  # what `format` fills
 
 
 def _formatted(passage: Passage, fields: str) -> Passage:

@@ -5,9 +5,11 @@ BibTeX is read by bibtexparser; what it says is text from elsewhere and is escap
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -41,13 +43,15 @@ Bibliography = Mapping[str, Entry]
 
 def read(path: Path) -> dict[str, Entry]:
     """The entries of the file `path` by key. `BibliographyError` names the file and what is wrong with it."""
+    shown = "/".join(path.parts[-2:])  # lectures/references.bib, wherever the project lies
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise BibliographyError(f"{path} does not exist\n    [@key] cites an entry of this file") from None
+        raise BibliographyError(f"{shown} does not exist\n    [@key] cites an entry of this file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BibliographyError(f"{path} cannot be read: {error}") from None
-    return parse(text, str(path))
+        why = getattr(error, "strerror", None) or error
+        raise BibliographyError(f"{shown} cannot be read: {why}") from None
+    return parse(text, shown)
 
 
 def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
@@ -103,13 +107,30 @@ def _refuse_duplicates(text: str, where: str) -> None:
         )
 
 
+WAY_OUT = "look at this entry for a brace, a quotation mark or a comma that is missing"
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the lines, some with a stack, in which bibtexparser logs what `failed_blocks` says too."""
+    logger = logging.getLogger("bibtexparser")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 def _fields(text: str, where: str) -> dict[str, dict[str, str]]:
-    library = parse_string(text)
+    with _quietly():
+        library = parse_string(text)
     if library.failed_blocks:
         block = library.failed_blocks[0]
-        line = (block.start_line or 0) + 1
-        why = getattr(block.error, "abort_reason", "") or block.error
-        raise BibliographyError(f"{where}:{line}: not BibTeX: {why}")
+        line = block.start_line or 0
+        own = "".join(c if c.isprintable() else "\ufffd" for c in text.split("\n")[line].strip())
+        why = str(getattr(block.error, "abort_reason", "") or block.error).strip()
+        raise BibliographyError(f"{where}:{line + 1}: not BibTeX: {why}\n    {own}\n    {WAY_OUT}")
     return {e.key: {f.key.lower(): str(f.value) for f in e.fields} for e in library.entries}
 
 

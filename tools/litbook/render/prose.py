@@ -13,7 +13,7 @@ import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import latex2mathml.converter
@@ -78,6 +78,8 @@ def anchor(key: str) -> str:
     return "ref-" + re.sub(r"[^\w-]", "-", key)
 
 
+LINKED = "link to a function or class that this lecture defines, without @hide"
+
 Resolve = Callable[[str], str | None]
 """A function's name -> the address of its section, from the page in hand; None where it has none."""
 
@@ -95,8 +97,11 @@ class Setting:
     headings: int = 0
 
     def report(self, slug: str, what: str, way_out: str = "") -> None:
-        """Keep a problem of the note in hand."""
-        self.problems.append(Problem(slug, what, self.place, way_out))
+        """Keep a problem of the note in hand, at the start of its statement."""
+        place = self.place
+        if place is not None and place.column == 1:  # only the line is known
+            place = replace(place, column=len(place.text) - len(place.text.lstrip()) + 1)
+        self.problems.append(Problem(slug, what, place, way_out))
 
 
 def render(text: str, setting: Setting) -> str:
@@ -336,7 +341,8 @@ class _Allowed(Treeprocessor):
         if re.fullmatch(r"#\w+", address):
             found = self.setting.resolve(address[1:])
             if found is None:
-                self.setting.report("broken-link", f"there is no section {address[1:]!r} to link to")
+                what = f"no page shows a section, helper or class {address[1:]!r} to link to"
+                self.setting.report("broken-link", what, LINKED)
                 return
             address = found
         elif not re.fullmatch(r"(https?://|mailto:)[^\s<>\"'`\x02\x03]+", address, re.I):

@@ -6,14 +6,24 @@ const entries = [...document.querySelectorAll(".lb-sayings > li")];
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 const texts = entries.map((entry) => plain(entry.textContent));
 
+// Each heading with the lists below it: of a page of a lecture (the nearest), and, above these, of the lecture.
+const lists = [...document.querySelectorAll(".lb-sayings")];
+const headed = new Map();
+for (const list of lists) {
+  let level = 7;
+  for (let it = list.previousElementSibling; it && it !== box; it = it.previousElementSibling) {
+    const rank = Number(/^H([2-6])$/.exec(it.tagName)?.[1] ?? 7);
+    if (rank >= level) continue;
+    level = rank;
+    headed.set(it, [...(headed.get(it) ?? []), list]);
+  }
+}
+
 function filter() {
   const words = plain(field.value).split(/\s+/).filter(Boolean);
   entries.forEach((entry, i) => { entry.hidden = !words.every((word) => texts[i].includes(word)); });
-  for (const list of document.querySelectorAll(".lb-sayings")) {
-    const empty = [...list.children].every((entry) => entry.hidden);
-    list.hidden = empty;
-    list.previousElementSibling.hidden = empty; // its heading
-  }
+  for (const list of lists) list.hidden = [...list.children].every((entry) => entry.hidden);
+  for (const [heading, below] of headed) heading.hidden = below.every((list) => list.hidden);
   shown.textContent = `${entries.filter((entry) => !entry.hidden).length} of ${entries.length}`;
 }
 
