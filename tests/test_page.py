@@ -866,6 +866,13 @@ def test_the_ledger_is_also_data():
     assert [v["run"] for v in made_["claims"][2]["verdicts"]] == [0, 1]
 
 
+def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
+    other = replace(lived(), title="Lecture <03>")
+    labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([ledger.Shelf(n, it) for n, it in
+                        (("lecture_02", lived()), ("lecture_03", other))]))  # fmt: skip
+    assert labels == [f"claims of {lived().title}", "claims of Lecture &lt;03&gt;"]
+
+
 def test_every_field_of_claims_json_is_documented():
     text = (Path(__file__).parent.parent / "docs" / "maintain.md").read_text(encoding="utf-8")
     text = text[text.index("## `claims.json`") :]

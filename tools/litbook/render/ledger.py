@@ -218,7 +218,8 @@ def _table(it: Shelf) -> str:
     head = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in names))
     rows = [_row(it, book, claim, found, len(names) - 2) for claim, found in _verdicts(it)]
     table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *rows), class_="lb-ledger")
-    return markup.tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label="claims")
+    label = f"claims of {it.record.title}"
+    return markup.tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
 
 def _short(record: Record) -> str:
