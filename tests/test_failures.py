@@ -262,6 +262,82 @@ def two():
     assert last_line(done) == "1 claim holds, 0 fail, 0 need another device, 1 was not reached; 1 error"
 
 
+BESIDE = """
+class Decoder:
+    def step(self, token):
+        return self.embedding[token]
+def walk(n):
+    return walk(n - 1) if n else Decoder().step(0)
+"""
+
+
+def ran_with_a_module(folder: Path, module: str, body: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A lecture in a project's folder, and `decoder.py` beside it."""
+    (folder / "mkdocs.yml").touch()
+    (folder / "lectures").mkdir(exist_ok=True)
+    write(folder / "lectures", module, "decoder.py")
+    return command(write(folder / "lectures", section(body), "lecture_03.py"), *words)
+
+
+def test_an_error_in_a_module_beside_the_lecture_names_that_file_and_the_line_that_led_to_it(
+    tmp_path: Path,
+) -> None:
+    done = ran_with_a_module(tmp_path, BESIDE, "import decoder\ndecoder.walk(1)")
+    said = (
+        "lectures/decoder.py:3: AttributeError: 'Decoder' object has no attribute 'embedding'\n"
+        "    return self.embedding[token]\n"
+        "    called from lectures/decoder.py:5 in walk\n"
+        "    called from lectures/decoder.py:5 in walk\n"
+        "    called from lectures/lecture_03.py:12 in one\n"
+        "\n0 claims hold, 0 fail, 0 need another device; 1 error\n"
+    )
+    assert done.stdout.endswith(f"\n\n{said}")
+    assert "! line 12, in lectures/decoder.py:3: AttributeError: " in done.stdout
+    assert str(tmp_path) not in done.stdout + done.stderr
+    write(tmp_path / "lectures", section("import decoder\ndecoder.walk(1)", "# 1\n# 2\n"), "lecture_03.py")
+    moved = command(tmp_path / "lectures" / "lecture_03.py", "--quiet")  # perhaps out of what was kept
+    assert moved.stdout.startswith(said.replace("lecture_03.py:12", "lecture_03.py:14").rstrip())
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        (
+            "x = 1\nimport torchh",
+            "lectures/decoder.py:2: ModuleNotFoundError: No module named 'torchh'\n    import torchh\n",
+        ),
+        (
+            "x = 1\n\ny = = 2",
+            "lectures/decoder.py:3: SyntaxError: invalid syntax (decoder.py, line 3)\n    y = = 2\n",
+        ),
+        ("def f():\nx", "lectures/decoder.py:2: IndentationError: expected an indented block after"),
+        ("1 / 0" + " + 0" * 1000, f"    1 / 0{' + 0' * 73} +\n    called from"),
+    ],
+    ids=["import", "syntax", "indentation", "long"],
+)
+def test_a_module_beside_the_lecture_that_cannot_be_imported_is_named(
+    tmp_path: Path, module: str, says: str
+) -> None:
+    done = ran_with_a_module(tmp_path, module, "import decoder", "--quiet")
+    assert says in done.stdout
+    assert "\n    called from lectures/lecture_03.py:11 in one\n" in done.stdout
+    assert str(tmp_path) not in done.stdout + done.stderr
+
+
+def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Path) -> None:
+    body = "import decoder, sys\nsys.path.append(sys.path[0] + '/site-packages')\nimport other\nother.call(decoder.walk)"
+    (tmp_path / "lectures" / "site-packages").mkdir(parents=True)
+    write(tmp_path / "lectures" / "site-packages", "def call(f):\n    f(0)\n", "other.py")
+    done = ran_with_a_module(tmp_path, BESIDE, body, "--quiet")
+    assert "lectures/decoder.py:3: AttributeError" in done.stdout
+    assert "site-packages" not in done.stdout
+    made = ran_with_a_module(
+        tmp_path, "import json\ndef f(): json.loads('[')", "import decoder\ndecoder.f()", "--quiet"
+    )
+    assert made.stdout.startswith("lectures/decoder.py:2: JSONDecodeError: ")
+    assert "json/decoder.py" not in made.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -24,14 +24,16 @@ The probes that run on every line are closures over these, not methods: that hal
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
+import tokenize
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import _getframe
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from litbook import trace
@@ -46,6 +48,7 @@ CALLS = 5  # calls of one function from one line that are kept, in one frame and
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
+LONGEST_LINE = 300  # characters kept of a line of another file than the lecture
 
 _FRAME, _VALUE, _LOOP, _PIECE = "frame", "value", "loop", "piece"
 
@@ -515,8 +518,9 @@ class Recorder:
 
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
-        own = _own_lines(self.lecture, self.filename, error.__traceback__)
-        line = own[-1][1] if own else self.lecture.functions[function].first
+        own = _own_lines(self.lecture, self.filename, error)
+        here = [line for path, line, *_ in own if path == self.lecture.path]
+        line = here[-1] if here else self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
         message = _said(error)
         if isinstance(error, SystemExit):
@@ -795,18 +799,49 @@ def _bounded(message: str, most: int = 2000) -> str:
     return message if len(message) <= most else message[:most] + " … cut"
 
 
-def _own_lines(
-    lecture: Lecture, filename: str, traceback: TracebackType | None
-) -> list[tuple[str, int, str, str]]:
-    """The lecture's own lines of a traceback, outermost first; at most the first and last ten."""
-    own = []
+_INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
+_ENGINE = Path(__file__).resolve().parent
+
+
+def _own_lines(lecture: Lecture, filename: str, error: BaseException) -> list[tuple[str, int, str, str]]:
+    """The own lines of a traceback, outermost first; at most the first and last ten.
+
+    They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
+    the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
+    """
+    own: list[tuple[str, int, str, str]] = []
+    traceback = error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
+        code, line = traceback.tb_frame.f_code, traceback.tb_lineno
         if code.co_filename == filename:
-            line = traceback.tb_lineno
             own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        elif own and (shown := _beside(lecture, filename, code.co_filename)):
+            own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
         traceback = traceback.tb_next
+    if own and isinstance(error, SyntaxError):
+        file, at = error.filename, error.lineno
+        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, filename, file)):
+            own.append((shown, at, "<module>", _text_of(file, at)))
     return own if len(own) <= 20 else [*own[:10], *own[-10:]]
+
+
+def _beside(lecture: Lecture, filename: str, file: str) -> str:
+    """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
+    try:
+        inside = Path(file).relative_to(Path(filename).parent)
+    except ValueError:
+        return ""
+    other = _INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
+    return (Path(lecture.path).parent / inside).as_posix() if other else ""
+
+
+def _text_of(file: str, line: int) -> str:
+    """A line of a file as it stands there now; "" where there is none."""
+    try:
+        with tokenize.open(file) as lines:
+            return next(itertools.islice(lines, max(0, line - 1), None), "").strip()[:LONGEST_LINE]
+    except (OSError, ValueError, SyntaxError):
+        return ""
 
 
 def _enclosing_loops(lecture: Lecture) -> list[int]:

@@ -84,10 +84,10 @@ def _is_literal(text: str) -> bool:
 
 def _error(path: str, error: Error) -> str:
     message = error.message.replace("\n", "\n        ")
-    lines = [f"{path}:{error.line}: {message}"]
-    inner = (error.trace[-1][3] if error.trace else error.text).strip()
-    if inner:
-        lines.append(f"    {inner}")
+    at, line, _, inner = error.trace[-1] if error.trace else (path, error.line, "", error.text)
+    lines = [f"{at}:{line}: {message}"]
+    if inner.strip():
+        lines.append(f"    {inner.strip()}")
     outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[:-1])]
     lines += [f"    called from {place}" for place in outer]
     return "\n".join(lines)
