@@ -236,6 +236,17 @@ def two():
     assert last_line(done) == "1 claim holds, 2 fail, 0 need another device"
 
 
+def test_a_failing_claim_says_that_its_caption_raised(tmp_path: Path) -> None:
+    text = section('x = 3\nassert x == 4, f"caption {nope}"\nassert x == 5, ("no", "string")')
+    done = command(write(tmp_path, text))
+    line = line_of(text, "x == 4")
+    said = "x == 4 (its caption raised NameError: name 'nope' is not defined)"
+    assert f"        ✗ {said}   3 == 4\n" in done.stdout
+    assert f"lecture_sample.py:{line}: claim fails: {said}\n    assert x == 4\n    3 == 4\n" in done.stdout
+    assert f"lecture_sample.py:{line + 1}: claim fails: ('no', 'string')\n    assert x == 5\n" in done.stdout
+    assert last_line(done) == "0 claims hold, 2 fail, 0 need another device"
+
+
 def test_an_exception_in_a_section_leaves_the_others_running(tmp_path: Path) -> None:
     text = f"""{HEAD}
 import json

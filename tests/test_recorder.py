@@ -645,16 +645,59 @@ def test_an_operand_behind_a_false_one_is_not_evaluated(tmp_path: Path) -> None:
     assert operands(made, claim) == [1, 2, None, None]
 
 
-def test_a_caption_that_raises_leaves_the_claim_alone(tmp_path: Path) -> None:
+def test_a_caption_that_raises_leaves_the_verdict_alone_and_a_failure_says_so(tmp_path: Path) -> None:
     made = record(
         tmp_path,
         section(
-            'assert 1 == 1, f"{1 / 0}"\nassert 1 == 2, nope\nassert 2 == 2, Bad()',
-            "class Bad:\n    def __str__(self):\n        raise ValueError\n    __repr__ = __str__\n",
+            """
+            assert 1 == 1, f"{1 / 0}"
+            assert 1 == 2, f"caption {nope}"
+            assert 2 == 2, Bad()
+            assert 2 == 3, Bad()
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                one_more()
+            """,
+            """
+            class Bad:
+                def __str__(self):
+                    raise ValueError
+                __repr__ = __str__
+            def one_more():
+                assert 3 == 4
+                assert 3 == 5, print()
+                assert 3 == 6, "plain"
+            """,
         ),
     )
-    assert [c.verdict for c in made.claims] == ["holds", "fails", "holds"]
+    assert [(c.verdict, c.caption) for c in made.claims] == [
+        ("fails", ""),  # the exception that is being handled is another one
+        ("fails", ""),
+        ("fails", "plain"),
+        ("holds", ""),
+        ("fails", "1 == 2 (its caption raised NameError: name 'nope' is not defined)"),
+        ("holds", "lecture_sample.Bad (str raised ValueError)"),
+        ("fails", "lecture_sample.Bad (str raised ValueError)"),
+    ]
     assert messages(made) == []
+
+
+def test_a_caption_that_is_no_string_is_shown_as_print_would(tmp_path: Path) -> None:
+    body = """
+        x = 3
+        assert x == 4, ("x is", x)
+        assert x == 4, {"x": x}
+        assert x == 4, 42
+        assert x == 4, b"raw"
+        assert x == 4, ValueError("said")
+        assert x == 3, [x]
+        assert x == 4, list(range(10**6))
+        """
+    captions = [c.caption for c in record(tmp_path, section(body)).claims]
+    assert captions[:6] == ["('x is', 3)", "{'x': 3}", "42", "b'raw'", "said", "[3]"]
+    assert captions[6].startswith("[0, 1, 2, ")
+    assert len(captions[6]) < 1100
 
 
 def test_a_claim_whose_test_raises_is_not_reached_and_the_next_are_judged_right(tmp_path: Path) -> None:

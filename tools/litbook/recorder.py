@@ -24,6 +24,7 @@ The probes that run on every line are closures over these, not methods: that hal
 
 from __future__ import annotations
 
+import ast
 import itertools
 import sys
 import threading
@@ -39,7 +40,7 @@ from typing import Any, Protocol
 from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
-from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, type_alone
+from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, spelled, type_alone
 from litbook.source import Function, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
@@ -50,6 +51,7 @@ SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
 LONGEST_LINE = 300  # characters kept of a line of another file than the lecture
 
+_RAISED = object()  # stands for a caption that could not be computed
 _FRAME, _VALUE, _LOOP, _PIECE = "frame", "value", "loop", "piece"
 
 
@@ -385,7 +387,12 @@ class Recorder:
     def holds(self, number: int, caption: object = None) -> None:
         self._judge(number, False, caption)
 
-    def fails(self, number: int, caption: object = None) -> None:
+    def fails(self, number: int, caption: object = _RAISED) -> None:
+        asked = self.lecture.claims[number]
+        computed = isinstance(asked.node, ast.Assert) and not isinstance(asked.node.msg, ast.Constant | None)
+        if caption is _RAISED:  # or there is none; of a claim that holds, nobody computes it in plain Python
+            error = sys.exc_info()[1]
+            caption = f"{asked.text} (its caption raised {_said(error)})" if computed else None
         self._judge(number, True, caption)
 
     def _judge(self, number: int, failed: bool, caption: object) -> None:
@@ -737,8 +744,6 @@ class _Made:
 
 def _silent(lecture: Lecture) -> set[int]:
     """Statements without a step probe: inside compiled functions and stepped-over statements."""
-    import ast
-
     inside = {
         child
         for anchor in [*lecture.untouched, *lecture.stepover]
@@ -788,11 +793,10 @@ def _weakly(value: object) -> Callable[[], object]:
 
 
 def _caption(given: object) -> str:
-    """A claim's message as text. What is no string is shown as a value is: foreign code may raise or loop."""
+    """A claim's message as text: of what is no string its `str`, which may raise or never end."""
     if isinstance(given, str):
         return _bounded(str.__str__(given))
-    shown = snapshot(given)
-    return getattr(shown, "text", "") or shown.type
+    return _bounded(spelled(given))
 
 
 def _bounded(message: str, most: int = 2000) -> str:
@@ -846,8 +850,6 @@ def _text_of(file: str, line: int) -> str:
 
 def _enclosing_loops(lecture: Lecture) -> list[int]:
     """For every watch, the innermost loop statement around it in its own function, or -1."""
-    import ast
-
     from litbook.source import Definition
 
     found = [-1] * len(lecture.watches)

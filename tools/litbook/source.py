@@ -992,8 +992,8 @@ def _add_claim(
 
 def _caption(node: ast.Assert) -> str:
     match node.msg:
-        case ast.Constant(value=str(text)):
-            return text
+        case ast.Constant(value=value) if value is not None:
+            return str(value)
     return ""
 
 
