@@ -946,6 +946,58 @@ def test_an_assert_of_a_tuple_is_refused_wherever_it_stands(asserted, way_out):
     assert problems("def main():\n    assert ()\n    assert (*x,)\n    assert (x)") == []
 
 
+AXES = (
+    "from jaxtyping import Float, Int as Whole\nimport jaxtyping as jt\ndef main():\n    sec()\ndef sec():\n"
+)
+
+
+@pytest.mark.parametrize(
+    "statement, why, way_out",
+    [
+        ('w: Float[Tensor, "batch seq"]', "it has no value", 'annotate where the value is assigned: w: Float[Tensor, "batch seq"] = …'),
+        ('w: Whole[Tensor, "n"]', "it has no value", 'annotate where the value is assigned: w: Whole[Tensor, "n"] = …'),
+        ('w: jt.Bool[Tensor, "n"]', "it has no value", 'annotate where the value is assigned: w: jt.Bool[Tensor, "n"] = …'),
+        ('w: Float[Tensor, "n"] | None', "it has no value", 'annotate where the value is assigned: w: Float[Tensor, "n"] = …'),
+        ('q: Float[Tensor, "n"] | None = f()', "it allows for more than one type", 'leave the others out: q: Float[Tensor, "n"] = …'),
+        ('q: Optional[Float[Tensor, "n"]] = f()', "it allows for more than one type", 'leave the others out: q: Float[Tensor, "n"] = …'),
+        ('q: t.Union[int, jt.Int[Tensor, "n"]] = f()', "it allows for more than one type", 'leave the others out: q: jt.Int[Tensor, "n"] = …'),
+        ('c.w: Float[Tensor, "n"] = f()', "c.w is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
+        ('c[0]: Float[Tensor, "n"] = f()', "c[0] is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
+        ('try: v: Float[Tensor, "n"] = f()\n    finally: pass', "it stands in a `try`", "annotate behind the `try`"),
+    ],
+)  # fmt: skip
+def test_an_annotation_of_axes_that_checks_nothing_is_refused(statement, why, way_out):
+    line = statement.splitlines()[0]
+    column = 5 + len("try: ") * line.startswith("try")
+    assert str(problem(f"{AXES}    {statement}")) == (
+        f"lecture.py:6:{column}: this annotation checks nothing: {why}\n"
+        f"    {line}\n    {' ' * (column - 5)}^\n    {way_out}"
+    )
+    assert (
+        problems(f"{AXES.replace('sec', 'sec_', 1)}    {statement}\n") == []
+    )  # a helper's checks nothing ever
+    assert problems(f"{AXES}    {statement}".replace("jaxtyping", "othertyping")) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'x: Float[Tensor, "n"] = f()',
+        'x: Float[Tensor, "n"] | None = None',
+        'x: Optional[Float[Tensor, "n"]] = None',
+        'x: list[Float[Tensor, "n"]] = []',
+        'x: Literal["a", "b"]',
+        "x: Float[Tensor]",
+        'class A(NamedTuple):\n        x: Float[Tensor, "n"]\n        y: Float[Tensor, "n"] | None = f()',
+        'def f(x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:\n        y: Float[Tensor, "n"]',
+        "f = lambda x: x",
+    ],
+)
+def test_an_annotation_that_does_its_work_is_not(statement):
+    assert problems(f"{AXES}    {statement}") == []
+    assert problems(f'{AXES}    pass\nx: Float[Tensor, "n"]\nclass A:\n    x: Float[Tensor, "n"]') == []
+
+
 # ------------------------------------------------------------------------------- compiled code
 
 

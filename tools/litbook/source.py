@@ -1087,11 +1087,77 @@ def _asserts(node: Function, there: dict[str, Function], seen: set[ast.AST]) -> 
 def _find_what_says_nothing(found: Lecture, problems: list[Problem]) -> None:
     """Functions that another of their name replaces, and claims that claim nothing."""
     _find_replaced(found, problems)
+    _find_idle_annotations(found, problems)
     for node in found.statement_of:
         if isinstance(node, ast.Assert) and isinstance(node.test, ast.Tuple):
             if any(not isinstance(part, ast.Starred) for part in node.test.elts):
                 what = "this assert is always true: it asserts a tuple"
                 problems.append(Problem("no-claim", what, _at(found, node.test), _untupled(found, node.test)))
+
+
+def _find_idle_annotations(found: Lecture, problems: list[Problem]) -> None:
+    """Annotations of jaxtyping in a section's own body that look like claims and are none.
+
+    In a helper none is a claim, and none looks like one more than another.
+    """
+    kinds = _jaxtyping_names(found.tree) if "jaxtyping" in found.text else set()
+    if not kinds:
+        return
+    for node, number in found.statement_of.items():
+        if isinstance(node, ast.AnnAssign) and node not in found.claim_of:
+            function = found.functions[found.statements[number].function]
+            if function.kind in ("main", "part", "section"):
+                why, way_out = _why_idle(found, node, kinds)
+                if why:
+                    what = f"this annotation checks nothing: {why}"
+                    problems.append(Problem("no-claim", what, _at(found, node), way_out))
+
+
+def _why_idle(found: Lecture, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:
+    """Why an annotation is no claim, and the way out; two blanks where it is none of jaxtyping's."""
+    alone = [kind for kind in _alternatives(node.annotation) if _is_jaxtyping(kind, kinds)]
+    if not alone or (alone[0] is not node.annotation and _is_none(node.value)):
+        return "", ""  # `x: Float[...] | None = None` has nothing to check
+    target, shown = _segment(found.text, node.target), _segment(found.text, alone[0])
+    if node.value is None:
+        return "it has no value", f"annotate where the value is assigned: {target}: {shown} = …"
+    if not isinstance(node.target, ast.Name):
+        return f"{target} is no plain name", f"annotate a name, and assign that: value: {shown} = …"
+    if alone[0] is not node.annotation:
+        return "it allows for more than one type", f"leave the others out: {target}: {shown} = …"
+    return "it stands in a `try`", "annotate behind the `try`"
+
+
+def _alternatives(annotation: ast.expr) -> list[ast.expr]:
+    """What `A | B`, `Optional[A]` or `Union[A, B]` allows for; any other annotation itself."""
+    match annotation:
+        case ast.BinOp(left, ast.BitOr(), right):
+            return [*_alternatives(left), *_alternatives(right)]
+        case ast.Subscript(named, inner) if _dotted(named).rpartition(".")[2] in ("Optional", "Union"):
+            return inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    return [annotation]
+
+
+def _is_jaxtyping(annotation: ast.expr, kinds: set[str]) -> bool:
+    match annotation:
+        case ast.Subscript(named, ast.Tuple(elts=[_, ast.Constant(value=str())])):
+            return _dotted(named) in kinds or _dotted(named).rpartition(".")[0] in kinds
+    return False
+
+
+def _jaxtyping_names(tree: ast.Module) -> set[str]:
+    """What the file calls jaxtyping, and what it takes out of it."""
+    names = set[str]()
+    for node in blocks(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "jaxtyping":
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == "jaxtyping"}
+    return names
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _untupled(found: Lecture, test: ast.Tuple) -> str:
