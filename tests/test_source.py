@@ -371,6 +371,68 @@ def test_a_problem_names_the_place_repeats_the_line_and_knows_the_way_out(text, 
 
 
 @pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "def main():\n    x = 1\n      y = 2\n",
+            """\
+            lecture.py:3:7: syntax error: unexpected indent
+                    x = 1
+                      y = 2
+                      ^
+                indent it as far as the statement above""",
+        ),
+        (
+            "def main():\n    if x:\n        y = 1\n      # why\n\n      z = 2\n",
+            """\
+            lecture.py:6:7: syntax error: unindent does not match any outer indentation level
+                        y = 1
+                      z = 2
+                      ^
+                indent it as far as the statement above, or as a block around that""",
+        ),
+        (
+            "def main():\n    if x:\n    y = 1\n",
+            """\
+            lecture.py:3:5: syntax error: expected an indented block after 'if' statement on line 2
+                    if x:
+                    y = 1
+                    ^
+                indent what belongs into that block, or write `pass` there""",
+        ),
+        (
+            "def main():\n",
+            """\
+            lecture.py:1:1: syntax error: expected an indented block after function definition on line 1
+                def main():
+                ^
+                indent what belongs into that block, or write `pass` there""",
+        ),
+        (
+            "def main():\n        x = 1\n\ty = '\t'\n",
+            """\
+            lecture.py:3:2: syntax error: inconsistent use of tabs and spaces in indentation
+                        x = 1
+                →   y = '\t'
+                    ^
+                indent with spaces only""",
+        ),
+        (
+            "# why\n  x = 1\n",
+            """\
+            lecture.py:2:3: syntax error: unexpected indent
+                  x = 1
+                  ^
+                begin it at the left margin""",
+        ),
+    ],
+)
+def test_a_line_that_is_indented_wrongly_is_shown_as_it_stands_below_the_one_above(text, message):
+    [found] = problems(text)
+    assert str(found) == textwrap.dedent(message)
+
+
+@pytest.mark.parametrize(
     "text", ["async def main(): pass", "def main(): yield", "def main(*a): pass", "class main: pass"]
 )
 def test_main_must_be_callable_without_more(text):

@@ -270,16 +270,37 @@ def _tree(text: str, path: str, problems: list[Problem]) -> tuple[ast.Module | N
             warnings.simplefilter("always")  # kept here: they are shown once, when instrument compiles
             compile(tree, path, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:
-        line = error.lineno or 1
-        lines = _lines(text)
-        shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
-        place = Place(path, line, error.offset or 1, shown)
-        problems.append(Problem("syntax", f"syntax error: {error.msg}", place))
+        problems.append(_unparsed(error, text, path))
     except (ValueError, RecursionError, MemoryError) as error:
         problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
     else:
         return tree, bool(given)
     return None, False
+
+
+def _unparsed(error: SyntaxError, text: str, path: str) -> Problem:
+    """What Python says of a text that it cannot read; of a line that is indented wrongly also the line above."""
+    line, lines = error.lineno or 1, _lines(text)
+    shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
+    what = f"syntax error: {error.msg}"
+    if not isinstance(error, IndentationError) or not shown.strip():
+        return Problem("syntax", what, Place(path, line, error.offset or 1, shown))
+    place = Place(path, line, len(shown) - len(shown.lstrip()) + 1, shown)
+    said = (before for before in reversed(lines[: line - 1]) if before.strip()[:1] not in ("", "#"))
+    above = next(said, "")
+    way_out = next(way for begins, way in _INDENT.items() if error.msg.startswith(begins))
+    if not above and not error.msg.startswith("expected"):
+        way_out = "begin it at the left margin"
+    return Problem("syntax", what, place, way_out, above)
+
+
+_INDENT = {  # how Python's messages about indentation begin, and the way out
+    "inconsistent use of tabs": "indent with spaces only",
+    "expected an indented block": "indent what belongs into that block, or write `pass` there",
+    "unindent": "indent it as far as the statement above, or as a block around that",
+    "unexpected indent": "indent it as far as the statement above",
+    "": "",
+}
 
 
 # ---------------------------------------------------------------------------- directives
