@@ -247,6 +247,46 @@ def test_a_failing_claim_says_that_its_caption_raised(tmp_path: Path) -> None:
     assert last_line(done) == "0 claims hold, 2 fail, 0 need another device"
 
 
+def test_a_failing_claim_about_tensors_shows_them(tmp_path: Path) -> None:
+    text = section(
+        'x = torch.tensor([1, 2])\nassert (x == 1).all(), "ones"\nassert all(a == 1 for a in x)',
+        "import torch",
+    )
+    done = command(write(tmp_path, text))
+    first, second = line_of(text, '"ones"'), line_of(text, "for a in x")
+    assert "        ✗ ones   False\n" in done.stdout
+    assert (
+        f"lecture_sample.py:{first}: claim fails: ones\n    assert (x == 1).all()\n    False\n"
+        "      x is tensor([1, 2])\n\n"
+        f"lecture_sample.py:{second}: claim fails: all(a == 1 for a in x)\n    assert all(a == 1 for a in x)\n"
+        "    all(<generator object one.<locals>.<genexpr>>)\n      x is tensor([1, 2])\n\n"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "way_out"),
+    [
+        ('assert x == 1, "ones"', "write: assert (x == 1).all()"),
+        ("assert x", "write: assert x.all()"),
+        ("assert x.bool() and x", "say which are meant: (…).all() or (…).any()"),
+        ("if x: pass", "say which are meant: (…).all() or (…).any()"),
+        ("assert helper(x) == 1", "say which are meant: (…).all() or (…).any()"),
+    ],
+)
+def test_a_tensor_of_many_truths_gets_a_way_out_and_ends_the_section(
+    tmp_path: Path, line: str, way_out: str
+) -> None:
+    before = "import torch\ndef helper(x):\n    return 1 if x else 0"
+    text = section(f"x = torch.tensor([1, 2])\n{line}\nassert True", before)
+    done = command(write(tmp_path, text), "--quiet")
+    at = line_of(text, "return 1" if "helper(" in line else line)
+    assert done.stdout.startswith(
+        f"lecture_sample.py:{at}: RuntimeError: Boolean value of Tensor with more than one value is ambiguous\n"
+        f"        {way_out}\n    {text.splitlines()[at - 1].strip()}\n"
+    )
+    assert "0 claims hold, 0 fail" in last_line(done)
+
+
 def test_an_exception_in_a_section_leaves_the_others_running(tmp_path: Path) -> None:
     text = f"""{HEAD}
 import json

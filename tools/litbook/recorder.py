@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import sys
 import threading
 import tokenize
@@ -34,14 +35,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import _getframe
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Protocol
 
 from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
 from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, spelled, type_alone
-from litbook.source import Function, Lecture, parameters, unspoken
+from litbook.source import Assertion, Function, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
@@ -49,6 +50,7 @@ CALLS = 5  # calls of one function from one line that are kept, in one frame and
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
+NAMES, BRIEF = 6, 120  # names of a failing claim that are listed, and the characters of each value
 LONGEST_LINE = 300  # characters kept of a line of another file than the lecture
 
 _RAISED = object()  # stands for a caption that could not be computed
@@ -393,9 +395,9 @@ class Recorder:
         if caption is _RAISED:  # or there is none; of a claim that holds, nobody computes it in plain Python
             error = sys.exc_info()[1]
             caption = f"{asked.text} (its caption raised {_said(error)})" if computed else None
-        self._judge(number, True, caption)
+        self._judge(number, True, caption, _getframe(1))
 
-    def _judge(self, number: int, failed: bool, caption: object) -> None:
+    def _judge(self, number: int, failed: bool, caption: object, frame: FrameType | None = None) -> None:
         asked = self.lecture.claims[number]
         said = asked.caption if caption is None else _caption(caption)
         _, seen = self.open_claims.pop()
@@ -408,6 +410,9 @@ class Recorder:
         verdict.operands = [
             snapshot(seen[i], self.storages) if i in seen else None for i in range(len(asked.operands))
         ]
+        if frame is not None and all(map(_says_little, verdict.operands)):
+            told = {text for text, seen in zip(asked.operand_texts, verdict.operands, strict=True) if seen}
+            verdict.why = _named(asked, frame, told)
         self._tell_claim(number)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
@@ -529,13 +534,29 @@ class Recorder:
         here = [line for path, line, *_ in own if path == self.lecture.path]
         line = here[-1] if here else self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = _said(error)
+        message = _said(error) + self._way_out(error, line)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
         found = Error(self.lecture, kind, function, line, message)
         self.fail(trace.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
+
+    def _way_out(self, error: BaseException, line: int) -> str:
+        """Of a tensor of many truths that was asked for one: how to ask for all."""
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        own = where is not None and where.tb_frame.f_code.co_filename == self.filename
+        if not own or not _AMBIGUOUS.match(_said(error)):
+            return ""
+        for asked in self.lecture.claims:
+            test = asked.node.test if isinstance(asked.node, ast.Assert) else None
+            if self.lecture.statements[asked.statement].first == line and test is not None:
+                inner = f"({asked.text})" if isinstance(test, ast.Compare) else asked.text
+                if not isinstance(test, ast.BoolOp | ast.UnaryOp):
+                    return f"\nwrite: assert {inner}.all()"
+        return "\nsay which are meant: (…).all() or (…).any()"
 
     # -- from indices to the record's own things
 
@@ -797,6 +818,50 @@ def _caption(given: object) -> str:
     if isinstance(given, str):
         return _bounded(str.__str__(given))
     return _bounded(spelled(given))
+
+
+_AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
+
+
+def _says_little(operand: trace.Snapshot | None) -> bool:
+    """Whether an operand is no more than true or false, or something that yields what nobody has kept."""
+    if isinstance(operand, trace.Tensor):
+        return not operand.shape and operand.dtype == "bool"
+    return operand is None or operand.type in ("bool", "generator") or operand.kind == "opaque"
+
+
+def _named(asked: Assertion, frame: FrameType, told: set[str]) -> str:
+    """The data that a failing claim names, but for what is `told`, a line for each: `x is tensor([1, 2])`."""
+    nodes = list(ast.walk(asked.node)) if asked.node is not None else []
+    names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)
+    }
+    known = _values(frame, [name.id for name in names if name.id not in bound | told])
+    data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
+    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
+
+
+def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
+    """What the names are in a function that is running. It keeps nothing alive for having been asked."""
+    here, around = frame.f_locals, frame.f_globals
+    found = {
+        name: here[name] if name in here else around[name] for name in names if name in here or name in around
+    }
+    # Up to Python 3.12 a copy, which stays with the frame; three know it: the frame, this function, the count.
+    if type(here) is dict and sys.getrefcount(here) == 3:
+        here.clear()
+    return found
+
+
+def _briefly(value: object) -> str:
+    """A value on one line; of one that is too long for that the kind and the beginning."""
+    text = repr(value[: BRIEF + 1]) if type(value) is str else " ".join(spelled(value).split())
+    if len(text) <= BRIEF:
+        return text
+    shown = snapshot(value)
+    kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, trace.Tensor) else shown.type
+    return f"{kind}: {text[:BRIEF]} …"
 
 
 def _bounded(message: str, most: int = 2000) -> str:

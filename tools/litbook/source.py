@@ -279,7 +279,7 @@ def _tree(text: str, path: str, problems: list[Problem]) -> tuple[ast.Module | N
 
 
 def _unparsed(error: SyntaxError, text: str, path: str) -> Problem:
-    """What Python says of a text that it cannot read; of a line that is indented wrongly also the line above."""
+    """What Python says of a text that it cannot read; of a wrong indentation also the line above."""
     line, lines = error.lineno or 1, _lines(text)
     shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
     what = f"syntax error: {error.msg}"

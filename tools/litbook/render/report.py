@@ -67,6 +67,7 @@ def _claim(path: str, record: Record, claim: Claim) -> str:
         lines.append(f"    {values.claim(claim, record.snapshots)}")
     seen = dict.fromkeys((o.text, o.value) for o in claim.operands if not _is_literal(o.text))
     lines += [f"      {text} is {_exact(record.snapshots[at])}" for text, at in seen if at is not None]
+    lines += [f"      {line}" for line in claim.why.splitlines()]
     return "\n".join(lines)
 
 

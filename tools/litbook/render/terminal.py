@@ -161,7 +161,8 @@ class Terminal:
         if self.quiet:
             return
         sign, style = SIGNS[claim.verdict]
-        tested = harmless(claim.why) or values.claim(claim, snapshots)
+        judged = claim.kind == "assert" and claim.verdict in SIGNS
+        tested = values.claim(claim, snapshots) if judged else harmless(claim.why)
         caption = harmless(claim.caption or claim.text)
         remark = f"   {tested}" if tested else ""
         self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
