@@ -848,7 +848,7 @@ def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
     found = {
         name: here[name] if name in here else around[name] for name in names if name in here or name in around
     }
-    # Up to Python 3.12 a copy, which stays with the frame; three know it: the frame, this function, the count.
+    # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
     if type(here) is dict and sys.getrefcount(here) == 3:
         here.clear()
     return found
