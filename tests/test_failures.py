@@ -236,6 +236,57 @@ def two():
     assert last_line(done) == "1 claim holds, 2 fail, 0 need another device"
 
 
+def test_a_failing_claim_says_that_its_caption_raised(tmp_path: Path) -> None:
+    text = section('x = 3\nassert x == 4, f"caption {nope}"\nassert x == 5, ("no", "string")')
+    done = command(write(tmp_path, text))
+    line = line_of(text, "x == 4")
+    said = "x == 4 (its caption raised NameError: name 'nope' is not defined)"
+    assert f"        ✗ {said}   3 == 4\n" in done.stdout
+    assert f"lecture_sample.py:{line}: claim fails: {said}\n    assert x == 4\n    3 == 4\n" in done.stdout
+    assert f"lecture_sample.py:{line + 1}: claim fails: ('no', 'string')\n    assert x == 5\n" in done.stdout
+    assert last_line(done) == "0 claims hold, 2 fail, 0 need another device"
+
+
+def test_a_failing_claim_about_tensors_shows_them(tmp_path: Path) -> None:
+    text = section(
+        'x = torch.tensor([1, 2])\nassert (x == 1).all(), "ones"\nassert all(a == 1 for a in x)',
+        "import torch",
+    )
+    done = command(write(tmp_path, text))
+    first, second = line_of(text, '"ones"'), line_of(text, "for a in x")
+    assert "        ✗ ones   False\n" in done.stdout
+    assert (
+        f"lecture_sample.py:{first}: claim fails: ones\n    assert (x == 1).all()\n    False\n"
+        "      x is tensor([1, 2])\n\n"
+        f"lecture_sample.py:{second}: claim fails: all(a == 1 for a in x)\n    assert all(a == 1 for a in x)\n"
+        "    all(<generator object one.<locals>.<genexpr>>)\n      x is tensor([1, 2])\n\n"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "way_out"),
+    [
+        ('assert x == 1, "ones"', "write: assert (x == 1).all()"),
+        ("assert x", "write: assert x.all()"),
+        ("assert x.bool() and x", "say which are meant: (…).all() or (…).any()"),
+        ("if x: pass", "say which are meant: (…).all() or (…).any()"),
+        ("assert helper(x) == 1", "say which are meant: (…).all() or (…).any()"),
+    ],
+)
+def test_a_tensor_of_many_truths_gets_a_way_out_and_ends_the_section(
+    tmp_path: Path, line: str, way_out: str
+) -> None:
+    before = "import torch\ndef helper(x):\n    return 1 if x else 0"
+    text = section(f"x = torch.tensor([1, 2])\n{line}\nassert True", before)
+    done = command(write(tmp_path, text), "--quiet")
+    at = line_of(text, "return 1" if "helper(" in line else line)
+    assert done.stdout.startswith(
+        f"lecture_sample.py:{at}: RuntimeError: Boolean value of Tensor with more than one value is ambiguous\n"
+        f"        {way_out}\n    {text.splitlines()[at - 1].strip()}\n"
+    )
+    assert "0 claims hold, 0 fail" in last_line(done)
+
+
 def test_an_exception_in_a_section_leaves_the_others_running(tmp_path: Path) -> None:
     text = f"""{HEAD}
 import json
@@ -260,6 +311,82 @@ def two():
     ) in done.stdout
     assert "json/decoder.py" not in done.stdout + done.stderr
     assert last_line(done) == "1 claim holds, 0 fail, 0 need another device, 1 was not reached; 1 error"
+
+
+BESIDE = """
+class Decoder:
+    def step(self, token):
+        return self.embedding[token]
+def walk(n):
+    return walk(n - 1) if n else Decoder().step(0)
+"""
+
+
+def ran_with_a_module(folder: Path, module: str, body: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A lecture in a project's folder, and `decoder.py` beside it."""
+    (folder / "mkdocs.yml").touch()
+    (folder / "lectures").mkdir(exist_ok=True)
+    write(folder / "lectures", module, "decoder.py")
+    return command(write(folder / "lectures", section(body), "lecture_03.py"), *words)
+
+
+def test_an_error_in_a_module_beside_the_lecture_names_that_file_and_the_line_that_led_to_it(
+    tmp_path: Path,
+) -> None:
+    done = ran_with_a_module(tmp_path, BESIDE, "import decoder\ndecoder.walk(1)")
+    said = (
+        "lectures/decoder.py:3: AttributeError: 'Decoder' object has no attribute 'embedding'\n"
+        "    return self.embedding[token]\n"
+        "    called from lectures/decoder.py:5 in walk\n"
+        "    called from lectures/decoder.py:5 in walk\n"
+        "    called from lectures/lecture_03.py:12 in one\n"
+        "\n0 claims hold, 0 fail, 0 need another device; 1 error\n"
+    )
+    assert done.stdout.endswith(f"\n\n{said}")
+    assert "! line 12, in lectures/decoder.py:3: AttributeError: " in done.stdout
+    assert str(tmp_path) not in done.stdout + done.stderr
+    write(tmp_path / "lectures", section("import decoder\ndecoder.walk(1)", "# 1\n# 2\n"), "lecture_03.py")
+    moved = command(tmp_path / "lectures" / "lecture_03.py", "--quiet")  # perhaps out of what was kept
+    assert moved.stdout.startswith(said.replace("lecture_03.py:12", "lecture_03.py:14").rstrip())
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        (
+            "x = 1\nimport torchh",
+            "lectures/decoder.py:2: ModuleNotFoundError: No module named 'torchh'\n    import torchh\n",
+        ),
+        (
+            "x = 1\n\ny = = 2",
+            "lectures/decoder.py:3: SyntaxError: invalid syntax (decoder.py, line 3)\n    y = = 2\n",
+        ),
+        ("def f():\nx", "lectures/decoder.py:2: IndentationError: expected an indented block after"),
+        ("1 / 0" + " + 0" * 1000, f"    1 / 0{' + 0' * 73} +\n    called from"),
+    ],
+    ids=["import", "syntax", "indentation", "long"],
+)
+def test_a_module_beside_the_lecture_that_cannot_be_imported_is_named(
+    tmp_path: Path, module: str, says: str
+) -> None:
+    done = ran_with_a_module(tmp_path, module, "import decoder", "--quiet")
+    assert says in done.stdout
+    assert "\n    called from lectures/lecture_03.py:11 in one\n" in done.stdout
+    assert str(tmp_path) not in done.stdout + done.stderr
+
+
+def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Path) -> None:
+    body = "import decoder, sys\nsys.path.append(sys.path[0] + '/site-packages')\nimport other\nother.call(decoder.walk)"
+    (tmp_path / "lectures" / "site-packages").mkdir(parents=True)
+    write(tmp_path / "lectures" / "site-packages", "def call(f):\n    f(0)\n", "other.py")
+    done = ran_with_a_module(tmp_path, BESIDE, body, "--quiet")
+    assert "lectures/decoder.py:3: AttributeError" in done.stdout
+    assert "site-packages" not in done.stdout
+    made = ran_with_a_module(
+        tmp_path, "import json\ndef f(): json.loads('[')", "import decoder\ndecoder.f()", "--quiet"
+    )
+    assert made.stdout.startswith("lectures/decoder.py:2: JSONDecodeError: ")
+    assert "json/decoder.py" not in made.stdout
 
 
 @pytest.mark.parametrize(

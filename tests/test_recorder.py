@@ -645,16 +645,132 @@ def test_an_operand_behind_a_false_one_is_not_evaluated(tmp_path: Path) -> None:
     assert operands(made, claim) == [1, 2, None, None]
 
 
-def test_a_caption_that_raises_leaves_the_claim_alone(tmp_path: Path) -> None:
+def test_a_caption_that_raises_leaves_the_verdict_alone_and_a_failure_says_so(tmp_path: Path) -> None:
     made = record(
         tmp_path,
         section(
-            'assert 1 == 1, f"{1 / 0}"\nassert 1 == 2, nope\nassert 2 == 2, Bad()',
-            "class Bad:\n    def __str__(self):\n        raise ValueError\n    __repr__ = __str__\n",
+            """
+            assert 1 == 1, f"{1 / 0}"
+            assert 1 == 2, f"caption {nope}"
+            assert 2 == 2, Bad()
+            assert 2 == 3, Bad()
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                one_more()
+            """,
+            """
+            class Bad:
+                def __str__(self):
+                    raise ValueError
+                __repr__ = __str__
+            def one_more():
+                assert 3 == 4
+                assert 3 == 5, print()
+                assert 3 == 6, "plain"
+            """,
         ),
     )
-    assert [c.verdict for c in made.claims] == ["holds", "fails", "holds"]
+    assert [(c.verdict, c.caption) for c in made.claims] == [
+        ("fails", ""),  # the exception that is being handled is another one
+        ("fails", ""),
+        ("fails", "plain"),
+        ("holds", ""),
+        ("fails", "1 == 2 (its caption raised NameError: name 'nope' is not defined)"),
+        ("holds", "lecture_sample.Bad (str raised ValueError)"),
+        ("fails", "lecture_sample.Bad (str raised ValueError)"),
+    ]
     assert messages(made) == []
+
+
+def test_a_caption_that_is_no_string_is_shown_as_print_would(tmp_path: Path) -> None:
+    body = """
+        x = 3
+        assert x == 4, ("x is", x)
+        assert x == 4, {"x": x}
+        assert x == 4, 42
+        assert x == 4, b"raw"
+        assert x == 4, ValueError("said")
+        assert x == 3, [x]
+        assert x == 4, list(range(10**6))
+        """
+    captions = [c.caption for c in record(tmp_path, section(body)).claims]
+    assert captions[:6] == ["('x is', 3)", "{'x': 3}", "42", "b'raw'", "said", "[3]"]
+    assert captions[6].startswith("[0, 1, 2, ")
+    assert len(captions[6]) < 1100
+
+
+def whys(made: trace.Record) -> list[list[str]]:
+    return [claim.why.splitlines() for claim in made.claims]
+
+
+def test_a_failing_claim_whose_operands_say_only_false_keeps_what_its_test_names(tmp_path: Path) -> None:
+    body = """
+        x, y, s = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4]), "text"
+        big, ok = torch.zeros(100, 100), False
+        assert (x == y).all()
+        assert all(a == b for a, b in zip(LIMIT, x.tolist()))
+        assert big.isnan().any()
+        assert torch.cuda is None or len(sorted(x.tolist(), key=lambda s: -s)) < 0 or not s
+        assert s.isdigit() and nowhere
+        assert ok
+        for i in range(3):
+            assert (x == i).all() or (x != i).all()
+        assert str(s).isdigit(), s
+        """
+    made = record(tmp_path, section(body, "import torch\nLIMIT = [1, 3]\n"))
+    row = "[0., 0., 0., ..., 0., 0., 0.]"
+    zeros = f"tensor([{row}, {row}, {row}, ..., {row}, "[:120]
+    assert whys(made) == [
+        ["x is tensor([1, 2, 3])", "y is tensor([1, 2, 4])"],
+        ["LIMIT is [1, 3]", "x is tensor([1, 2, 3])"],
+        [f"big is float32 [100, 100]: {zeros} …"],
+        [],  # a list and a number say it
+        ["s is 'text'"],
+        [],  # it is its own operand
+        ["x is tensor([1, 2, 3])", "i is 1"],
+        ["s is 'text'"],
+    ]
+    assert messages(made) == []
+
+
+def test_of_claims_that_hold_or_say_what_failed_no_names_are_kept(tmp_path: Path) -> None:
+    body = "x = torch.ones(3)\nassert (x == 1).all()\nassert x.numel() == 4\nassert torch.equal(x, -x)\nassert x.tolist() == []\nassert False"
+    made = record(tmp_path, section(body, "import torch"))
+    assert [c.verdict for c in made.claims] == ["holds", "fails", "fails", "fails", "fails"]
+    assert whys(made) == [[]] * 5
+
+
+def test_looking_at_what_a_failing_claim_names_keeps_nothing_alive(tmp_path: Path) -> None:
+    body = """
+        kept = Thing()
+        seen = weakref.ref(kept)
+        assert not isinstance(kept, Thing) and not kept
+        assert not bool(kept)
+        del kept
+        assert seen() is None
+        held = locals()
+        kept = 5
+        assert not bool(kept)
+        n = len(held)  # @inspect n
+        """
+    made = record(tmp_path, section(body, "import weakref\nclass Thing: pass\n"))
+    assert [c.verdict for c in made.claims] == ["fails", "fails", "holds", "fails"]
+    assert shown(made, "n")[0] > 0
+
+
+def test_hostile_names_of_a_failing_claim_are_bounded(tmp_path: Path) -> None:
+    helper = (
+        "class Loops:\n    def __repr__(self):\n        while True: pass\n    def no(self): return False\n"
+    )
+    names = [f"v{i}" for i in range(9)]
+    body = f"loops, long = Loops(), 'x' * 10**7\n{' = '.join(names)} = 0\nassert loops.no() or long.isdigit()\nassert [{', '.join(names)}].count(1).__bool__()"
+    made = record(tmp_path, section(body, helper))
+    assert whys(made)[0] == [
+        "loops is lecture_sample.Loops (str took too long)",
+        f"long is str: '{'x' * 119} …",
+    ]
+    assert whys(made)[1] == [f"v{i} is 0" for i in range(6)]
 
 
 def test_a_claim_whose_test_raises_is_not_reached_and_the_next_are_judged_right(tmp_path: Path) -> None:

@@ -371,6 +371,68 @@ def test_a_problem_names_the_place_repeats_the_line_and_knows_the_way_out(text, 
 
 
 @pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "def main():\n    x = 1\n      y = 2\n",
+            """\
+            lecture.py:3:7: syntax error: unexpected indent
+                    x = 1
+                      y = 2
+                      ^
+                indent it as far as the statement above""",
+        ),
+        (
+            "def main():\n    if x:\n        y = 1\n      # why\n\n      z = 2\n",
+            """\
+            lecture.py:6:7: syntax error: unindent does not match any outer indentation level
+                        y = 1
+                      z = 2
+                      ^
+                indent it as far as the statement above, or as a block around that""",
+        ),
+        (
+            "def main():\n    if x:\n    y = 1\n",
+            """\
+            lecture.py:3:5: syntax error: expected an indented block after 'if' statement on line 2
+                    if x:
+                    y = 1
+                    ^
+                indent what belongs into that block, or write `pass` there""",
+        ),
+        (
+            "def main():\n",
+            """\
+            lecture.py:1:1: syntax error: expected an indented block after function definition on line 1
+                def main():
+                ^
+                indent what belongs into that block, or write `pass` there""",
+        ),
+        (
+            "def main():\n        x = 1\n\ty = '\t'\n",
+            """\
+            lecture.py:3:2: syntax error: inconsistent use of tabs and spaces in indentation
+                        x = 1
+                →   y = '\t'
+                    ^
+                indent with spaces only""",
+        ),
+        (
+            "# why\n  x = 1\n",
+            """\
+            lecture.py:2:3: syntax error: unexpected indent
+                  x = 1
+                  ^
+                begin it at the left margin""",
+        ),
+    ],
+)
+def test_a_line_that_is_indented_wrongly_is_shown_as_it_stands_below_the_one_above(text, message):
+    [found] = problems(text)
+    assert str(found) == textwrap.dedent(message)
+
+
+@pytest.mark.parametrize(
     "text", ["async def main(): pass", "def main(): yield", "def main(*a): pass", "class main: pass"]
 )
 def test_main_must_be_callable_without_more(text):
@@ -472,8 +534,8 @@ def main():
     single()
     helper(1)
     x = called_for_value()
-    generator()
-    coroutine()
+    list(generator())
+    coroutine().close()
     nested(plain())
     Klass()
 
@@ -597,13 +659,6 @@ def test_recursion_among_sections_ends():
     found = lecture("def main():\n    a()\n    main()\ndef a(): b(); a()\ndef b(): a()")
     assert kinds(found) == {"<module>": "module", "main": "main", "a": "part", "b": "part"}
     assert found.section_names() == ["a", "b"]
-
-
-def test_the_last_definition_of_a_name_counts():
-    found = lecture("def main(): pass\ndef a(): pass\ndef a():\n    'Second.'\ndef main():\n    a()")
-    assert [(f.name, f.kind, f.first) for f in found.functions if f.name in ("a", "main")] == [
-        ("main", "helper", 1), ("a", "helper", 2), ("a", "section", 3), ("main", "main", 5),
-    ]  # fmt: skip
 
 
 def test_a_digest_changes_with_the_functions_text_and_with_nothing_else():
@@ -839,6 +894,170 @@ def test_form_and_operands_together_are_the_test_again(test):
 def test_a_claims_text_is_the_users_on_one_line(test, text):
     [claim] = lecture(f"def main():\n    assert {test}").claims
     assert claim.text == text
+
+
+# ------------------------------------------------------------------------------- what would say nothing
+
+
+LOST = "def main():\n    note('Prose.')\n    part()\ndef part():\n    sec()\n"
+
+
+@pytest.mark.parametrize(
+    "definition, at, why, way_out",
+    [
+        ("async def sec():\n    assert 1", 6, "is async", "write `def sec():`, with asyncio.run(…) around what it awaits"),
+        ("def sec():\n    assert 1\n    yield", 6, "holds a `yield`, so that calling it runs nothing", "take the `yield` out"),
+        ("def sec(n=1):\n    yield n", 6, "holds a `yield`, so that calling it runs nothing", "take the `yield` out"),
+        ("@requires('cuda')\nasync def sec(): pass", 7, "is async", "write `def sec():`, with asyncio.run(…) around what it awaits"),
+    ],
+)  # fmt: skip
+def test_a_section_that_runs_nothing_is_refused(tmp_path, definition, at, why, way_out):
+    text = LOST + definition
+    assert str(problem(text)) == (
+        f"lecture.py:{at}:1: sec() {why}, and part() calls it on line 5: a section is a plain function without parameters\n"
+        f"    {text.splitlines()[at - 1]}\n    ^\n    {way_out}"
+    )
+    assert [p.slug for p in problems(text)] == ["no-section"]
+    file = tmp_path / "lecture.py"
+    file.write_text(text, "utf-8")
+    with pytest.raises(UnusableLecture, match=r"lecture.py:\d:1: sec\(\) "):  # not "no section named 'sec'"
+        source.usable(file, ["sec"])
+
+
+def test_a_helper_that_main_or_a_part_calls_like_a_section_may_claim_nothing():
+    parted = "def main():\n    sec()\n    part()\ndef part():\n    sec()\n    one()\ndef one(): pass\n"
+    assert str(problem(parted + "def sec(n=3):\n    check()\ndef check():\n    if x: assert n")) == (
+        "lecture.py:8:1: sec() takes parameters, so that its claims do not count, and main() calls it on line 2: "
+        "a section is a plain function without parameters\n"
+        "    def sec(n=3):\n    ^\n    write `def sec():`, or call it in a section"
+    )
+    assert str(problem(parted + "if x:\n    def sec():\n        x: Float[Tensor, 'n'] = f()")) == (
+        "lecture.py:9:5: sec() is defined in a block, so that its claims do not count, and main() calls it on line 2: "
+        "a section is a plain function without parameters\n"
+        "    def sec():\n    ^\n    define it at the left margin"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def main():\n    show()\ndef show(n=3):\n    note(n)\n    try:\n        assert n\n    finally: pass",
+        "def main():\n    sec()\ndef sec():\n    check()\ndef check(n=3):\n    assert n",
+        "def main():\n    sec(1)\ndef sec(n=3):\n    assert n",
+        "def main():\n    from x import sec\n    sec()\nasync def sec(): pass",
+        "def main():\n    sec()\n@sync\nasync def sec(): assert 1",
+        "def main():\n    x = sec()\n    list(sec())\ndef sec(): yield",
+        "def main():\n    sec()\nif x:\n    def sec(): pass\nelse:\n    def sec(): pass",
+        "def main():\n    sec()\nclass sec:\n    assert 1",
+        "def main(): pass\ndef never():\n    sec()\nasync def sec(): pass",
+        "def main():\n    sec()\ndef sec():\n    sec()\ndef walk(n=1):\n    walk()\n    assert n",
+        "def main():\n    walk()\ndef walk(n=1):\n    walk()",
+    ],
+)
+def test_a_call_that_loses_no_claim_is_nobodys_business(text):
+    assert problems(text) == []
+
+
+def test_a_function_that_another_one_replaces_is_refused():
+    message = refused("def a(): pass\nasync def main(): pass\nx = 1\ndef a():\n    a\ndef main(): pass")
+    assert message == (
+        "lecture.py:4:1: a() is defined on line 1 already, and this one replaces it\n"
+        "    def a():\n    ^\n    give one of them another name\n"
+        "lecture.py:6:1: main() is defined on line 2 already, and this one replaces it\n"
+        "    def main(): pass\n    ^\n    give one of them another name"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if x:\n    def a(): pass\nelse:\n    def a(): pass",
+        "@overload\ndef a(x: int): ...\n@typing.overload\ndef a(x: str): ...\ndef a(x): pass",
+        "@singledispatch\ndef a(x): pass\n@a.register\ndef a(x: int): pass\n@a.register(str)\ndef a(x): pass",
+        "class A:\n    def f(self): pass\n    def f(self): pass",
+        "@f.register\ndef _(x: int): pass\n@f.register\ndef _(x: str): pass\ndef _(): pass",
+        "def a():\n    def b(): pass\n    def b(): pass\ndef b(): pass",
+    ],
+)
+def test_functions_that_share_a_name_for_a_reason_are_not(text):
+    assert problems(text + "\n" + MAIN) == []
+    assert problems("def a(): pass\ndef a(): pass", as_lecture=False) == []
+
+
+@pytest.mark.parametrize(
+    "asserted, way_out",
+    [
+        ('(x == 2, "größer")', 'take the parentheses away: assert x == 2, "größer"'),
+        ("(x,)", "take the comma away: assert x"),
+        ("x, y", None),
+        ("(x, y, *z)", "assert one thing at a time"),
+    ],
+)
+def test_an_assert_of_a_tuple_is_refused_wherever_it_stands(asserted, way_out):
+    for head in ("def main():\n    ö = 1; assert", "def main(): pass\nclass A:\n    ö = 1; assert"):
+        if way_out is None:
+            assert problems(f"{head} {asserted}") == []  # a claim and its caption
+            continue
+        found = problem(f"{head} {asserted}")
+        line = f"ö = 1; assert {asserted}"
+        assert str(found) == (
+            f"lecture.py:{head.count(chr(10)) + 1}:19: this assert is always true: it asserts a tuple\n"
+            f"    {line}\n    {' ' * 14}^\n    {way_out}"
+        )
+        assert found.slug == "no-claim"
+    assert problems("def main():\n    assert ()\n    assert (*x,)\n    assert (x)") == []
+
+
+AXES = (
+    "from jaxtyping import Float, Int as Whole\nimport jaxtyping as jt\ndef main():\n    sec()\ndef sec():\n"
+)
+
+
+@pytest.mark.parametrize(
+    "statement, why, way_out",
+    [
+        ('w: Float[Tensor, "batch seq"]', "it has no value", 'annotate where the value is assigned: w: Float[Tensor, "batch seq"] = …'),
+        ('w: Whole[Tensor, "n"]', "it has no value", 'annotate where the value is assigned: w: Whole[Tensor, "n"] = …'),
+        ('w: jt.Bool[Tensor, "n"]', "it has no value", 'annotate where the value is assigned: w: jt.Bool[Tensor, "n"] = …'),
+        ('w: Float[Tensor, "n"] | None', "it has no value", 'annotate where the value is assigned: w: Float[Tensor, "n"] = …'),
+        ('q: Float[Tensor, "n"] | None = f()', "it allows for more than one type", 'leave the others out: q: Float[Tensor, "n"] = …'),
+        ('q: Optional[Float[Tensor, "n"]] = f()', "it allows for more than one type", 'leave the others out: q: Float[Tensor, "n"] = …'),
+        ('q: t.Union[int, jt.Int[Tensor, "n"]] = f()', "it allows for more than one type", 'leave the others out: q: jt.Int[Tensor, "n"] = …'),
+        ('c.w: Float[Tensor, "n"] = f()', "c.w is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
+        ('c[0]: Float[Tensor, "n"] = f()', "c[0] is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
+        ('try: v: Float[Tensor, "n"] = f()\n    finally: pass', "it stands in a `try`", "annotate behind the `try`"),
+    ],
+)  # fmt: skip
+def test_an_annotation_of_axes_that_checks_nothing_is_refused(statement, why, way_out):
+    line = statement.splitlines()[0]
+    column = 5 + len("try: ") * line.startswith("try")
+    assert str(problem(f"{AXES}    {statement}")) == (
+        f"lecture.py:6:{column}: this annotation checks nothing: {why}\n"
+        f"    {line}\n    {' ' * (column - 5)}^\n    {way_out}"
+    )
+    assert (
+        problems(f"{AXES.replace('sec', 'sec_', 1)}    {statement}\n") == []
+    )  # a helper's checks nothing ever
+    assert problems(f"{AXES}    {statement}".replace("jaxtyping", "othertyping")) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'x: Float[Tensor, "n"] = f()',
+        'x: Float[Tensor, "n"] | None = None',
+        'x: Optional[Float[Tensor, "n"]] = None',
+        'x: list[Float[Tensor, "n"]] = []',
+        'x: Literal["a", "b"]',
+        "x: Float[Tensor]",
+        'class A(NamedTuple):\n        x: Float[Tensor, "n"]\n        y: Float[Tensor, "n"] | None = f()',
+        'def f(x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:\n        y: Float[Tensor, "n"]',
+        "f = lambda x: x",
+    ],
+)
+def test_an_annotation_that_does_its_work_is_not(statement):
+    assert problems(f"{AXES}    {statement}") == []
+    assert problems(f'{AXES}    pass\nx: Float[Tensor, "n"]\nclass A:\n    x: Float[Tensor, "n"]') == []
 
 
 # ------------------------------------------------------------------------------- compiled code

@@ -22,24 +22,44 @@ class Place:
 class Problem:
     """One thing that is wrong with a lecture or a command line.
 
-    `slug` names the kind of problem for programs; `what` and `way_out` are for people.
+    `slug` names the kind of problem for programs; `what` and `way_out` are for people. `above` is the line
+    above, where indentation is what is wrong: both lines are then shown with theirs.
     """
 
     slug: str
     what: str
     place: Place | None = None
     way_out: str = ""
+    above: str | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.what}" if self.place else self.what]
         if self.place and self.place.text.strip():
-            code = self.place.text.rstrip()
-            indent = len(code) - len(code.lstrip())
-            lines.append(f"    {code.strip()}")
-            lines.append("    " + " " * max(0, self.place.column - 1 - indent) + "^")
+            lines += self._indented(self.place) if self.above is not None else _marked(self.place)
         if self.way_out:
             lines.append(f"    {self.way_out}")
         return "\n".join(lines)
+
+    def _indented(self, place: Place) -> list[str]:
+        """The line and the one above it as they stand there, and a mark where the line begins."""
+        shown = [_with_tabs(line.rstrip()) for line in (self.above or "", place.text)]
+        indent = len(shown[1]) - len(shown[1].lstrip(f" {TAB}"))
+        return [f"    {line}" for line in (*shown, " " * indent + "^") if line]
+
+
+TAB = "→"  # how a tab is shown that indents, with three spaces behind it
+
+
+def _with_tabs(line: str) -> str:
+    code = line.lstrip()
+    return line[: len(line) - len(code)].replace("\t", f"{TAB}   ") + code
+
+
+def _marked(place: Place) -> list[str]:
+    """The line without its indentation, and a mark below the column."""
+    code = place.text.rstrip()
+    indent = len(code) - len(code.lstrip())
+    return [f"    {code.strip()}", "    " + " " * max(0, place.column - 1 - indent) + "^"]
 
 
 class LitbookError(Exception):

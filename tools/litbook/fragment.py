@@ -281,7 +281,8 @@ class _Cutter:
         return replace(piece, frame=0 if frame is None else frame, line=self.line(piece.line))
 
     def error(self, error: trace.Error) -> trace.Error:
-        own = tuple((path, self.line(line), name, text) for path, line, name, text in error.trace)
+        here = self.recorder.lecture.path
+        own = tuple((at, self.line(n) if at == here else n, name, text) for at, n, name, text in error.trace)
         return replace(error, function=self.function(error.function), line=self.line(error.line), trace=own)
 
     def told(self, event: str, *told: Any) -> tuple[Any, ...]:
@@ -412,7 +413,8 @@ class _Putter:
         return replace(piece, frame=self.first + piece.frame, line=self.lines[piece.line])
 
     def error(self, error: trace.Error) -> trace.Error:
-        own = tuple((path, self.lines[line], name, text) for path, line, name, text in error.trace)
+        here = self.recorder.lecture.path
+        own = tuple((at, self.lines[n] if at == here else n, name, text) for at, n, name, text in error.trace)
         function, line = self.functions[error.function], self.lines[error.line]
         return replace(error, function=function, line=line, trace=own)
 

@@ -55,6 +55,12 @@ def _told(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -> tr
     return trace.Opaque(name_of(kind), text, cut or cut_more)
 
 
+def spelled(value: Any, clock: Clock) -> str:
+    """`str(value)`, bounded; where that is not to be had, the type, and why."""
+    told = _told(value, type(value), clock, str)
+    return f"{told.type} ({told.why})" if told.why else f"{told.text}{' …' if told.cut else ''}"
+
+
 def _called(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) -> tuple[Any, str]:
     """As `Clock.call`, unseen by torch's modes: an object's text may print tensors."""
     torch = libraries.torch()

@@ -24,21 +24,25 @@ The probes that run on every line are closures over these, not methods: that hal
 
 from __future__ import annotations
 
+import ast
+import itertools
+import re
 import sys
 import threading
+import tokenize
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import _getframe
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Protocol
 
 from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
-from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, type_alone
-from litbook.source import Function, Lecture, parameters, unspoken
+from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, spelled, type_alone
+from litbook.source import Assertion, Function, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
@@ -46,7 +50,10 @@ CALLS = 5  # calls of one function from one line that are kept, in one frame and
 STEPS = 5_000  # steps kept per section, then only counted
 SPARK = 48  # points kept of a watched number
 OUTPUT = 20_000  # characters of printed output kept per section
+NAMES, BRIEF = 6, 120  # names of a failing claim that are listed, and the characters of each value
+LONGEST_LINE = 300  # characters kept of a line of another file than the lecture
 
+_RAISED = object()  # stands for a caption that could not be computed
 _FRAME, _VALUE, _LOOP, _PIECE = "frame", "value", "loop", "piece"
 
 
@@ -382,10 +389,15 @@ class Recorder:
     def holds(self, number: int, caption: object = None) -> None:
         self._judge(number, False, caption)
 
-    def fails(self, number: int, caption: object = None) -> None:
-        self._judge(number, True, caption)
+    def fails(self, number: int, caption: object = _RAISED) -> None:
+        asked = self.lecture.claims[number]
+        computed = isinstance(asked.node, ast.Assert) and not isinstance(asked.node.msg, ast.Constant | None)
+        if caption is _RAISED:  # or there is none; of a claim that holds, nobody computes it in plain Python
+            error = sys.exc_info()[1]
+            caption = f"{asked.text} (its caption raised {_said(error)})" if computed else None
+        self._judge(number, True, caption, _getframe(1))
 
-    def _judge(self, number: int, failed: bool, caption: object) -> None:
+    def _judge(self, number: int, failed: bool, caption: object, frame: FrameType | None = None) -> None:
         asked = self.lecture.claims[number]
         said = asked.caption if caption is None else _caption(caption)
         _, seen = self.open_claims.pop()
@@ -398,6 +410,9 @@ class Recorder:
         verdict.operands = [
             snapshot(seen[i], self.storages) if i in seen else None for i in range(len(asked.operands))
         ]
+        if frame is not None and all(map(_says_little, verdict.operands)):
+            told = {text for text, seen in zip(asked.operand_texts, verdict.operands, strict=True) if seen}
+            verdict.why = _named(asked, frame, told)
         self._tell_claim(number)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
@@ -515,16 +530,33 @@ class Recorder:
 
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
-        own = _own_lines(self.lecture, self.filename, error.__traceback__)
-        line = own[-1][1] if own else self.lecture.functions[function].first
+        own = _own_lines(self.lecture, self.filename, error)
+        here = [line for path, line, *_ in own if path == self.lecture.path]
+        line = here[-1] if here else self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = _said(error)
+        message = _said(error) + self._way_out(error, line)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
         found = Error(self.lecture, kind, function, line, message)
         self.fail(trace.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
+
+    def _way_out(self, error: BaseException, line: int) -> str:
+        """Of a tensor of many truths that was asked for one: how to ask for all."""
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        own = where is not None and where.tb_frame.f_code.co_filename == self.filename
+        if not own or not _AMBIGUOUS.match(_said(error)):
+            return ""
+        for asked in self.lecture.claims:
+            test = asked.node.test if isinstance(asked.node, ast.Assert) else None
+            if self.lecture.statements[asked.statement].first == line and test is not None:
+                inner = f"({asked.text})" if isinstance(test, ast.Compare) else asked.text
+                if not isinstance(test, ast.BoolOp | ast.UnaryOp):
+                    return f"\nwrite: assert {inner}.all()"
+        return "\nsay which are meant: (…).all() or (…).any()"
 
     # -- from indices to the record's own things
 
@@ -733,8 +765,6 @@ class _Made:
 
 def _silent(lecture: Lecture) -> set[int]:
     """Statements without a step probe: inside compiled functions and stepped-over statements."""
-    import ast
-
     inside = {
         child
         for anchor in [*lecture.untouched, *lecture.stepover]
@@ -784,35 +814,107 @@ def _weakly(value: object) -> Callable[[], object]:
 
 
 def _caption(given: object) -> str:
-    """A claim's message as text. What is no string is shown as a value is: foreign code may raise or loop."""
+    """A claim's message as text: of what is no string its `str`, which may raise or never end."""
     if isinstance(given, str):
         return _bounded(str.__str__(given))
-    shown = snapshot(given)
-    return getattr(shown, "text", "") or shown.type
+    return _bounded(spelled(given))
+
+
+_AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
+
+
+def _says_little(operand: trace.Snapshot | None) -> bool:
+    """Whether an operand is no more than true or false, or something that yields what nobody has kept."""
+    if isinstance(operand, trace.Tensor):
+        return not operand.shape and operand.dtype == "bool"
+    return operand is None or operand.type in ("bool", "generator") or operand.kind == "opaque"
+
+
+def _named(asked: Assertion, frame: FrameType, told: set[str]) -> str:
+    """The data that a failing claim names, but for what is `told`, a line for each: `x is tensor([1, 2])`."""
+    nodes = list(ast.walk(asked.node)) if asked.node is not None else []
+    names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)
+    }
+    known = _values(frame, [name.id for name in names if name.id not in bound | told])
+    data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
+    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
+
+
+def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
+    """What the names are in a function that is running. It keeps nothing alive for having been asked."""
+    here, around = frame.f_locals, frame.f_globals
+    found = {
+        name: here[name] if name in here else around[name] for name in names if name in here or name in around
+    }
+    # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
+    if type(here) is dict and sys.getrefcount(here) == 3:
+        here.clear()
+    return found
+
+
+def _briefly(value: object) -> str:
+    """A value on one line; of one that is too long for that the kind and the beginning."""
+    text = repr(value[: BRIEF + 1]) if type(value) is str else " ".join(spelled(value).split())
+    if len(text) <= BRIEF:
+        return text
+    shown = snapshot(value)
+    kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, trace.Tensor) else shown.type
+    return f"{kind}: {text[:BRIEF]} …"
 
 
 def _bounded(message: str, most: int = 2000) -> str:
     return message if len(message) <= most else message[:most] + " … cut"
 
 
-def _own_lines(
-    lecture: Lecture, filename: str, traceback: TracebackType | None
-) -> list[tuple[str, int, str, str]]:
-    """The lecture's own lines of a traceback, outermost first; at most the first and last ten."""
-    own = []
+_INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
+_ENGINE = Path(__file__).resolve().parent
+
+
+def _own_lines(lecture: Lecture, filename: str, error: BaseException) -> list[tuple[str, int, str, str]]:
+    """The own lines of a traceback, outermost first; at most the first and last ten.
+
+    They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
+    the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
+    """
+    own: list[tuple[str, int, str, str]] = []
+    traceback = error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
+        code, line = traceback.tb_frame.f_code, traceback.tb_lineno
         if code.co_filename == filename:
-            line = traceback.tb_lineno
             own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        elif own and (shown := _beside(lecture, filename, code.co_filename)):
+            own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
         traceback = traceback.tb_next
+    if own and isinstance(error, SyntaxError):
+        file, at = error.filename, error.lineno
+        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, filename, file)):
+            own.append((shown, at, "<module>", _text_of(file, at)))
     return own if len(own) <= 20 else [*own[:10], *own[-10:]]
+
+
+def _beside(lecture: Lecture, filename: str, file: str) -> str:
+    """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
+    try:
+        inside = Path(file).relative_to(Path(filename).parent)
+    except ValueError:
+        return ""
+    other = _INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
+    return (Path(lecture.path).parent / inside).as_posix() if other else ""
+
+
+def _text_of(file: str, line: int) -> str:
+    """A line of a file as it stands there now; "" where there is none."""
+    try:
+        with tokenize.open(file) as lines:
+            return next(itertools.islice(lines, max(0, line - 1), None), "").strip()[:LONGEST_LINE]
+    except (OSError, ValueError, SyntaxError):
+        return ""
 
 
 def _enclosing_loops(lecture: Lecture) -> list[int]:
     """For every watch, the innermost loop statement around it in its own function, or -1."""
-    import ast
-
     from litbook.source import Definition
 
     found = [-1] * len(lecture.watches)

@@ -27,7 +27,7 @@ from litbook.kinds import name_of
 from litbook.plain import PLAIN, scalar
 from litbook.storages import Storages
 
-__all__ = ["Storages", "glimpse", "is_immediate", "snapshot", "type_alone"]
+__all__ = ["Storages", "glimpse", "is_immediate", "snapshot", "spelled", "type_alone"]
 
 NODES = 200  # snapshots within one snapshot
 TENSOR_NODES = 8  # as many of them does a tensor count for, besides itself
@@ -88,6 +88,11 @@ def glimpse(value: object, storages: Storages | None = None) -> trace.Snapshot:
 def type_alone(value: object, why: str) -> trace.Opaque:
     """The type of `value` alone, and why there is no more."""
     return trace.Opaque(name_of(type(value)), "", why=why)
+
+
+def spelled(value: object) -> str:
+    """`str(value)`, bounded in time and length; where there is none, the type, and why."""
+    return objects.spelled(value, Clock(SECONDS))
 
 
 def is_immediate(value: object) -> bool:

@@ -315,7 +315,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Error:
-    """Something that went wrong while the lecture ran. `trace` holds the lecture's own lines only."""
+    """Something that went wrong while the lecture ran. `trace` holds its own lines and its modules' only."""
 
     kind: Literal["exception", "exit", "inspect", "author"]
     function: int

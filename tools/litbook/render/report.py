@@ -67,6 +67,7 @@ def _claim(path: str, record: Record, claim: Claim) -> str:
         lines.append(f"    {values.claim(claim, record.snapshots)}")
     seen = dict.fromkeys((o.text, o.value) for o in claim.operands if not _is_literal(o.text))
     lines += [f"      {text} is {_exact(record.snapshots[at])}" for text, at in seen if at is not None]
+    lines += [f"      {line}" for line in claim.why.splitlines()]
     return "\n".join(lines)
 
 
@@ -84,10 +85,10 @@ def _is_literal(text: str) -> bool:
 
 def _error(path: str, error: Error) -> str:
     message = error.message.replace("\n", "\n        ")
-    lines = [f"{path}:{error.line}: {message}"]
-    inner = (error.trace[-1][3] if error.trace else error.text).strip()
-    if inner:
-        lines.append(f"    {inner}")
+    at, line, _, inner = error.trace[-1] if error.trace else (path, error.line, "", error.text)
+    lines = [f"{at}:{line}: {message}"]
+    if inner.strip():
+        lines.append(f"    {inner.strip()}")
     outer = [f"{at}:{line} in {function}" for at, line, function, _ in reversed(error.trace[:-1])]
     lines += [f"    called from {place}" for place in outer]
     return "\n".join(lines)

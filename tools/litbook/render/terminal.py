@@ -45,6 +45,7 @@ class Terminal:
         self.quiet = quiet
         self.status: Any = None
         self.device = ""
+        self.path = ""
         self.functions: list[trace.Function] = []
         self.statements: list[trace.Statement] = []
         self.lines: list[str] = []
@@ -59,7 +60,7 @@ class Terminal:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
         self.lines, self.cuts = lecture.lines, dict(reversed(lecture.cuts))
-        self.device = environment.device.name
+        self.device, self.path = environment.device.name, lecture.path
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
             self.status.start()
@@ -160,7 +161,8 @@ class Terminal:
         if self.quiet:
             return
         sign, style = SIGNS[claim.verdict]
-        tested = harmless(claim.why) or values.claim(claim, snapshots)
+        judged = claim.kind == "assert" and claim.verdict in SIGNS
+        tested = values.claim(claim, snapshots) if judged else harmless(claim.why)
         caption = harmless(claim.caption or claim.text)
         remark = f"   {tested}" if tested else ""
         self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
@@ -169,7 +171,10 @@ class Terminal:
         """Something went wrong; the end of the run lists it in full."""
         if not self.quiet:
             first, _, more = harmless(error.message).partition("\n")
-            self._say(Text(f"{MARGIN}! line {error.line}: {first}{' …' if more else ''}", style="bold red"))
+            inner = error.trace[-1] if error.trace else (self.path, error.line)
+            where = "" if inner[0] == self.path else f", in {harmless(inner[0])}:{inner[1]}"
+            said = f"{MARGIN}! line {error.line}{where}: {first}{' …' if more else ''}"
+            self._say(Text(said, style="bold red"))
 
     # -- printing
 
