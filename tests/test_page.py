@@ -618,6 +618,18 @@ def test_an_error_is_shown_at_its_line_and_what_follows_is_dimmed():
     assert "– not reached: strides swap" in words(body)
 
 
+def test_an_error_in_a_module_stands_beside_the_line_that_led_there_whatever_its_own_number_is():
+    it = lived()
+    led, elsewhere = at("y = x.t()"), at("rate = 1")
+    error = Error("exception", function("transpose", it), led, "    y = x.t()", "KeyError: 3",
+                  (("lectures/lecture_02.py", led, "transpose", "    y = x.t()"),
+                   ("lectures/decoder.py", elsewhere, "speed", "    table[3]")))  # fmt: skip
+    found = made(replace(it, errors=(error,)))
+    assert "✗ error KeyError: 3" in words(found["memory.md"])
+    assert f"lectures/decoder.py:{elsewhere} in speed" in words(found["memory.md"])
+    assert "KeyError" not in found["compute.md"], "whose section has that name and that line"
+
+
 def test_an_inspection_that_raised_says_so_beside_its_line():
     it = lived()
     broken = (replace(it.values[0], value=None, error="IndexError: 5"), *it.values[1:])
@@ -870,7 +882,7 @@ def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
     other = replace(lived(), title="Lecture <03>")
     labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([ledger.Shelf(n, it) for n, it in
                         (("lecture_02", lived()), ("lecture_03", other))]))  # fmt: skip
-    assert labels == [f"claims of {lived().title}", "claims of Lecture &lt;03&gt;"]
+    assert labels == ["claims of Storage &lt;b&gt;first&lt;/b&gt;", "claims of Lecture &lt;03&gt;"]
 
 
 def test_every_field_of_claims_json_is_documented():

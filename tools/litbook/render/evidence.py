@@ -118,7 +118,7 @@ def _own(record: Record, index: int) -> Evidence:
             if _belongs(record, p, index, first)
         ),
         claims=tuple(record.claims_of.get(index, ())),
-        errors=tuple(e for e in record.errors if _line_in(e, function) is not None),
+        errors=tuple(e for e in record.errors if _line_in(record, e, function) is not None),
         dimmed=frozenset(_dimmed(record, index, first)),
         calls=len(frames),
     )
@@ -154,19 +154,18 @@ def _belongs(record: Record, piece: Piece, index: int, first: int | None) -> boo
     return at is None or at == first
 
 
-def _line_in(error: Error, function: Function) -> int | None:
+def _line_in(record: Record, error: Error, function: Function) -> int | None:
     """The line of `function` at which an error surfaced: its own, or that of the call."""
-    candidates = [
-        line for _, line, name, _ in error.trace if name == function.name and _within(line, function)
-    ]
-    if candidates:
-        return candidates[0]
+    here = record.sources[0].path  # the trace may end in another file
+    for path, line, name, _ in error.trace:
+        if path == here and name == function.name and _within(line, function):
+            return line
     return error.line if _within(error.line, function) else None
 
 
-def surfaced(error: Error, function: Function) -> int:
+def surfaced(record: Record, error: Error, function: Function) -> int:
     """The line of `function` beside which an error is shown."""
-    return _line_in(error, function) or error.line
+    return _line_in(record, error, function) or error.line
 
 
 def _dimmed(record: Record, index: int, frame: int | None) -> list[int]:

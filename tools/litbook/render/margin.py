@@ -329,7 +329,7 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
             rows.append(markup.tag("dd", markup.text(was)))
     head = markup.tag("strong", "This claim fails.") + " " + markup.text(claim.caption)
     body = markup.tag("code", markup.text(claim.text), class_="lb-source")
-    why = markup.tag("p", markup.text(claim.why)) if claim.why else ""
+    why = "".join(markup.tag("p", markup.text(line)) for line in claim.why.splitlines())
     where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
     return markup.tag(
         "div", markup.tag("p", head, " ", where), body, markup.tag("dl", *rows), why, class_="lb-failure"
@@ -337,7 +337,7 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
 
 
 def error_box(it: Error, path: str) -> str:
-    """An error with the lecture's own lines of its traceback."""
+    """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
     head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
         it.kind, "The lecture raised here."
     )

@@ -87,7 +87,7 @@ def body(sheet: Sheet, index: int, level: int) -> list[str]:
     for error in evidence.errors:
         if error.kind == "inspect":
             continue  # its value says so already
-        notes.add(surfaced(error, function), margin.error(error))
+        notes.add(surfaced(record, error, function), margin.error(error))
     silent = [] if evidence.stamp else [s for _, s in record.statements_of.get(index, []) if s.prose]
     items = outline.outline(record, index, sheet.lines, lambda a, b: _tells(evidence, silent, a, b))
     code_lines = sorted(n for item in items if isinstance(item, outline.Code) for n in item.lines)
@@ -307,7 +307,7 @@ def _shelved(
     """
     function = sheet.record.functions[index]
     failed = [c for c in evidence.claims if c.verdict == "fails" and mine(c.line)]
-    raised = [e for e in evidence.errors if mine(surfaced(e, function))]
+    raised = [e for e in evidence.errors if mine(surfaced(evidence.record, e, function))]
     here = [v for v in evidence.values if mine(v.line) and v.loop is None and v.value is not None]
     quiet = [
         *_bits(evidence, here),
