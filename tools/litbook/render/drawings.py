@@ -20,8 +20,8 @@ def svg(width: float, height: float, label: str, *children: str, class_: str) ->
     body = "".join(children)
     name = markup.text(label)
     return (
-        f'<svg class="{class_}" viewBox="{box}" width="{width:g}" height="{height:g}" role="img" '
-        f'aria-label="{name}">{body}</svg>'
+        f'<svg class="{class_}" data-search-exclude="{markup.UNSEARCHED}" '
+        f'viewBox="{box}" width="{width:g}" height="{height:g}" role="img" aria-label="{name}">{body}</svg>'
     )
 
 

@@ -217,7 +217,7 @@ def _claim(
     if claim.kind == "axes" and verdict == "holds":
         return _as_annotated(claim)
     sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
-    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said")
+    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
         said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""

@@ -250,7 +250,13 @@ def _around(book: Book, number: int) -> str:
         _step(book, page, number - 1, "Previous", "prev") if number else "",
         _step(book, page, number + 1, "Next", "next") if number + 1 < len(book.parts) else "",
     ]
-    return markup.tag("nav", *links, class_="lb-around", aria_label="parts of this lecture")
+    return markup.tag(
+        "nav",
+        *links,
+        class_="lb-around",
+        aria_label="parts of this lecture",
+        data_search_exclude=markup.UNSEARCHED,
+    )
 
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> str:
@@ -326,7 +332,8 @@ def _foot(book: Book, mine: Sequence[int], part: Function | None) -> str:
             f"{record.sources[0].path}" + (f", lines {part.first} to {_last(book, mine)}" if part else "")
         ),
     ]
-    return markup.tag("p", " · ".join(f for f in facts if f), class_="lb-foot")
+    said = " · ".join(f for f in facts if f)
+    return markup.tag("p", said, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
 
 
 def _seconds(record: Record, mine: Sequence[int], part: Function | None) -> float:
