@@ -15,7 +15,7 @@ from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day
-from litbook.render.section import Sheet, anchor, body, heading, row
+from litbook.render.section import Sheet, anchor, body, copier, heading, row
 from litbook.trace import Function, Record
 
 
@@ -88,7 +88,7 @@ def excerpt(record: Record) -> str:
                 and "lb-claim lb-holds" in block
                 and "lb-failed" not in block
             ):
-                return re.sub(r' (id="L\d+")', "", re.sub(r'href="#L(\d+)"', "", block))
+                return re.sub(r'<button.*?</button>|href="#L\d+"| id="L\d+"', "", block)
     return ""
 
 
@@ -295,7 +295,7 @@ def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
     for index in sorted(found, key=lambda i: functions[i].first):
         it = functions[index]
         name = markup.tag("code", markup.text(it.name))
-        title = f"{name} {prose.inline(it.heading, sheet.setting)}" if it.heading else name
+        title = f"{name}: {prose.inline(it.heading, sheet.setting)}" if it.heading else name
         parts.append(_folded(sheet, list(range(it.first, it.last + 1)), title, anchor(it.name)))
     references = sheet.setting.citations.references()
     return [*parts, "## References {#references}", references] if references else parts
@@ -303,12 +303,11 @@ def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
 
 def _folded(sheet: Sheet, numbers: Sequence[int], title: str, name: str | None) -> str:
     """Lines of code that open on demand."""
-    rows = [
-        row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ())))
-        for n in dict.fromkeys(numbers)
-        if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
+    shown = [
+        n for n in dict.fromkeys(numbers) if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
     ]
-    block = markup.tag("div", *rows, class_="lb-code lb-plain")
+    rows = [row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ()))) for n in shown]
+    block = markup.tag("div", *copier(shown), *rows, class_="lb-code lb-plain")
     return markup.tag("details", markup.tag("summary", title), block, class_="lb-def", id=name)
 
 

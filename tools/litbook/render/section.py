@@ -221,8 +221,8 @@ def _picture(sheet: Sheet, piece: Piece) -> str:
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
         drawing = markup.tag("p", markup.text(piece.alt))
-    words = markup.tag("figcaption", caption) if caption else ""
-    return markup.tag("figure", drawing, words, class_="lb-figure")
+    words = " " + markup.tag("figcaption", caption) if caption else ""
+    return markup.tag("figure", drawing, drawings.zoom(drawing), words, class_="lb-figure")
 
 
 # ---------------------------------------------------------------------------- code
@@ -232,7 +232,7 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
     """A block of code: number, line, and what stands beside it."""
     dedent = min((sheet.lines[n - 1].indent for n in numbers if _counts(sheet.lines[n - 1])), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
-    cells: list[str] = []
+    cells = copier(numbers)
     below: list[str] = []
     for i, number in enumerate(numbers):
         class_ = " ".join(
@@ -273,6 +273,13 @@ def row(number: int, html: str, class_: str = "lb-c") -> str:
     where = f'id="L{number}" href="#L{number}" data-search-exclude="{markup.UNSEARCHED}"'
     anchored = f'<a class="lb-n" {where}>{number}</a>'
     return f'{anchored}<code class="{class_}">{html or " "}</code>'
+
+
+def copier(numbers: Sequence[int]) -> list[str]:
+    """A button on a block of several lines. Material's script copies; the style sheet hides all but code."""
+    target = f".lb-code:has(#L{numbers[0]})"
+    button = f'<button class="lb-copy md-code__button" data-md-type="copy" data-clipboard-target="{target}"'
+    return [f'{button} title="Copy the code"></button>'] if len(numbers) > 1 else []
 
 
 def _counts(line: Line) -> bool:
