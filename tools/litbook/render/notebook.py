@@ -454,7 +454,7 @@ def _cells(
     for code in found:
         group.append(code)
         if _failed(made, code) is not None:
-            _cell(made, group, role, starts)  # open: a failure is not folded away
+            _cell(made, group, role, starts, folded=folded)
             group = []
     if group:
         _cell(made, group, role, starts, folded=folded)
