@@ -208,6 +208,11 @@ def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page)
     assert button.evaluate(opacity) == "0"
     block.hover()
     assert button.evaluate(opacity) == "1"
+    place, code = button.bounding_box(), block.locator(".lb-c").first.bounding_box()
+    assert place and code
+    assert code["x"] < place["x"] and place["x"] + place["width"] <= code["x"] + code["width"], (
+        "not on values"
+    )
     button.click()
     desk.locator(".md-dialog--active").wait_for()
     text = desk.evaluate("navigator.clipboard.readText()")
