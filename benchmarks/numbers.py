@@ -26,7 +26,8 @@ def shown(found: Spread, unit: str = "", beside: float | None = None) -> str:
 
     Of one that would look like the number `beside` it and is another, enough digits to tell.
     """
-    ends = f" ({number(found.low)}{TO}{number(found.high)})" if found.count > 1 else ""
+    to = " to " if found.low < 0 else TO  # beside a minus the dash would look like one more
+    ends = f" ({number(found.low)}{to}{number(found.high)})" if found.count > 1 else ""
     after = f"{SPACE}{unit}" if unit else ""
     middle = number(found.middle)
     if beside is not None and found.middle != beside and middle == number(beside):

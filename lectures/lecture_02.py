@@ -189,8 +189,8 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     )
     note(
         "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
-        "its axes, and the tick beside it says that the tensor fits. `flops` runs a call and "
-        "returns what PyTorch's own counter saw. Helpers like it are defined at the page's end."
+        "its axes, and a run has checked that the tensor fits. `flops` runs a call and returns "
+        "what PyTorch's own counter saw. Helpers like it are defined in the lecture, too."
     )
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)

@@ -25,7 +25,8 @@ PAGES = (
     "lectures/misbeliefs/",
     "calculator/",
 )
-STORAGE = "lectures/lecture_02/storage-and-views/"
+LECTURE = "lectures/lecture_02/"
+STORAGE = f"{LECTURE}storage-and-views/"
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=str)
@@ -169,6 +170,133 @@ def test_paper_has_the_text_and_not_the_frame(laptop: Page, address: str) -> Non
     assert laptop.locator(".md-sidebar--primary").is_hidden()
     assert laptop.locator("article h1").is_visible()
     assert laptop.locator(".lb-v").first.is_visible()
+
+
+# ------------------------------------------------------------------------------- copying
+
+NUMBERS = f"{LECTURE}number-formats/"
+CODE = """() => { const block = [...document.querySelectorAll('.lb-code')].find((b) => b.querySelectorAll('.lb-c').length > 3 && b.querySelector('.lb-v'));
+  return [block.querySelector('.lb-n').id, [...block.querySelectorAll('.lb-c')].map((c) => c.textContent.trimEnd())]; }"""
+SELECT = """([from, to]) => { const [a, b] = [from, to].map((at) => document.querySelector(at));
+  getSelection().setBaseAndExtent(a, 0, b, b.childNodes.length); }"""
+
+
+@pytest.fixture
+def desk(browser: Browser, address: str) -> Iterator[Page]:
+    """A page with code and values, and a clipboard that can be read."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(address + STORAGE)
+    yield page
+    context.close()
+
+
+def copied(page: Page, first: str, last: str) -> list[str]:
+    """The lines of what is copied from the beginning of one element to the end of another."""
+    page.evaluate(SELECT, [first, last])
+    page.keyboard.press("Control+c")
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page) -> None:
+    number, lines = desk.evaluate(CODE)
+    block = desk.locator(f".lb-code:has(#{number})")
+    button = block.get_by_role("button", name="Copy the code")
+    opacity = "(it) => getComputedStyle(it).opacity"
+    assert button.evaluate(opacity) == "0"
+    block.hover()
+    assert button.evaluate(opacity) == "1"
+    place, code = button.bounding_box(), block.locator(".lb-c").first.bounding_box()
+    assert place and code
+    assert code["x"] < place["x"] and place["x"] + place["width"] <= code["x"] + code["width"], (
+        "not on values"
+    )
+    button.click()
+    desk.locator(".md-dialog--active").wait_for()
+    text = desk.evaluate("navigator.clipboard.readText()")
+    assert [line.rstrip() for line in text.splitlines()] == lines
+
+
+def test_a_selection_of_code_is_copied_as_code_and_one_of_values_as_values(desk: Page) -> None:
+    number, lines = desk.evaluate(CODE)
+    block = f".lb-code:has(#{number})"
+    assert copied(desk, f"{block} .lb-c", f"{block} .lb-c:nth-last-child(1 of .lb-c)") == lines
+    value = desk.locator(f"{block} .lb-v .lb-text").first.inner_text()
+    assert copied(desk, f"{block} .lb-v .lb-text", f"{block} .lb-v .lb-text") == [value]
+    around = copied(desk, "article h1", f"{block} .lb-v")
+    assert around[0] == desk.locator("article h1").inner_text()
+    assert value in " ".join(around), "a selection that begins in prose is what it is anywhere"
+
+
+# ------------------------------------------------------------------------------- figures on a phone
+
+TYPE = """(figure) => Math.min(...[...figure.querySelectorAll('svg text')].map((text) => {
+  const matrix = text.getScreenCTM(); return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b); }).filter((size) => size))"""
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [(NUMBERS, ".lb-figure"), (STORAGE, ".lb-storage"), (f"{LECTURE}gradients/", ".lb-figure")],
+)
+def test_a_drawing_is_fitted_to_a_phone_or_shown_in_its_own_size(
+    browser: Browser, address: str, name: str, drawn: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=True)
+    page = context.new_page()
+    page.goto(address + name)
+    figures = page.locator(f"article {drawn}:has(.lb-zoom)").all()
+    assert figures
+    for figure in figures:
+        slack = "(it) => it.scrollWidth - it.clientWidth"
+        box, caption = figure.get_by_role("checkbox", name="full size"), figure.locator("figcaption")
+        assert figure.evaluate(slack) <= 0, "fitted at first"
+        small = figure.evaluate(TYPE)
+        box.check()
+        assert figure.evaluate(TYPE) >= 9 > small
+        assert figure.evaluate(slack) > 50
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.keyboard.press("ArrowRight")  # the box has the focus, and the figure scrolls by keys
+        page.wait_for_function("(it) => it.scrollLeft > 0", arg=figure.element_handle())
+        figure.evaluate("(it) => { it.scrollLeft = 9999; }")
+        for it in (box, caption):
+            place = it.bounding_box()
+            assert place and place["x"] >= 0 and place["x"] + place["width"] <= 390, (
+                "what is said stays in view"
+            )
+        page.emulate_media(media="print")
+        assert not box.is_visible()
+        page.emulate_media(media="screen")
+    context.close()
+
+
+def test_on_a_laptop_nothing_asks_for_the_size_of_a_drawing(laptop: Page, address: str) -> None:
+    laptop.goto(address + NUMBERS)
+    assert laptop.locator(".lb-zoom").count() > 0
+    assert laptop.locator(".lb-zoom:visible").count() == 0
+
+
+def test_a_note_in_the_margin_keeps_off_the_edge_of_its_box(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(address + f"{LECTURE}parameters/")
+    gaps = page.evaluate(
+        """() => [...document.querySelectorAll('.lb-v :is(.lb-text, .lb-claim small)')].filter((it) => it.offsetParent).map((it) =>
+          it.closest('.lb-code').getBoundingClientRect().right - it.getBoundingClientRect().right)"""
+    )
+    assert gaps
+    assert min(gaps) > 8
+    page.close()
+
+
+def test_every_row_of_the_devices_is_ruled_all_along(laptop: Page, address: str) -> None:
+    laptop.goto(address + "lectures/devices/")
+    rules = laptop.eval_on_selector_all(
+        "tbody tr",
+        "all => all.map((row) => [...row.children].map((cell) => getComputedStyle(cell).borderTop))",
+    )
+    assert len(rules) > 5
+    assert all(len(set(row)) == 1 and not row[0].startswith("0px") for row in rules)
 
 
 def test_every_picture_and_control_has_a_name(laptop: Page, address: str) -> None:

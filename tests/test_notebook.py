@@ -347,6 +347,26 @@ def test_hidden_lines_are_folded_and_definitions_are_marked(made):
     assert "definition" in helper.metadata.tags
 
 
+def test_imports_are_folded(made):
+    imported = 0
+    for name in (it for it in made if it.startswith("tour/")):
+        cells = nbformat.reads(made[name], as_version=4).cells
+        folded = ["hide-input" in c.metadata.get("tags", ()) for c in cells]
+        for i, cell in enumerate(cells):
+            if cell.source.startswith(("import ", "from ", "# Imports\n")):
+                imported += 1
+                assert folded[i] and cell.source.startswith("# Imports\n")
+    assert imported
+
+
+def test_constants_are_folded(tmp_path):
+    it = record(tmp_path, section("a = WIDE  # @inspect a", "WIDE = 10\n"))
+    cells = nbformat.reads(notebook.notebooks(it)["index.ipynb"], as_version=4).cells
+    (constant,) = [c for c in cells if "WIDE = 10" in c.source]
+    assert constant.source == "# Constants\nWIDE = 10"
+    assert constant.metadata.jupyter == {"source_hidden": True}
+
+
 def test_a_measured_value_says_where_and_when(made):
     text = "".join(notebooks_text(made[name]) for name in made if name.startswith("tour/"))
     assert re.search(r"seconds = 0\.25 s   \(measured on .+, \d+ \w+ \d{4}\)", text)

@@ -285,6 +285,8 @@ def second():
 
 PARTS = '''"""Lecture 91: parts"""
 
+from litbook import note
+
 
 def main():
     part_one()
@@ -315,6 +317,27 @@ def part_two():
 def in_two():
     """In two"""
     v = shared(2)  # @inspect v
+    note("The last word.")
+'''
+
+ENDING = '''"""Lecture 93: a note at the end"""
+
+from litbook import note
+
+
+def main():
+    only()
+
+
+def helper():
+    """Defined at the end of the page."""
+    return 1
+
+
+def only():
+    """The only section"""
+    a = helper()  # @inspect a
+    note("The last word.")
 '''
 
 MANY = 16  # sections of 3,300 steps: values count, too, and 5,000 of both are kept in one section
@@ -339,6 +362,8 @@ extra_css: [assets/litbook/litbook.css, assets/litbook/player.css]
 extra_javascript:
   - path: assets/litbook/player.js
     defer: true
+  - path: assets/litbook/copy.js
+    defer: true
 hooks: [{json.dumps(str(REPO / "tools" / "litbook" / "site.py"))}]
 markdown_extensions: [attr_list, md_in_html]
 nav: [index.md, Lectures: []]
@@ -352,7 +377,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def small_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A site of three lectures with instant navigation, which asks that the site knows its own address."""
+    """A site of four lectures with instant navigation, which asks that the site knows its own address."""
     root = tmp_path_factory.mktemp("book")
     handler = functools.partial(Quiet, directory=str(root / "site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -376,7 +401,12 @@ def small(small_address: str) -> Path:
 def _build(root: Path, address: str) -> None:
     for folder in ("lectures", "docs"):
         (root / folder).mkdir()
-    for name, text in {"lecture_90": HOSTILE, "lecture_91": PARTS, "lecture_92": LARGE}.items():
+    for name, text in {
+        "lecture_90": HOSTILE,
+        "lecture_91": PARTS,
+        "lecture_92": LARGE,
+        "lecture_93": ENDING,
+    }.items():
         (root / "lectures" / f"{name}.py").write_text(text, encoding="utf-8")
     (root / "docs" / "index.md").write_text(
         "# Start\n\n[steps](lectures/lecture_90/index.md) <input id='field'>\n", encoding="utf-8"
@@ -615,6 +645,62 @@ def test_fields_and_the_browser_keep_their_keys(reader: Reader, small_address: s
     assert reader.step() == at + 1
 
 
+def test_the_themes_keys_for_the_next_page_leave_nothing_that_is_stepped_through(
+    reader: Reader, small_address: str
+) -> None:
+    page = small_address + "lectures/lecture_91/part-one/"  # it has a page before it and one after it
+    reader.open(page)
+    reader.press("n", "p", ",", ".", "?", "n", "p", ".", ",", "s", "f")
+    reader.page.wait_for_timeout(300)
+    assert reader.page.url.startswith(page)
+    assert reader.page.locator("dialog").is_visible()
+    assert reader.page.locator(".md-search__input:focus, .lb-full").count() == 0
+    reader.press("?")
+    reader.page.locator("dialog").wait_for(state="detached")
+    reader.press("j")
+    reader.page.locator("dialog input").press_sequentially("np")
+    assert reader.page.locator("dialog input").input_value() == "np"
+    reader.press("Escape", "Escape")
+    reader.page.locator(".lbp").wait_for(state="detached")
+    reader.press("n")
+    reader.page.wait_for_url("**/part-two/")
+
+
+def test_where_the_page_scrolls_sideways_letters_are_the_players(reader: Reader, small_address: str) -> None:
+    reader.open(small_address + STEPS).until("a = 1")
+    at = reader.step()
+    reader.page.evaluate(
+        """() => { const box = document.createElement('div'); box.className = 'lb-scroll'; box.tabIndex = 0;
+        document.querySelector('article').append(box); box.focus(); }"""
+    )
+    reader.press("ArrowRight", "n")
+    assert reader.step() == at, "an arrow scrolls"
+    reader.press("o")
+    assert reader.step() == at + 1
+
+
+def test_every_key_has_a_button_and_the_dialog_names_both(reader: Reader, small_address: str) -> None:
+    reader.open(small_address + STEPS)
+    titles = reader.page.eval_on_selector_all(".lbp-top button", "all => all.map((b) => b.title)")
+    reader.press("?")
+    rows = reader.page.locator("dialog dl > div").all()
+    named = [f"{row.locator('dd').inner_text()} ({row.locator('kbd').inner_text()})" for row in rows]
+    assert sorted(named) == sorted(titles)
+    assert len(named) == 12
+
+
+def test_the_last_step_marks_what_its_line_says_and_no_more(reader: Reader, small_address: str) -> None:
+    """A note at the end of a page is followed by definitions, by the ways on and by the foot."""
+    for page in ("lectures/lecture_93/", "lectures/lecture_91/part-two/"):
+        reader.open(small_address + page).press("End")
+        tops = reader.page.eval_on_selector_all(
+            "article > .lb-now", "all => all.map((n) => n.innerText.trim())"
+        )
+        assert tops == ["The last word."], page
+        assert "The last word." in reader.says()
+        assert "Definitions" not in reader.says()
+
+
 def test_keys_are_the_pages_own_while_the_player_is_closed(reader: Reader, small_address: str) -> None:
     reader.page.goto(small_address + STEPS)
     reader.page.locator(".lb-player button").wait_for()
@@ -630,6 +716,7 @@ def test_nothing_is_loaded_before_the_player_is_opened(reader: Reader, small_add
     reader.page.wait_for_load_state("networkidle")
     assert [url for url in asked if url.endswith("player.js")] == [f"{small_address}assets/litbook/player.js"]
     ours = [url for url in asked if url.endswith(".js") and "/assets/javascripts/" not in url]
+    assert len(ours) == 2
     weights = [len(reader.page.request.get(url).body()) for url in ours]
     assert sum(weights) <= MOST_SCRIPT
     reader.page.locator(".lb-player button").click()
@@ -806,7 +893,7 @@ def test_a_section_is_found_by_its_name(reader: Reader, small_address: str) -> N
     reader.page.locator("dialog").wait_for(state="detached")
     assert reader.page.locator(".lbp").count() == 1, "Escape closed the dialog alone"
     reader.press("?")
-    text = reader.page.locator("dialog").inner_text()
+    text = reader.page.locator("dialog").inner_text().lower()
     assert all(word in text for word in ("over calls", "speaker notes", "full screen", "jump to a section"))
 
 

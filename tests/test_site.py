@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import os
 import re
@@ -279,6 +280,36 @@ def test_a_strict_build_fails_with_the_line_of_the_failed_claim(site_project):
     assert done.returncode != 0
     said = "lectures/lecture_01.py:14: claim fails: it holds\n    assert two == 3\n    2 == 3\n"
     assert said in done.stderr
+
+
+SOUGHT = HOLDS.replace(
+    '    assert two == 2, "it holds"\n',
+    """    assert two == 2, "it holds"
+    assert two == 2, "so it does"
+    many = {"first": 10, "second": 20, "third": 30, "fourth": 40, "fifth": 50}  # @inspect many
+    assert two == 2, "much too long for one row of the margin, so that it stands whole below the code"
+    three = 3  # @inspect three
+""",
+)
+
+
+def test_the_search_finds_lines_and_values_and_glues_nothing_to_them(site_project):
+    """Numbers of lines, words for screen readers and what stands on a page a second time are left out."""
+    assert mkdocs(site_project, SOUGHT).returncode == 0
+    entries = json.loads((site_project / "site/search/search_index.json").read_text())["docs"]
+    (text,) = (it["text"] for it in entries if it["location"] == "lectures/lecture_01/#one")
+    words = re.sub(r"<[^>]*>", "", text).split()
+    assert " ".join(words) == (
+        "It adds up. two = 1 + 1 two 2 "
+        'assert two == 2, "it holds" ✓ it holds 2 == 2 '
+        'assert two == 2, "so it does" ✓ so it does 2 == 2 '
+        'many = {"first": 10, "second": 20, "third": 30, "fourth": 40, "fifth": 50} many dict · 5 entries '
+        'assert two == 2, "much too long for one row of the margin, so that it stands whole below the code" '
+        "✓ much too long for one row of the margin, so that it stands whole below the code "
+        "three = 3 three 3 many first 10 second 20 third 30 fourth 40 fifth 50"
+    )
+    page = (site_project / "site/lectures/lecture_01/index.html").read_text()
+    assert 'class="lb-n" id="L13" href="#L13">13<' in page, "and nothing of it weighs on the page"
 
 
 def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_project):

@@ -31,7 +31,7 @@ def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> str:
     head = markup.tag("b", markup.text(name)) + "".join(f" · {markup.text(fact)}" for fact in facts)
     class_ = "lb-card lb-many" if math.prod(it.shape[:-2]) > 1 else "lb-card"
     return markup.tag(
-        "figure", markup.tag("figcaption", head), _slices(name, it), _statistics(it), class_=class_
+        "figure", markup.tag("figcaption", head), " ", _slices(name, it), _statistics(it), class_=class_
     )
 
 
@@ -39,12 +39,14 @@ def table(rows: Sequence[Row], unit: str | None = None) -> str:
     """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
     keys = [_bare(key) for key in rows[0][1].keys]
     cells = [[_bare(item, unit) for item in it.items] for _, it in rows]
-    head = markup.tag("tr", markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys))
+    titles = [markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys)]
+    head = markup.tag("tr", " ".join(titles))  # the spaces here and below part the words for the search
     body = [
         markup.tag(
             "tr",
             markup.tag("th", markup.text(name), scope="row"),
-            *(markup.tag("td", markup.text(c)) for c in row),
+            *(" " + markup.tag("td", markup.text(c)) for c in row),
+            " ",
         )
         for (name, _), row in zip(rows, cells, strict=True)
     ]
@@ -59,13 +61,15 @@ def pairs(name: str, it: Mapping, unit: str | None = None) -> str:
         markup.tag(
             "tr",
             markup.tag("th", markup.text(_bare(k)), scope="row"),
+            " ",
             markup.tag("td", markup.text(_bare(v, unit))),
+            " ",
         )
         for k, v in zip(it.keys, it.items, strict=False)
     ]
     if it.length > len(body):
         body.append(markup.tag("tr", markup.tag("td", f"… {it.length:,} in all", colspan="2")))
-    caption = markup.tag("caption", markup.text(name))
+    caption = markup.tag("caption", markup.text(name)) + " "
     return _scrolling(markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
 
 
@@ -127,7 +131,13 @@ def _wrapped(name: str, words: list[str], shades: list[int | None], it: Tensor) 
     cells += [markup.tag("td", "…", class_="cut")] if len(words) < it.shape[0] else []
     rows = [markup.tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
     label = f"values of {name}, {ROW} a row"
-    return markup.tag("table", markup.tag("tbody", *rows), class_="lb-grid", aria_label=label)
+    return markup.tag(
+        "table",
+        markup.tag("tbody", *rows),
+        class_="lb-grid",
+        data_search_exclude=markup.UNSEARCHED,
+        aria_label=label,
+    )
 
 
 def _cell(word: str, shade: int | None) -> str:
@@ -158,7 +168,12 @@ def _grid(
         )
     caption = markup.tag("caption", markup.text(shown)) if shown else ""
     return markup.tag(
-        "table", caption, markup.tag("tbody", *body), class_="lb-grid", aria_label=f"values of {label}"
+        "table",
+        caption,
+        markup.tag("tbody", *body),
+        class_="lb-grid",
+        data_search_exclude=markup.UNSEARCHED,
+        aria_label=f"values of {label}",
     )
 
 
@@ -209,4 +224,4 @@ def _statistics(it: Tensor) -> str:
     named = [("min", stats.min), ("mean", stats.mean), ("max", stats.max), ("std", stats.std)]
     parts = [f"{name} {values.number(value)}" for name, value in named if value is not None]
     parts += [f"{count:,} {name}" for name, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
-    return markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats") if parts else ""
+    return markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats") + " " if parts else ""

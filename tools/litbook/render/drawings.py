@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from litbook.render import markup, values
@@ -13,6 +14,8 @@ SMALL_STORAGE = 16  # elements that fit side by side on a phone
 CELL, ROW = 34, 26  # width and height of one element, in SVG units
 LABEL = 8
 
+PHONE = 340  # pixels that any screen has for a drawing
+
 
 def svg(width: float, height: float, label: str, *children: str, class_: str) -> str:
     """An SVG of this size that a screen reader reads as `label`."""
@@ -20,9 +23,21 @@ def svg(width: float, height: float, label: str, *children: str, class_: str) ->
     body = "".join(children)
     name = markup.text(label)
     return (
-        f'<svg class="{class_}" viewBox="{box}" width="{width:g}" height="{height:g}" role="img" '
-        f'aria-label="{name}">{body}</svg>'
+        f'<svg class="{class_}" data-search-exclude="{markup.UNSEARCHED}" '
+        f'viewBox="{box}" width="{width:g}" height="{height:g}" role="img" aria-label="{name}">{body}</svg>'
     )
+
+
+def zoom(drawn: str) -> str:
+    """A switch between a drawing that fits a phone and one in its own size; nothing where both are the same.
+
+    The style sheet does all of it, and shows the switch on a phone alone.
+    """
+    widths = [float(width) for width in re.findall(r'<svg [^<>]* width="([\d.]+)"', drawn)]
+    if max(widths, default=0) <= PHONE:
+        return ""
+    box = '<input type="checkbox">full size'
+    return markup.tag("label", box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
 
 
 def as_float(value: Number) -> float:
@@ -88,7 +103,7 @@ def storage(views: Sequence[View]) -> str:
     """One storage, drawn once per view on it: what the view touches, and how it walks."""
     rows = [_row(name, tensor) for name, tensor in views]
     words = markup.tag("figcaption", markup.text(_caption(views)))
-    return markup.tag("figure", *rows, words, class_="lb-storage")
+    return markup.tag("figure", *rows, zoom("".join(rows)), words, class_="lb-storage")
 
 
 def _caption(views: Sequence[View]) -> str:

@@ -58,11 +58,17 @@ def fitted(notes: Sequence[str], free: int, line: int) -> Fitted:
             below.append(markup.tag("div", number, markup.tag("div", _repeated(note)), class_=shown))
             numbered |= missing
     more = [
-        markup.tag("span", f"+{p.count('gone')} ↓", class_=f"lb-on lb-{name}", aria_hidden="true")
+        markup.tag(
+            "span",
+            f"+{p.count('gone')} ↓",
+            class_=f"lb-on lb-{name}",
+            aria_hidden="true",
+            data_search_exclude=markup.UNSEARCHED,
+        )
         for name, p in places.items()
         if "gone" in p
     ]
-    return Fitted("".join([*beside, *more]), "".join(below))
+    return Fitted(" ".join([*beside, *more]), "".join(below))
 
 
 def _repeated(note: str) -> str:

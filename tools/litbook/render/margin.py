@@ -15,6 +15,12 @@ from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
+PLAIN = (
+    "True",
+    "True is True",
+    "False is False",
+    "None is None",
+)  # tests whose values say no more than a tick
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
@@ -218,7 +224,7 @@ def _claim(
     if claim.kind == "axes" and verdict == "holds":
         return _as_annotated(claim)
     sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
-    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said")
+    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
         said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""
@@ -260,7 +266,7 @@ def _as_annotated(claim: Claim) -> str:
 
 
 def tested(claim: Claim, record: Record) -> str:
-    """Both sides' values; empty where they would only say `True`."""
+    """Both sides' values; empty where they would only say `True`, or that `None is None`."""
     if claim.verdict in ("not-reached", "needs-device"):
         return ""
     if claim.kind == "axes":
@@ -268,7 +274,7 @@ def tested(claim: Claim, record: Record) -> str:
     text = values.claim(claim, record.snapshots)
     sides = [record.snapshots[o.value] for o in claim.operands if o.value is not None]
     bulky = any(isinstance(side, Tensor) and side.shape for side in sides)
-    if claim.verdict == "holds" and (text == "True" or bulky or len(_brief(claim, text)) > LONGEST):
+    if claim.verdict == "holds" and (text in PLAIN or bulky or len(_brief(claim, text)) > LONGEST):
         return ""
     return text
 

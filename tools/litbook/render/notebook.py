@@ -332,8 +332,9 @@ def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None
     future = [c for c in layout.imports if c.rows[0].text.startswith("from __future__")]
     for group in (future, [c for c in layout.imports if c not in future]):
         if group:
-            made.code("imports", "\n".join(row.text for code in group for row in code.rows))
-    _cells(made, list(layout.setting), "constants")
+            lines = ["# Imports", *(row.text for code in group for row in code.rows)]
+            made.code("imports", "\n".join(lines), tags=["hide-input"])
+    _cells(made, list(layout.setting), "constants", ["# Constants"], folded=True)
 
 
 def _modules(layout: cells.Layout, modules: Mapping[str, str]) -> list[str]:
@@ -440,19 +441,28 @@ def _heading(made: _Made, item: cells.Section) -> None:
         made.prose(f"heading of {function.name}", "\n\n".join(parts))
 
 
-def _cells(made: _Made, found: Sequence[cells.Code], role: str, starts: list[str] | None = None) -> None:
+def _cells(
+    made: _Made,
+    found: Sequence[cells.Code],
+    role: str,
+    starts: list[str] | None = None,
+    *,
+    folded: bool = False,
+) -> None:
     """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops."""
     group: list[cells.Code] = []
     for code in found:
         group.append(code)
         if _failed(made, code) is not None:
-            _cell(made, group, role, starts)
+            _cell(made, group, role, starts, folded=folded)
             group = []
     if group:
-        _cell(made, group, role, starts)
+        _cell(made, group, role, starts, folded=folded)
 
 
-def _cell(made: _Made, group: Sequence[cells.Code], role: str, starts: list[str] | None) -> None:
+def _cell(
+    made: _Made, group: Sequence[cells.Code], role: str, starts: list[str] | None, *, folded: bool = False
+) -> None:
     lines: list[str] = []
     device, definition = group[0].device, group[0].role == "definition"
     if starts and not definition:
@@ -465,7 +475,7 @@ def _cell(made: _Made, group: Sequence[cells.Code], role: str, starts: list[str]
     if device:
         lines = [f"if {made.names['has_cuda']}():", *lines]
     outputs = [] if definition else _outputs(made, group)
-    tags = ["hide-input"] if all(code.hidden for code in group) else []
+    tags = ["hide-input"] if folded or all(code.hidden for code in group) else []
     tags += ["raises-exception"] if any(o["output_type"] == "error" for o in outputs) else []
     tags += [f"needs-{device}"] if device else []
     tags += ["definition"] if definition else []

@@ -15,7 +15,7 @@ from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day
-from litbook.render.section import Sheet, anchor, body, heading, row
+from litbook.render.section import Sheet, anchor, body, copier, heading, row
 from litbook.trace import Function, Record
 
 
@@ -88,7 +88,7 @@ def excerpt(record: Record) -> str:
                 and "lb-claim lb-holds" in block
                 and "lb-failed" not in block
             ):
-                return re.sub(r' (id="L\d+")', "", re.sub(r'href="#L(\d+)"', "", block))
+                return re.sub(r'<button.*?</button>|href="#L\d+"| id="L\d+"', "", block)
     return ""
 
 
@@ -249,7 +249,13 @@ def _around(book: Book, number: int) -> str:
         _step(book, page, number - 1, "Previous", "prev") if number else "",
         _step(book, page, number + 1, "Next", "next") if number + 1 < len(book.parts) else "",
     ]
-    return markup.tag("nav", *links, class_="lb-around", aria_label="parts of this lecture")
+    return markup.tag(
+        "nav",
+        *links,
+        class_="lb-around",
+        aria_label="parts of this lecture",
+        data_search_exclude=markup.UNSEARCHED,
+    )
 
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> str:
@@ -288,7 +294,7 @@ def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
     for index in sorted(found, key=lambda i: functions[i].first):
         it = functions[index]
         name = markup.tag("code", markup.text(it.name))
-        title = f"{name} {prose.inline(it.heading, sheet.setting)}" if it.heading else name
+        title = f"{name}: {prose.inline(it.heading, sheet.setting)}" if it.heading else name
         parts.append(_folded(sheet, list(range(it.first, it.last + 1)), title, anchor(it.name)))
     references = sheet.setting.citations.references()
     return [*parts, "## References {#references}", references] if references else parts
@@ -296,12 +302,11 @@ def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
 
 def _folded(sheet: Sheet, numbers: Sequence[int], title: str, name: str | None) -> str:
     """Lines of code that open on demand."""
-    rows = [
-        row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ())))
-        for n in dict.fromkeys(numbers)
-        if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
+    shown = [
+        n for n in dict.fromkeys(numbers) if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
     ]
-    block = markup.tag("div", *rows, class_="lb-code lb-plain")
+    rows = [row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ()))) for n in shown]
+    block = markup.tag("div", *copier(shown), *rows, class_="lb-code lb-plain")
     return markup.tag("details", markup.tag("summary", title), block, class_="lb-def", id=name)
 
 
@@ -325,7 +330,8 @@ def _foot(book: Book, mine: Sequence[int], part: Function | None) -> str:
             f"{record.sources[0].path}" + (f", lines {part.first} to {_last(book, mine)}" if part else "")
         ),
     ]
-    return markup.tag("p", " · ".join(f for f in facts if f), class_="lb-foot")
+    said = " · ".join(f for f in facts if f)
+    return markup.tag("p", said, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
 
 
 def _seconds(record: Record, mine: Sequence[int], part: Function | None) -> float:

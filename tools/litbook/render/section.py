@@ -220,8 +220,8 @@ def _picture(sheet: Sheet, piece: Piece) -> str:
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
         drawing = markup.tag("p", markup.text(piece.alt))
-    words = markup.tag("figcaption", caption) if caption else ""
-    return markup.tag("figure", drawing, words, class_="lb-figure")
+    words = " " + markup.tag("figcaption", caption) if caption else ""
+    return markup.tag("figure", drawing, drawings.zoom(drawing), words, class_="lb-figure")
 
 
 # ---------------------------------------------------------------------------- code
@@ -231,7 +231,7 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
     """A block of code: number, line, and what stands beside it."""
     dedent = min((sheet.lines[n - 1].indent for n in numbers if _counts(sheet.lines[n - 1])), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
-    cells: list[str] = []
+    cells = copier(numbers)
     below: list[str] = []
     for i, number in enumerate(numbers):
         class_ = " ".join(
@@ -246,17 +246,22 @@ def _code(sheet: Sheet, numbers: Sequence[int], beside: dict[int, list[str]], ev
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
             it = fitting.fitted(beside[number], free, number)
-            cells.append(f'<div class="lb-v" style="--s:{free}">{it.beside}</div>')
+            cells.append(f' <div class="lb-v" style="--s:{free}">{it.beside}</div> ')  # spaces for the search
             below.append(it.below)
     label = f"lines {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"line {numbers[0]}"
     return markup.tag("div", *cells, class_="lb-code", role="group", aria_label=label) + _below(below)
 
 
 def _below(notes: Sequence[str]) -> str:
-    """What the margin cuts, whole. The margin has it all for those who do not see where it is cut."""
+    """What the margin cuts, whole. The margin has it all for those who do not see where it is cut.
+
+    No `div`: Material's search goes on at the end of the first element inside that has the same name.
+    """
     found = "".join(notes)
     return (
-        markup.tag("div", found, class_="lb-below", aria_hidden="true", data_search_exclude=True)
+        markup.tag(
+            "aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED
+        )
         if found
         else ""
     )
@@ -264,8 +269,16 @@ def _below(notes: Sequence[str]) -> str:
 
 def row(number: int, html: str, class_: str = "lb-c") -> str:
     """A line's number, which is also its anchor, and its code."""
-    anchored = f'<a class="lb-n" id="L{number}" href="#L{number}">{number}</a>'
+    where = f'id="L{number}" href="#L{number}" data-search-exclude="{markup.UNSEARCHED}"'
+    anchored = f'<a class="lb-n" {where}>{number}</a>'
     return f'{anchored}<code class="{class_}">{html or " "}</code>'
+
+
+def copier(numbers: Sequence[int]) -> list[str]:
+    """A button on a block of several lines. Material's script copies; the style sheet hides all but code."""
+    target = f".lb-code:has(#L{numbers[0]})"
+    button = f'<button class="lb-copy md-code__button" data-md-type="copy" data-clipboard-target="{target}"'
+    return [f'{button} title="Copy the code"></button>'] if len(numbers) > 1 else []
 
 
 def _counts(line: Line) -> bool:

@@ -5,7 +5,7 @@
   const doc = document, root = doc.documentElement, known = new Map();
   const DIGIT = {};
   [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].forEach((digit, i) => { DIGIT[digit] = i; });
-  const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox], .lb-scroll, .lb-slices";
+  const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]", SCROLLS = ".lb-scroll, .lb-slices";
   const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ needs another device:" };
   const ICONS = {
     first: "M6 5v14M19 5l-9 7 9 7z", back: "M16 5l-9 7 9 7z", forward: "M8 5l9 7-9 7z", last: "M18 5v14M5 5l9 7-9 7z",
@@ -17,7 +17,7 @@
 
   const h = (name, props, ...children) => {
     const node = doc.createElement(name);
-    for (const [key, value] of Object.entries(props || {})) {
+    for (const [key, value] of Object.entries(typeof props === "string" ? { class: props } : props || {})) {
       if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
       else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : value);
     }
@@ -32,7 +32,7 @@
     svg.append(path);
     return svg;
   };
-  const grouped = (n) => n.toLocaleString("en"), dim = (text) => h("p", { class: "lbp-fold" }, text);
+  const grouped = (n) => n.toLocaleString("en"), dim = (text) => h("p", "lbp-fold", text);
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   const asked = () => new URL(location.href).searchParams.get("step");
 
@@ -120,7 +120,7 @@
   const row = (line) => { const a = doc.getElementById("L" + line); return a && a.classList.contains("lb-n") ? a : null; };
   const below = (at) => { // what follows an anchor: a note, a heading
     const found = [];
-    for (let n = at.nextElementSibling; n && !n.matches(".lb-at, .lb-code, .lb-def"); n = n.nextElementSibling) found.push(n);
+    for (let n = at.nextElementSibling; n && !n.matches(".lb-at, .lb-code, #definitions, #references, .lb-around, .lb-foot"); n = n.nextElementSibling) found.push(n);
     return found;
   };
   const told = (line) => { const a = doc.getElementById("L" + line), at = a && a.closest(".lb-at"); return at ? below(at) : []; };
@@ -129,24 +129,28 @@
 
   function open(host, data, wanted) {
     const it = track(data), button = host.querySelector("button"), article = host.parentElement;
-    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, touch = null;
+    let now = -1, marked = [], from = null, edges = [], opened = null, timer = 0, reveal = false, aside = false, large = false, touch = null;
     const says = h("p", { class: "lbp-live", "aria-live": "polite" });
     const notice = h("p", { class: "lbp-notice", hidden: true });
-    const count = h("output", { class: "lbp-count" });
+    const count = h("output", "lbp-count");
     const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": "step", oninput: () => go(slider.value - 1) });
-    const where = h("div", { class: "lbp-where" }), stack = h("div", { class: "lbp-stack" }), speaker = h("div", { class: "lbp-aside", hidden: true });
-    const tools = {};
-    const tool = (name, label, keys, act) => (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${keys})`, onclick: act }, icon(name)));
+    const where = h("div", "lbp-where"), stack = h("div", "lbp-stack"), speaker = h("div", { class: "lbp-aside", hidden: true });
+    const tools = {}, acts = {}, keys = [];
+    const tool = (name, label, key, act) => {
+      keys.push([key, label]);
+      acts[{ "←": "ArrowLeft", "→": "ArrowRight" }[key] || key] = act;
+      return (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${key})`, onclick: act }, icon(name)));
+    };
     const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": "step" },
       tool("first", "First step", "Home", () => go(0, true)), tool("back", "Back", "←", () => go(now - 1)),
-      tool("forward", "Forward", "→", () => go(now + 1)), tool("over", "Over calls", "o", () => over()),
-      tool("out", "Out of the call", "u", () => out()), tool("last", "Last step", "End", () => go(it.count - 1, true)));
+      tool("forward", "Forward", "→", () => go(now + 1)), tool("over", "Over calls", "o", over),
+      tool("out", "Out of the call, or on to the next section", "u", out), tool("last", "Last step", "End", () => go(it.count - 1, true)));
     const more = h("div", { class: "lbp-more", role: "group", "aria-label": "player" },
-      tool("sections", "Jump to a section", "j", () => jump()), tool("reveal", "Hide what is still to come", "r", () => toggle("reveal")),
+      tool("sections", "Jump to a section", "j", jump), tool("reveal", "Hide what is still to come", "r", () => toggle("reveal")),
       data.notes.length ? tool("speaker", "Speaker notes", "s", () => toggle("speaker")) : null,
-      tool("full", "Full screen", "f", () => full(!root.classList.contains("lb-full"))),
-      tool("help", "Keys", "?", () => help()), tool("close", "Close", "Esc", () => close()));
-    const panel = h("section", { class: "lbp", "aria-label": "Player" }, h("div", { class: "lbp-top" }, bar, slider, count, more), notice,
+      tool("full", "Full screen, larger type", "f", () => full(!large)),
+      tool("help", "Keys", "?", help), tool("close", "Close", "Esc", () => close()));
+    const panel = h("section", { class: "lbp", "aria-label": "Player" }, h("div", "lbp-top", bar, slider, count, more), notice,
       h("div", { class: "lbp-body", role: "group", "aria-label": "after this step", tabindex: 0 }, where, stack, speaker), says);
 
     /* -- moving */
@@ -193,7 +197,7 @@
       const target = mark(first, last, frames);
       if (reveal) hide();
       const code = row(first) ? row(first).nextElementSibling.textContent.trim() : "";
-      const parts = [h("p", { class: "lbp-line" }, h("span", {}, `line ${first}`), h("small", {}, it.section(k)[1]))];
+      const parts = [h("p", "lbp-line", h("span", {}, `line ${first}`), h("small", {}, it.section(k)[1]))];
       let spoken = code ? `Line ${first}: ${code}.` : `Line ${first}.`;
       const note = code ? [] : told(first);
       if (note.length) spoken = note.map((n) => n.textContent.trim()).join(" ").slice(0, 400);
@@ -202,14 +206,14 @@
         parts.push(dim(text));
         if (!spoken.includes(text)) spoken += " " + text;
       }
-      if (turn && turn[1] > 1) parts.push(h("p", { class: "lbp-turn" }, `iteration ${grouped(turn[0])} of ${grouped(turn[1])}`));
+      if (turn && turn[1] > 1) parts.push(h("p", "lbp-turn", `iteration ${grouped(turn[0])} of ${grouped(turn[1])}`));
       if (!target) parts.push(source(first, last));
       if (claim >= 0) {
         const [verdict, caption, sides] = data.claims[claim];
-        parts.push(h("p", { class: "lbp-claim lb-" + verdict }, `${VERDICTS[verdict]} ${caption} `, sides ? h("small", {}, sides) : null));
-        spoken += ` Claim ${verdict === "needs-device" ? "needs another device" : verdict.replace("-", " ")}: ${caption}.`;
+        parts.push(h("p", "lbp-claim lb-" + verdict, `${VERDICTS[verdict]} ${caption} `, sides ? h("small", {}, sides) : null));
+        spoken += ` Claim ${VERDICTS[verdict].slice(2, -1) || verdict}: ${caption}.`;
       }
-      for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", { class: "lbp-claim lb-fails" }, "✗ " + text)); spoken += ` Error: ${text}`; }
+      for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", "lbp-claim lb-fails", "✗ " + text)); spoken += ` Error: ${text}`; }
       where.replaceChildren(...parts);
       stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
         frames.length > 8 ? dim(`… ${frames.length - 8} more calls`) : "");
@@ -226,13 +230,13 @@
         const found = it.at(list, k);
         if (!found) continue;
         if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
-        rows.push([found.step, h("div", { class: found.changed ? "lbp-new" : null }, h("dt", {}, data.names[nth]),
-          h("dd", {}, data.texts[found.text], found.changed ? h("span", { class: "lbp-said" }, " changed") : null))]);
+        rows.push([found.step, h("div", found.changed ? "lbp-new" : null, h("dt", {}, data.names[nth]),
+          h("dd", {}, data.texts[found.text], found.changed ? h("span", "lbp-said", " changed") : null))]);
       }
       const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
       const args = given.flatMap(([arg, text], n) => [n ? ", " : "", h("i", {}, arg), " = " + data.texts[text]]);
-      return h("div", { class: "lbp-call" + (i ? "" : " lbp-inner") },
-        h("p", { class: "lbp-name" }, h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` line ${line}`) : null),
+      return h("div", "lbp-call" + (i ? "" : " lbp-inner"),
+        h("p", "lbp-name", h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` line ${line}`) : null),
         fresh.length ? h("dl", {}, ...fresh.map((r) => r[1])) : null,
         rows.length > most ? dim(`… ${rows.length - most} older`) : null);
     }
@@ -241,7 +245,7 @@
       if (!found) return "";
       const [from, lines] = found, start = Math.max(0, Math.min(first - from - 3, lines.length - 7)), some = lines.slice(start, start + 7);
       const indent = Math.min(...some.filter((text) => text.trim()).map((text) => text.search(/\S/)));
-      return h("div", { class: "lbp-code" }, ...some.map((text, i) => {
+      return h("div", "lbp-code", ...some.map((text, i) => {
         const n = from + start + i, now = first <= n && n <= last;
         return h("p", { class: now && "lb-now", "aria-current": now && "step" }, h("small", {}, n), h("code", {}, text.slice(indent) || " "));
       }));
@@ -304,12 +308,12 @@
     /* -- ways to look */
 
     function toggle(what) {
-      if (what === "speaker") { if (!tools.speaker) return; aside = !aside; speaker.hidden = !aside; prompt(); }
+      if (what === "speaker") { aside = !aside; speaker.hidden = !aside; prompt(); }
       else { reveal = !reveal; article.classList.toggle("lb-reveal", reveal); if (reveal) hide(); }
       tools[what].setAttribute("aria-pressed", what === "speaker" ? aside : reveal);
     }
     function full(on) {
-      root.classList.toggle("lb-full", on);
+      root.classList.toggle("lb-full", (large = on));
       tools.full.setAttribute("aria-pressed", on);
       if (on && root.requestFullscreen) root.requestFullscreen().catch(() => {});
       if (!on && doc.fullscreenElement) doc.exitFullscreen().catch(() => {});
@@ -332,30 +336,26 @@
       field.focus();
     }
     function help() {
-      const keys = [["→", "forward"], ["←", "back"], ["o", "over calls"], ["u", "out of the call; from a section on to the next"], ["Home End", "first and last step"],
-        ["j", "jump to a section by name"], ["f", "full screen, larger type"], ["r", "hide or show what is still to come"],
-        data.notes.length ? ["s", "speaker notes"] : null, ["?", "these keys"], ["Esc", "leave full screen; close the player"]].filter(Boolean);
-      dialog("Keys of the player", h("h2", {}, "Keys of the player"), h("dl", {}, ...keys.map(([key, text]) => h("div", {}, h("dt", {}, ...key.split(" ").map((one) => h("kbd", {}, one))), h("dd", {}, text)))),
+      dialog("Keys of the player", h("h2", {}, "Keys of the player"), h("dl", {}, ...keys.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
         h("p", {}, "On a touch screen, swipe to the left for forward and to the right for back."),
         h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")));
     }
 
     /* -- keys and touch */
 
-    const KEYS = { ArrowRight: () => go(now + 1), ArrowLeft: () => go(now - 1), Home: () => go(0, true), End: () => go(it.count - 1, true),
-      o: over, u: out, j: jump, f: () => tools.full.click(), r: () => toggle("reveal"), s: () => toggle("speaker"), "?": help,
-      Escape: () => (root.classList.contains("lb-full") ? full(false) : close()) };
+    acts.Escape = () => (large ? full(false) : close());
     function key(e) {
-      const at = e.composedPath()[0];
-      if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || e.defaultPrevented || panel.querySelector("dialog")) return;
-      if (at instanceof Element && (at.closest(FIELDS) || at.isContentEditable)) return;
-      if (!Object.hasOwn(KEYS, e.key) || (e.shiftKey && e.key.length > 1)) return;
+      const at = e.composedPath()[0], box = panel.querySelector("dialog[open]"), letter = e.key.length < 2;
+      if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || e.defaultPrevented) return;
+      if (at instanceof Element && (at.closest(FIELDS) || at.isContentEditable || (!letter && at.closest(SCROLLS)))) return;
+      if (box || (letter && "fsnp,.".includes(e.key))) e.stopPropagation(); // the theme's own: search, and leave for the next page
+      if (box) return e.key === "?" && box.close();
+      if (!Object.hasOwn(acts, e.key) || (e.shiftKey && !letter)) return;
       e.preventDefault();
-      e.stopPropagation(); // the theme has keys of its own: f and s search
-      KEYS[e.key]();
+      acts[e.key]();
     }
     function down(e) {
-      const t = e.touches[0], on = e.target.closest && e.target.closest(`${FIELDS}, pre, table, dialog`);
+      const t = e.touches[0], on = e.target.closest && e.target.closest(`${FIELDS}, ${SCROLLS}, pre, table, dialog`);
       touch = e.touches.length === 1 && !on && t.clientX > 24 && t.clientX < innerWidth - 24 ? [t.clientX, t.clientY, e.timeStamp] : null;
     }
     function up(e) {
@@ -364,14 +364,16 @@
       if (Math.abs(dx) > 50 && Math.abs(dx) > 2 * Math.abs(dy) && e.timeStamp - touch[2] < 800) go(now + (dx < 0 ? 1 : -1));
       touch = null;
     }
-    const left = () => { if (!doc.fullscreenElement && root.classList.contains("lb-full")) full(false); };
-    const listening = [["keydown", key, true], ["touchstart", down, { passive: true }], ["touchend", up, { passive: true }], ["fullscreenchange", left, false]];
+    const left = () => { if (!doc.fullscreenElement && large) full(false); };
+    const ends = new AbortController(), { signal } = ends;
+    doc.addEventListener("keydown", key, { signal, capture: true });
+    for (const [name, what] of [["touchstart", down], ["touchend", up], ["fullscreenchange", left]]) doc.addEventListener(name, what, { signal, passive: true });
 
     /* -- beginning and end */
 
     function close(gone) {
       clearTimeout(timer);
-      for (const [name, what, how] of listening) doc.removeEventListener(name, what, how);
+      ends.abort();
       unmark();
       for (const [node, name] of edges) node.classList.remove(name);
       if (opened) opened.open = false;
@@ -399,7 +401,6 @@
       const see = marked[0] || from;
       if (see) keep(see, true);
     });
-    for (const [name, what, how] of listening) doc.addEventListener(name, what, how);
     doc.body.append(panel);
     sized.observe(panel);
     root.classList.add("lb-stepping");
