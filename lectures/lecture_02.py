@@ -4010,8 +4010,9 @@ def product_call(
     if name == "float8":  # row-major times column-major, and a scale for each
         w = torch.randn(cols, inner, device="cuda").to(E4M3).t()
         one = torch.ones((), device="cuda")
-        call = partial(torch._scaled_mm, out_dtype=torch.bfloat16)
-        return partial(call, x.to(E4M3), w, one, one, use_fast_accum=True)
+        fast = partial(torch._scaled_mm, use_fast_accum=True)
+        call = partial(fast, out_dtype=torch.bfloat16)
+        return partial(call, x.to(E4M3), w, one, one)
     dtype = torch.float32 if name == "tf32" else getattr(torch, name)
     w = torch.randn(inner, cols, device="cuda")
     return partial(torch.matmul, x.to(dtype), w.to(dtype))
@@ -4024,7 +4025,8 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepove
     try:
         call = product_call(name, shape)
         torch.cuda.synchronize()
-        time.sleep(1)  # a card at its power limit lowers its clock: none pays for the one before it
+        # A card at its power limit lowers its clock. Let none pay for the one before it.
+        time.sleep(1)
         return time_call(call, "cuda")
     finally:
         torch.set_float32_matmul_precision(before)
@@ -4279,7 +4281,8 @@ def the_roof_is_measured_here() -> None:
         assert max(over) <= 1, "all of them under the promised roof"
     top = rate or max(point.rate for point in points.values())
     ridge = top / bandwidth                                     # @measure ridge as FLOP/B
-    slopes = {"dashed": bandwidth} | ({"solid": card.bandwidth} if card is not None else {})
+    slopes = {"dashed": bandwidth}
+    slopes |= {} if card is None else {"solid": card.bandwidth}
     figure(
         plot_measured_roof(top, slopes, points),
         caption="Measured rates. Dashed, the bandwidth that the copy showed."
