@@ -4025,7 +4025,7 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepove
     try:
         call = product_call(name, shape)
         torch.cuda.synchronize()
-        # A card at its power limit lowers its clock. Let none pay for the one before it.
+        # At its power limit a card slows down: no format pays for another.
         time.sleep(1)
         return time_call(call, "cuda")
     finally:
