@@ -595,7 +595,7 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    assert "cuda: Not recorded on a GPU yet" in body
+    assert "○ needs another device: it moves not run" in body
     assert "This section needs cuda, which this build did not have. Not recorded on a GPU yet." in body
 
 
@@ -937,10 +937,10 @@ def test_a_badge_is_one_picture_whose_text_is_text():
         ("Not in the cache:…", "Not in the cache:"),
         ("… MiB of them.", "… MiB of them."),
         ("A rate of … here.", "A rate of … here."),
-        ("…; …. …\n\n| how | ms |\n|---|---|\n…", "*A recording puts a table here: how, ms.*"),
+        ("…; …. …\n\n| how | ms |\n|---|---|\n…", "*A recording puts a table here: how · ms*"),
         (
             "Three ways:\n\n| how | ms |\n|---|---|\n…",
-            "Three ways:\n\n*A recording puts a table here: how, ms.*",
+            "Three ways:\n\n*A recording puts a table here: how · ms*",
         ),
         ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |\n…"),
     ],

@@ -416,6 +416,7 @@ def article(text: str) -> str:
     body = unescape(text.partition("<article")[2].partition("</article")[0])
     assert "<h1" in body
     body = re.sub(r"\d+ \w{3} \d{4}(, [\d.]+ s)?|<td>\d+ s</td>", "", body)
+    body = body.replace(' data-search-exclude="1"', "")  # for the search of a build, which takes it away
     return " ".join(body.split())
 
 

@@ -184,10 +184,8 @@ def test_a_question_from_a_helper_belongs_to_the_line_of_the_section(tmp_path: P
 
 
 def test_a_refused_question_is_an_error_at_its_line_and_the_run_goes_on(tmp_path: Path) -> None:
-    text = (
-        section("question('Why?', answer=print)")
-        + '\n\ndef main():\n    one()\n    two()\n\ndef two():\n    """Two."""\n    question("?", answer=2)\n'
-    )
+    text = section("question('Why?', answer=print)").replace("    one()\n", "    one()\n    two()\n", 1)
+    text += '\n\ndef two():\n    """Two."""\n    question("?", answer=2)\n'
     made = record(tmp_path, text)
     line = line_of(text, "question('Why?'")
     assert messages(made) == [

@@ -82,8 +82,8 @@ def unspoken(prose: str) -> str:
         if lines[-1:] == [HOLE] and len(lines) == 3 and set(lines[1]) <= set("|-: "):
             if kept and kept[-1].startswith(HOLE):  # it introduced the table
                 kept.pop()
-            columns = ", ".join(cell.strip() for cell in lines[0].strip("| ").split("|"))
-            kept.append(f"*A recording puts a table here: {columns}.*")
+            columns = " · ".join(cell.strip() for cell in lines[0].strip("| ").split("|"))
+            kept.append(f"*A recording puts a table here: {columns}*")
         else:
             kept.append(_ENDED.sub("", block))
     return "\n\n".join(kept)

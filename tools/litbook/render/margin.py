@@ -293,7 +293,9 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Recor
             ):
                 values_ = tested(there, other.record)
                 return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
-    device = here.functions[claim.function].requires or claim.why or "another device"
+    if here.functions[claim.function].requires:  # the section's box says which device, and why
+        return "not run"
+    device = claim.why or "another device"
     return f"{device}: {unrecorded(device)}"
 
 
