@@ -38,10 +38,12 @@ def rulings(
 
 def _of_function(record: Record, recordings: Sequence[Record], index: int) -> list[Ruling]:
     claims = record.claims_of.get(index, [])
+    own = [Ruling(claim.verdict) for claim in claims]
+    if Ruling("needs-device") not in own:
+        return own
     recorded = _recorded(record, recordings, index, len(claims))
     return [
-        Ruling(claim.verdict) if claim.verdict != "needs-device" else recorded[n]
-        for n, claim in enumerate(claims)
+        there if here.verdict == "needs-device" else here for here, there in zip(own, recorded, strict=True)
     ]
 
 
