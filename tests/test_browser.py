@@ -219,6 +219,23 @@ def test_a_block_of_code_can_be_copied_without_what_stands_beside_it(desk: Page)
     assert [line.rstrip() for line in text.splitlines()] == lines
 
 
+OVERLAPS = """(button) => { const its = button.getBoundingClientRect(), text = document.createRange();
+  text.selectNodeContents(button.parentElement.querySelector('.lb-c'));
+  return [...text.getClientRects()].some((r) => r.right > its.left && r.top < its.bottom && r.bottom > its.top); }"""
+
+
+def test_on_a_touch_screen_the_button_is_there_and_covers_no_code(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(address + STORAGE)
+    buttons = page.locator(".lb-code:visible > .lb-copy")
+    assert buttons.count() > 5
+    for button in buttons.all():
+        assert button.evaluate("(it) => getComputedStyle(it).opacity") == "1"
+        assert not button.evaluate(OVERLAPS)
+    context.close()
+
+
 def test_a_selection_of_code_is_copied_as_code_and_one_of_values_as_values(desk: Page) -> None:
     number, lines = desk.evaluate(CODE)
     block = f".lb-code:has(#{number})"
