@@ -6,29 +6,19 @@ Exit status: 0 none; 1 there are some; 2 a lecture cannot be read.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from litbook import source, unbacked
-from litbook.cli import LECTURES, find_lecture
+from litbook.cli import find_lecture, named_lectures
 from litbook.errors import LitbookError, Problem
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print every unbacked number of the lectures that are named; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="unbacked.py", description="List the numbers in a lecture's prose that nothing backs."
-    )
-    parser.add_argument(
-        "lectures",
-        metavar="LECTURE",
-        nargs="*",
-        help="a name (lecture_02) or a path (default: every lecture)",
-    )
     status = 0
-    for name in parser.parse_args(arguments).lectures or sorted(
-        p.stem for p in LECTURES.glob("lecture_*.py")
+    for name in named_lectures(
+        arguments, "unbacked.py", "List the numbers in a lecture's prose that nothing backs."
     ):
         try:
             path = find_lecture(name).resolve()

@@ -7,31 +7,20 @@ used.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from litbook import recordings, run, unrun
-from litbook.cli import LECTURES, find_lecture
+from litbook.cli import find_lecture, named_lectures
 from litbook.errors import LitbookError
 from litbook.render import report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what never ran in the lectures that are named, and what went wrong; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="unrun.py",
-        description="Run lectures, and list the claims and @inspects that no run has reached.",
-    )
-    parser.add_argument(
-        "lectures",
-        metavar="LECTURE",
-        nargs="*",
-        help="a name (lecture_02) or a path (default: every lecture)",
-    )
     status = 0
-    for name in parser.parse_args(arguments).lectures or sorted(
-        p.stem for p in LECTURES.glob("lecture_*.py")
+    for name in named_lectures(
+        arguments, "unrun.py", "Run lectures, and list the claims and @inspects that no run has reached."
     ):
         try:
             path = find_lecture(name).resolve()

@@ -128,6 +128,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def named_lectures(arguments: Sequence[str] | None, prog: str, description: str) -> list[str]:
+    """The lectures that the command line of a tool names, which takes nothing else; all by default."""
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    words = "a name (lecture_02) or a path (default: every lecture)"
+    parser.add_argument("lectures", metavar="LECTURE", nargs="*", help=words)
+    return parser.parse_args(arguments).lectures or sorted(p.stem for p in LECTURES.glob("lecture_*.py"))
+
+
 def find_lecture(name: str) -> Path:
     """The file of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
     path = Path(name)

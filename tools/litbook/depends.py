@@ -29,7 +29,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from litbook.source import LEAVES, Definition, Lecture, blocks, children, uncollected
+from litbook.source import INSTALLED, LEAVES, Definition, Lecture, blocks, children, uncollected
 
 # Builtins that only make a value out of their arguments.
 HARMLESS = set(
@@ -248,7 +248,6 @@ def _modules(root: Path, parts: list[str], names: tuple[str, ...]) -> Iterator[P
 
 
 _ROOTS: dict[str, Path | None] = {}
-_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _root_of(name: str) -> Path | None:
@@ -261,7 +260,7 @@ def _root_of(name: str) -> Path | None:
             spec = importlib.util.find_spec(name)
             places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
             origin = next((Path(place) for place in places if place and Path(place).exists()), None)
-        installed = origin is None or _INSTALLED.intersection(origin.parts)
+        installed = origin is None or INSTALLED.intersection(origin.parts)
         if origin is not None and not installed:
             folder = origin.parent if origin.name != "__init__.py" else origin.parent.parent
             _ROOTS[name] = folder

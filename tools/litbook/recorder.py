@@ -42,7 +42,7 @@ from litbook import trace
 from litbook.axes import axis_names, mismatch, remember
 from litbook.errors import AuthorError
 from litbook.snapshot import Storages, glimpse, is_immediate, snapshot, spelled, type_alone
-from litbook.source import Assertion, Function, Lecture, parameters, unspoken
+from litbook.source import INSTALLED, Assertion, Function, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
@@ -868,7 +868,6 @@ def _bounded(message: str, most: int = 2000) -> str:
     return message if len(message) <= most else message[:most] + " … cut"
 
 
-_INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
 _ENGINE = Path(__file__).resolve().parent
 
 
@@ -900,7 +899,7 @@ def _beside(lecture: Lecture, filename: str, file: str) -> str:
         inside = Path(file).relative_to(Path(filename).parent)
     except ValueError:
         return ""
-    other = _INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
+    other = INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
     return (Path(lecture.path).parent / inside).as_posix() if other else ""
 
 

@@ -30,11 +30,11 @@ from litbook.fragment import Tape
 from litbook.instrument import instrument
 from litbook.recorder import STEPS, Listener, Recorder
 from litbook.reuse import Reuse
+from litbook.source import INSTALLED
 from litbook.store import Store
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
-_INSTALLED = {"site-packages", "dist-packages"}  # no module of a lecture lies there
 LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
 
 
@@ -400,7 +400,7 @@ def _modules_in(folder: Path) -> list[str]:
         for name, module in list(sys.modules.items())
         for place in [_place_of_module(module)]
         if place.startswith(prefix)
-        and not _INSTALLED.intersection(Path(place[len(prefix) :]).parts)
+        and not INSTALLED.intersection(Path(place[len(prefix) :]).parts)
         and name.split(".")[0] != "litbook"
     ]
 

@@ -31,6 +31,7 @@ from litbook.errors import NotFound, Place, Problem, UnusableLecture
 
 WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
 ASIDES = {"speaker_note"}  # words that no reader of a page sees
+INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
 DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
 
 # Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,

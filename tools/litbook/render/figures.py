@@ -39,9 +39,8 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     width, height = _size(root)
     box = markup.text(root.get("viewBox") or f"0 0 {width:g} {height:g}")
     children = "".join(_element(child, prefix) for child in root)
-    opening = (
-        f'<svg class="lb-plot" data-search-exclude="1" viewBox="{box}" width="{width:g}" height="{height:g}"'
-    )
+    unsearched = f'data-search-exclude="{markup.UNSEARCHED}"'
+    opening = f'<svg class="lb-plot" {unsearched} viewBox="{box}" width="{width:g}" height="{height:g}"'
     return f'{opening} role="img" aria-label="{markup.text(alt)}">{children}</svg>'
 
 

@@ -159,8 +159,11 @@ def _by_place(record: Record) -> dict[tuple[str, str, int], Claim]:
 
 
 def tally(lectures: Sequence[Shelf]) -> str:
-    """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file."""
-    seen = [{v.claim.verdict for v in found} for it in lectures for _, found in _verdicts(it)]
+    """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file.
+
+    What a recording says of an older text counts nowhere: see `verdicts`.
+    """
+    seen = [{v.claim.verdict for v in found if v.current} for it in lectures for _, found in _verdicts(it)]
     failing, holding = (sum(verdict in found for found in seen) for verdict in ("fails", "holds"))
     if failing:
         return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", badge.BAD)

@@ -15,12 +15,8 @@ from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
-PLAIN = (
-    "True",
-    "True is True",
-    "False is False",
-    "None is None",
-)  # tests whose values say no more than a tick
+# Tests whose values say no more than a tick.
+PLAIN = ("True", "True is True", "False is False", "None is None")
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 

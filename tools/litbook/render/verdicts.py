@@ -57,7 +57,7 @@ def _recorded(record: Record, recordings: Sequence[Record], index: int, count: i
 
 
 def summary(book: Book, mine: Sequence[int]) -> str:
-    """`41 claims on this page, all holding.`"""
+    """`41 claims, all hold`, of these functions."""
     found = rulings(book.record, book.recordings, mine)
     return markup.tag("p", counted(found), class_="lb-summary") if found else ""
 
