@@ -155,7 +155,7 @@ def _now() -> str:
 
 
 def _machine() -> Found:
-    from litbook.environment import environment
+    from litbook.run.environment import environment
 
     it = environment(cases.LECTURES["lecture 02"], "cpu", 0)
     known = {"cpu": it.cpu, "cores": it.cores, "memory": it.memory, "os": it.os, "python": it.python}

@@ -30,7 +30,7 @@ LECTURES = {
 }
 LONG = 60.0  # seconds after which a contestant gets no second turn
 EVERYONE = (
-    *("plain", "litbook", "run_lecture", "run_lecture, again"),
+    *("plain", "litbook", "run_lecture"),
     *("nbconvert", "edtrace", "edtrace, nothing inspected"),
 )
 
@@ -58,7 +58,7 @@ FULL = Size(
     rounds=7,
     whole={
         "shared": dict.fromkeys(EVERYONE, 3),
-        "lecture 02": {"plain": 5, "litbook": 5, "run_lecture": 2, "run_lecture, again": 2},
+        "lecture 02": {"plain": 5, "litbook": 5, "run_lecture": 2},
         "lecture 02, others": {"plain": 2, "nbconvert": 2, "edtrace": 1, "edtrace, nothing inspected": 1},
     },
     iterations=10**6,
@@ -70,7 +70,7 @@ QUICK = Size(
     rounds=3,
     whole={
         "shared": dict.fromkeys(EVERYONE, 1),
-        "lecture 02": {"plain": 1, "litbook": 1, "run_lecture": 1, "run_lecture, again": 1},
+        "lecture 02": {"plain": 1, "litbook": 1, "run_lecture": 1},
     },
     iterations=10**5,
     snapshots=(2**10, 2**20, 2**26),
@@ -287,7 +287,7 @@ def take_turn(name: str, command: list[str], folder: Path, found: Found, patienc
         found["said"].setdefault(name, []).append(weights)
 
 
-LEAVES = {"run_lecture": "out.json", "run_lecture, again": "out.json", "nbconvert": "notebook.html"}
+LEAVES = {"run_lecture": "out.json", "nbconvert": "notebook.html"}
 
 
 def _commands(lecture: Path, folder: Path, edtrace: bool) -> dict[str, list[str]]:
@@ -299,8 +299,7 @@ def _commands(lecture: Path, folder: Path, edtrace: bool) -> dict[str, list[str]
     commands = {
         "plain": [*one, "plain", str(lecture), "plain.json"],
         "litbook": [*one, "litbook", str(lecture), "litbook.json"],
-        "run_lecture": [*run_lecture, "--fresh", "--out", "out.json"],
-        "run_lecture, again": [*run_lecture, "--out", "out.json"],
+        "run_lecture": [*run_lecture, "--out", "out.json"],
         "nbconvert": [
             *(sys.executable, "-m", "nbconvert", "--execute", "--to", "html"),
             *("--ExecutePreprocessor.timeout=-1", "notebook.ipynb"),

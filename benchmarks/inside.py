@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks import notebooks, texts
 from benchmarks.one import bibliography_of, program, silence
 from benchmarks.spreads import interleaved, spread
+from litbook.record import model
 
 Found = dict[str, Any]
 
@@ -60,13 +61,12 @@ def _seconds_of_one(lecture: Path) -> float:
 
 
 def _recorded(lecture: Path, last: Found) -> float:
-    from litbook import trace
-    from litbook.run import run
+    from litbook.run.run import run
 
     record = run(lecture)
     if record.errors or record.count().fails:
         raise AssertionError(f"the case fails: {record.errors}")
-    text = trace.dumps(record).encode()
+    text = model.dumps(record).encode()
     last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))
     return record.seconds["one"]
 
@@ -124,13 +124,12 @@ def product(side: int, repeats: int, rounds: int, stepover: bool, edtrace: bool)
 
 def _measured(lecture: Path) -> float:
     """What the lecture's `@measure` says in the record."""
-    from litbook import trace
-    from litbook.run import run
+    from litbook.run.run import run
 
     record = run(lecture)
     value = next(it.value for it in record.values if it.text == "seconds")
     shown = record.snapshots[value or 0]
-    return float(shown.number or 0.0) if isinstance(shown, trace.Scalar) else 0.0
+    return float(shown.number or 0.0) if isinstance(shown, model.Scalar) else 0.0
 
 
 def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
@@ -141,8 +140,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     """
     import torch
 
-    from litbook import trace
-    from litbook.snapshot import snapshot
+    from litbook.snapshot.snapshot import snapshot
 
     x = _tensor(torch, kind, size)
     last: Found = {}
@@ -177,7 +175,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
     ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
-    shown = trace._compact(trace.to_data(last["shot"]))
+    shown = model._compact(model.to_data(last["shot"]))
     bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
     return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 
@@ -204,19 +202,18 @@ def pages(lecture: str, rounds: int) -> Found:
 
     The record is read from its JSON, as for a page drawn later; the notebook is in memory.
     """
-    from litbook import trace
     from litbook.render import page
-    from litbook.run import run
+    from litbook.run.run import run
 
     path = Path(lecture)
     known = bibliography_of(path)
-    text, last = trace.dumps(run(path)), dict[str, Any]()
+    text, last = model.dumps(run(path)), dict[str, Any]()
     with notebooks.kernel() as kernel:
         _, notebook = kernel.run(path.read_text(encoding="utf-8"))
 
     def ours() -> float:
         start = perf_counter()
-        drawn = page.pages(trace.loads(text), known)
+        drawn = page.pages(model.loads(text), known)
         seconds = perf_counter() - start
         last["bytes"] = sum(len(it.encode()) for it in drawn.values())
         last["pages"], last["largest"] = len(drawn), max(len(it.encode()) for it in drawn.values())
@@ -247,9 +244,9 @@ def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
 
 def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     """One lecture, stage by stage: median seconds of each, and how much it left."""
-    from litbook import source, trace
     from litbook.render import page
-    from litbook.run import run
+    from litbook.run.run import run
+    from litbook.text import source
 
     lecture.write_text(case.text, encoding="utf-8")
     stages: dict[str, list[float]] = {"plain": [], "read": [], "run": [], "write": [], "render": []}
@@ -262,7 +259,7 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
         read = perf_counter()
         record = run(lecture)
         ran = perf_counter()
-        text = trace.dumps(record).encode()
+        text = model.dumps(record).encode()
         written = perf_counter()
         drawn = page.pages(record)
         for name, seconds in zip(

@@ -19,6 +19,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from litbook.record import model
+
 Found = dict[str, Any]
 
 
@@ -51,8 +53,10 @@ def silence() -> Iterator[None]:
 
 def litbook(lecture: Path) -> Found:
     """Run, record, write the record, draw the pages."""
-    from litbook import run, source, trace, vector
+    from litbook.probe import vector
     from litbook.render import page
+    from litbook.run import run
+    from litbook.text import source
 
     parts: dict[str, float] = {}
     for room, name, stage in (
@@ -67,7 +71,7 @@ def litbook(lecture: Path) -> Found:
     sections = sum(record.seconds[record.functions[i].name] for i in record.sections())
     parts["sections, without figures"] = sections - parts.get("drawing figures as SVG", 0.0)
     start = perf_counter()
-    text = trace.dumps(record).encode(errors="backslashreplace")
+    text = model.dumps(record).encode(errors="backslashreplace")
     written = perf_counter()
     known = bibliography_of(lecture)
     drawn_from = perf_counter()

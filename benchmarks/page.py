@@ -17,8 +17,7 @@ NONE = "–"
 NAMES = {
     "plain": "plain Python",
     "litbook": "run, record and pages",
-    "run_lecture": "`run_lecture.py --quiet --fresh --out`",
-    "run_lecture, again": "the same without `--fresh`, nothing changed",
+    "run_lecture": "`run_lecture.py --quiet --out`",
     "nbconvert": "nbconvert",
     "edtrace": "edtrace",
     "edtrace, nothing inspected": "edtrace, without `@inspect`",

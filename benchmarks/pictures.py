@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from litbook import vector
+from litbook.probe import vector
 from litbook.render import figures
 
 Found = dict[str, Any]

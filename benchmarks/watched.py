@@ -39,7 +39,7 @@ def timed(room: Any, name: str, stage: str, log: Path) -> None:
 
 
 def serve(log: Path, arguments: list[str]) -> int:
-    from litbook import preview
+    from litbook.site import preview
 
     timed(preview.Preview, "changed", "noticed", log)
     timed(preview.Preview, "_show", "shown", log)
@@ -48,7 +48,7 @@ def serve(log: Path, arguments: list[str]) -> int:
 
     def with_a_watch(command: Any, **named: Any) -> Any:
         """The process that runs lectures, started as this module."""
-        if command[1:] == ["-m", "litbook.warm"]:
+        if command[1:] == ["-m", "litbook.run.warm"]:
             command = [command[0], "-m", "benchmarks.watched", str(log), "warm"]
         return start(command, **named)
 
@@ -57,14 +57,14 @@ def serve(log: Path, arguments: list[str]) -> int:
 
 
 def warm(log: Path) -> None:
-    from litbook import reuse, run, source
-    from litbook import warm as runs
+    from litbook.run import run
+    from litbook.run import warm as runs
+    from litbook.text import source
 
     timed(run, "run", "run", log)
     timed(source, "parse", "read", log)
     timed(run, "instrument", "probes", log)
     timed(run, "_run_section", "sections", log)
-    timed(reuse.Reuse, "before_module", "reuse", log)
     runs.main()
 
 

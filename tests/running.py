@@ -14,8 +14,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from litbook import trace
-from litbook.run import run
+from litbook.record import model
+from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
@@ -37,7 +37,7 @@ def section(body: str, before: str = "") -> str:
     return f'{HEAD}{dedent(before)}\n\ndef main():\n    one()\n\n\ndef one():\n    """One."""\n{indented}\n'
 
 
-def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: Any) -> trace.Record:
+def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: Any) -> model.Record:
     """The record of the lecture `text`, run in this process."""
     return run(write(folder, text, name), **options)
 
@@ -58,30 +58,30 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-def shown(made: trace.Record, text: str) -> list[Any]:
+def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
     found: list[Any] = []
     for value in made.values:
         if value.text == text and value.value is not None:
             snapshot = made.snapshots[value.value]
-            if isinstance(snapshot, trace.Scalar):
+            if isinstance(snapshot, model.Scalar):
                 found.append(snapshot.text if snapshot.number is None else snapshot.number)
             else:
                 found.append(snapshot)
     return found
 
 
-def claims(made: trace.Record) -> dict[str, str]:
+def claims(made: model.Record) -> dict[str, str]:
     """Verdicts by the text of their claims."""
     return {claim.text: claim.verdict for claim in made.claims}
 
 
-def messages(made: trace.Record) -> list[str]:
+def messages(made: model.Record) -> list[str]:
     """What went wrong, as `line: message`."""
     return [f"{error.line}: {error.message}" for error in made.errors]
 
 
-def steps(made: trace.Record) -> list[int]:
+def steps(made: model.Record) -> list[int]:
     """The first line of every statement that was stepped through, in order."""
     return [made.statements[statement].first for _, statement in made.steps]
 

@@ -32,7 +32,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from litbook import libraries
+from litbook.snapshot import libraries
 
 MiB = 2**20
 BLOCK = 512  # bytes

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("file", metavar="FILE.svg", type=Path, help="where to: docs/images/claims.svg")
     asked = parser.parse_args(arguments)
-    from litbook.site import badge  # not for --help: it brings the site's tools along
+    from litbook.site.plugin import badge  # not for --help: it brings the site's tools along
 
     asked.file.write_text(badge(LECTURES), encoding="utf-8")
     return 0

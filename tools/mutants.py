@@ -2,7 +2,7 @@
 
 Every claim is changed a little, in every way that should make it fail, and evaluated where it stands while
 the lecture runs once (on the CPU). What holds all the same is a survivor: a defect of the lecture, unless its
-source excuses it. `litbook.mutants` says what is changed; `litbook.trials` how it is tried.
+source excuses it. `litbook.text.mutants` says what is changed; `litbook.run.trials` how it is tried.
 
 Exit status: 0 every trial passed or excused; 1 a survivor, an idle or unreadable excuse, a claim that fails
 or is not steady, or a lecture that raised; 2 the lecture or the command line cannot be used.
@@ -16,13 +16,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from litbook import run, source, trace, trials
 from litbook.cli import find_lecture
 from litbook.errors import LitbookError
-from litbook.mutants import Trial
+from litbook.record import model
 from litbook.render import report, values
 from litbook.render.report import harmless
-from litbook.trials import Outcome
+from litbook.run import run, trials
+from litbook.run.trials import Outcome
+from litbook.text import source
+from litbook.text.mutants import Trial
 
 LONG = 10.0  # seconds from which on it is worth saying how long it took
 
@@ -87,7 +89,7 @@ def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
     return None
 
 
-def _said(lecture: source.Lecture, outcome: Outcome, record: trace.Record) -> Iterator[str]:
+def _said(lecture: source.Lecture, outcome: Outcome, record: model.Record) -> Iterator[str]:
     """What there is to say of one claim: survivors, excused ones, idle excuses."""
     claim = lecture.claims[outcome.claim]
     line = lecture.statements[claim.statement].first

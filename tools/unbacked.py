@@ -1,6 +1,6 @@
 """List the numbers in prose that nothing backs: `python tools/unbacked.py [LECTURE …]` (default: all).
 
-Braces that a forgotten `f` leaves in prose are listed with them. `litbook.unbacked` says what counts.
+Braces that a forgotten `f` leaves in prose are listed with them. `litbook.text.unbacked` says what counts.
 Exit status: 0 none; 1 there are some; 2 a lecture cannot be read.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from litbook import source, unbacked
 from litbook.cli import find_lecture, named_lectures
 from litbook.errors import LitbookError, Problem
+from litbook.text import source, unbacked
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from litbook import recordings, run, unrun
 from litbook.cli import find_lecture, named_lectures
 from litbook.errors import LitbookError
+from litbook.record import recordings
 from litbook.render import report
+from litbook.run import run
+from litbook.text import unrun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

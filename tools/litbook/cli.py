@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook import source
 from litbook.errors import LitbookError, NotFound, RecordError
+from litbook.record import model
+from litbook.text import source
 
 if TYPE_CHECKING:
-    from litbook import compare, trace
+    from litbook.record import compare
 
 LECTURES = Path(__file__).resolve().parents[2] / "lectures"
 
@@ -100,7 +101,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="list the sections (without LECTURE: the lectures), run nothing")
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
-    add("--fresh", action="store_true", help="run every section, also those on which nothing has changed")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
     add("--record", action="store_true", help="keep the run as the recording of this kind of device")
     add(
@@ -193,8 +193,8 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     _check_writable(asked.out)
     if keep and asked.sections:
         raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
-    from litbook import parallel, run, store
     from litbook.render.terminal import Screen, Terminal
+    from litbook.run import run
 
     terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
     try:
@@ -204,9 +204,6 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
             device=asked.device,
             timeout=asked.timeout,
             listener=terminal,
-            store=None if asked.sections else store.of(path),
-            fresh=asked.fresh or keep,  # a recording is of a real run, always
-            workers=1 if keep else parallel.cores(),  # and of one that nothing else disturbs
         )
     finally:
         terminal.end()
@@ -219,7 +216,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
 
 
 def _close(
-    record: trace.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
+    record: model.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
 ) -> int:
     """The failures in full, what differs from the recording, then the line that counts."""
     from litbook.render import report
@@ -235,8 +232,6 @@ def _close(
         summary += f"; {_count(len(contradicting), 'difference')} from {against.shown}"
     elif differing:
         summary += f"; {_count(len(differing), 'section')} newer than {against.shown}"
-    if record.reused:
-        summary += f"; {_count(len(record.reused), 'section')} reused"
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         said.append(releases)
     if differing and not accepted and report.holds(record):  # else --approve would refuse
@@ -262,7 +257,7 @@ class Against:
     """The recording of this kind of device, as far as there is one, and what the run has to say about it."""
 
     file: Path
-    recording: trace.Record | None = None
+    recording: model.Record | None = None
     comparison: compare.Comparison | None = None
     unusable: LitbookError | None = None
 
@@ -270,14 +265,14 @@ class Against:
     def shown(self) -> str:
         return harmless("/".join(self.file.parts[-3:]))
 
-    def differing(self, record: trace.Record) -> list[compare.Difference]:
+    def differing(self, record: model.Record) -> list[compare.Difference]:
         """What differs. That a section's text is new is no difference while sections are run alone."""
         found = self.comparison.differences if self.comparison else ()
         return [d for d in found if not (record.ran and d.kind in ("text", "section"))]
 
 
-def _against(path: Path, record: trace.Record) -> Against:
-    from litbook import compare, recordings
+def _against(path: Path, record: model.Record) -> Against:
+    from litbook.record import compare, recordings
 
     file = recordings.file_of(path, record.environment.device)
     if not os.path.lexists(file):
@@ -289,9 +284,9 @@ def _against(path: Path, record: trace.Record) -> Against:
         return Against(file, unusable=error)
 
 
-def _keep(against: Against, record: trace.Record, asked: argparse.Namespace) -> str | LitbookError:
+def _keep(against: Against, record: model.Record, asked: argparse.Namespace) -> str | LitbookError:
     """Write the recording, and say so; or why not."""
-    from litbook import recordings
+    from litbook.record import recordings
     from litbook.render import report
 
     if not report.holds(record):
@@ -316,7 +311,7 @@ def _keep(against: Against, record: trace.Record, asked: argparse.Namespace) -> 
     return f"recorded in {against.shown}"
 
 
-def _way_out(asked: argparse.Namespace, record: trace.Record) -> str:
+def _way_out(asked: argparse.Namespace, record: model.Record) -> str:
     device = record.environment.device.kind
     command = f"python tools/run_lecture.py {asked.lecture} --device {device} --approve"
     return harmless(f"If the new values are the right ones: {command}")
@@ -330,9 +325,9 @@ def _compare(asked: argparse.Namespace) -> int:
     """`--compare OLD NEW`: one table of what differs between two records, section by section."""
     if asked.lecture is not None:
         raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
-    from litbook import compare, trace
+    from litbook.record import compare
 
-    old, new = (trace.read(file) for file in asked.compare)
+    old, new = (model.read(file) for file in asked.compare)
     found = compare.compare(new, old)
     _say(harmless("\n".join([*_columns(_environments(old, new, asked.compare)), "", *_table(found), ""])))
     counted = f"{_count(found.values, 'value')} and {_count(found.claims, 'claim')} were compared"
@@ -342,7 +337,7 @@ def _compare(asked: argparse.Namespace) -> int:
     return 1 if found.differences else 0
 
 
-def _environments(old: trace.Record, new: trace.Record, files: Sequence[Path]) -> list[tuple[str, ...]]:
+def _environments(old: model.Record, new: model.Record, files: Sequence[Path]) -> list[tuple[str, ...]]:
     """Where and with what the two records were made, as far as that differs."""
     rows = [("", *map(str, files))]
     sides = [_environment(record) for record in (old, new)]
@@ -353,7 +348,7 @@ def _environments(old: trace.Record, new: trace.Record, files: Sequence[Path]) -
     return rows
 
 
-def _environment(record: trace.Record) -> dict[str, str]:
+def _environment(record: model.Record) -> dict[str, str]:
     it = record.environment
     known = {**it.versions, "python": it.python, "os": it.os, "cpu": it.cpu, "threads": str(it.threads)}
     device = it.device
@@ -367,7 +362,7 @@ def _environment(record: trace.Record) -> dict[str, str]:
 
 def _table(found: compare.Comparison) -> list[str]:
     """A line per change, under the name of its section."""
-    from litbook import compare
+    from litbook.record import compare
 
     rows = [("line", "what", "was", "is", "by")]
     heads: dict[int, str] = {}
@@ -409,14 +404,14 @@ def _check_writable(out: Path | None) -> None:
         raise LitbookError(f"--out {out}: there is no folder {out.parent}\n    create it first")
 
 
-def _write(out: Path, record: trace.Record) -> None:
+def _write(out: Path, record: model.Record) -> None:
     """Write the record whole or not at all.
 
     What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
     """
-    from litbook import recordings, trace
+    from litbook.record import recordings
 
-    content = trace.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
+    content = model.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
     try:
         if out.exists() and not out.is_file():
             out.write_bytes(content)

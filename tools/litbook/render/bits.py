@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from litbook.record.model import Tensor
 from litbook.render import floats, markup
 from litbook.render.drawings import svg
-from litbook.trace import Tensor
 
 MOST = 8  # values of one drawing
 CELL, HEIGHT, GAP = 12, 19, 5

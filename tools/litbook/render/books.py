@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from litbook.errors import Problem
-from litbook.mentions import Mention, mentions
+from litbook.record.model import Function, Record
 from litbook.render import code
 from litbook.render.bibliography import Bibliography
 from litbook.render.section import anchor
-from litbook.trace import Function, Record
+from litbook.text.mentions import Mention, mentions
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"

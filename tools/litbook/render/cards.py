@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from litbook.record.model import Mapping, Number, Snapshot, Tensor
 from litbook.render import markup, values
 from litbook.render.drawings import as_float
-from litbook.trace import Mapping, Number, Snapshot, Tensor
 
 SHADES = 10
 MOST_SLICES = 4

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from litbook.record.model import Record
 from litbook.render import books, markup, prose, report
 from litbook.render.evidence import day
 from litbook.render.ledger import Shelf
 from litbook.render.values import size
-from litbook.trace import Record
 
 TITLE = "Devices"
 SHOWN = 40  # differences listed for one recording; the rest is counted

@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from litbook.record.model import Number, Series, Tensor
 from litbook.render import markup, values
-from litbook.trace import Number, Series, Tensor
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
 CELL, ROW = 34, 26  # width and height of one element, in SVG units

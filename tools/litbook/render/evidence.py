@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from litbook.trace import Claim, Error, Function, Piece, Record, Value
+from litbook.record.model import Claim, Error, Function, Piece, Record, Value
 
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 

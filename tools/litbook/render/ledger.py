@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from litbook.record.model import Claim, Environment, Record
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.evidence import day
-from litbook.trace import Claim, Environment, Record
 
 SCHEMA = 1  # of claims.json
 SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from litbook.record.model import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
-from litbook.trace import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
 
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from litbook.record.model import Function, Piece
 from litbook.render import books, markup, prose
 from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
 from litbook.render.evidence import gather
 from litbook.render.ledger import Shelf
-from litbook.trace import Function, Piece
 
 TITLE = "Commonly said, measured otherwise"
 SPOKEN = ("main", "part", "section")  # what a reader meets; what a helper says belongs to its section

@@ -23,10 +23,11 @@ from typing import Any
 
 import nbformat
 
-from litbook import cells, trace
+from litbook.record import model
 from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.text import cells
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -38,9 +39,9 @@ FIRST = 3  # turns of a loop that a notebook's `show` prints
 class _Made:
     """One notebook in the making."""
 
-    record: trace.Record
+    record: model.Record
     layout: cells.Layout
-    recordings: Sequence[trace.Record]
+    recordings: Sequence[model.Record]
     bibliography: Bibliography
     known: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
     elsewhere: Mapping[str, str]  # names of functions of other notebooks -> their part
@@ -97,11 +98,11 @@ def _node(**fields: Any) -> Any:
 
 
 def notebooks(
-    record: trace.Record,
+    record: model.Record,
     *,
     modules: Mapping[str, str] | None = None,
     bibliography: Bibliography = books.NOTHING_CITED,
-    recordings: Sequence[trace.Record] = (),
+    recordings: Sequence[model.Record] = (),
     book: str = "",
 ) -> dict[str, str]:
     """File names (`napkin-math.ipynb`; `index.ipynb` of a lecture without parts) to notebooks as JSON text.
@@ -133,7 +134,7 @@ def file_of(shelf: books.Book, root: int) -> str:
     return page.removesuffix(".md") + ".ipynb"
 
 
-def pages(record: trace.Record) -> list[tuple[str, str]]:
+def pages(record: model.Record) -> list[tuple[str, str]]:
     """For every page that has a notebook: the page, and the notebook's file name."""
     shelf = books.of(record, books.NOTHING_CITED, (), [])
     roots = shelf.parts or [shelf.main]
@@ -522,7 +523,7 @@ def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
     for value in found.values:
         if (value.line, value.text) == (show.line, show.text):
             shown = found.record.snapshots[value.value] if value.value is not None else None
-            if value.error or (isinstance(shown, trace.Opaque) and shown.why):
+            if value.error or (isinstance(shown, model.Opaque) and shown.why):
                 return value.error or getattr(shown, "why", "")
     return ""
 
@@ -582,12 +583,12 @@ def _all_events(made: _Made, function: int) -> list[Event]:
     return [*_told_events(record, pieces), *_shown_events(made.of(function), shown, it.first, it.last)]
 
 
-def _told_events(record: trace.Record, pieces: Sequence[trace.Piece]) -> list[Event]:
+def _told_events(record: model.Record, pieces: Sequence[model.Piece]) -> list[Event]:
     return [(piece.step, 0, partial(_piece, piece, record)) for piece in pieces]
 
 
 def _shown_events(
-    found: evidence.Evidence, shown: Sequence[trace.Value], first: int, last: int
+    found: evidence.Evidence, shown: Sequence[model.Value], first: int, last: int
 ) -> Iterator[Event]:
     """As `show` prints them: three times at most from one place, then an ellipsis."""
     seen: dict[tuple[int, str, str], int] = {}
@@ -595,7 +596,7 @@ def _shown_events(
         if not first <= value.line <= last or value.error or value.value is None:
             continue
         it = found.record.snapshots[value.value]
-        if isinstance(it, trace.Opaque) and it.why:
+        if isinstance(it, model.Opaque) and it.why:
             continue
         key = (value.line, value.text, value.kind)
         seen[key] = seen.get(key, 0) + 1
@@ -608,7 +609,7 @@ def _streamed(text: str) -> Iterator[Any]:
     yield _stream(text)
 
 
-def _line(value: trace.Value, found: evidence.Evidence) -> str:
+def _line(value: model.Value, found: evidence.Evidence) -> str:
     assert value.value is not None
     text = standin.bounded(_said(found.record.snapshots[value.value], value.unit or ""))
     if value.kind == "measure":
@@ -616,7 +617,7 @@ def _line(value: trace.Value, found: evidence.Evidence) -> str:
     return f"{value.text} = {text}\n"
 
 
-def _machine(record: trace.Record) -> str:
+def _machine(record: model.Record) -> str:
     device = record.environment.device
     name = device.name if device.kind != "cpu" else record.environment.cpu or device.name
     return f"{name}, {evidence.day(record.environment.date)}"
@@ -626,7 +627,7 @@ def _stream(text: str) -> Any:
     return _node(output_type="stream", name="stdout", text=_whole(text))
 
 
-def _piece(piece: trace.Piece, record: trace.Record) -> Iterator[Any]:
+def _piece(piece: model.Piece, record: model.Record) -> Iterator[Any]:
     """A piece that code handed over while it ran, as the stand-ins would show it."""
     if piece.kind == "output":
         yield _stream(piece.text)
@@ -660,7 +661,7 @@ def _shown(text: str) -> Any:
     })  # fmt: skip
 
 
-def _svg(piece: trace.Piece) -> str:
+def _svg(piece: model.Piece) -> str:
     """The figure, with what it shows to those who cannot see it; nothing for what is no harmless SVG."""
     try:
         figures.inline(piece.data, piece.alt, "f-")
@@ -702,11 +703,11 @@ def _error(name: str, message: str, lines: Sequence[str]) -> Any:
 # ---------------------------------------------------------------------------- values
 
 
-def _said(shown: trace.Snapshot, unit: str = "", depth: int = 0) -> str:
+def _said(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
     """A recorded value as `standin.said` says a live one."""
-    if isinstance(shown, trace.Scalar):
+    if isinstance(shown, model.Scalar):
         return _scalar(shown, unit, depth)
-    if isinstance(shown, trace.Tensor):
+    if isinstance(shown, model.Tensor):
         count = _product(shown.shape)
         whole = (
             shown.corner is None and len(shown.values) == count and shown.device == "cpu" and 0 < count <= 64
@@ -716,14 +717,14 @@ def _said(shown: trace.Snapshot, unit: str = "", depth: int = 0) -> str:
         if unit == "bits" and shown.bits and held and count <= 8 and shown.dtype in standin.FORMATS:
             text += standin.bits([int(pattern, 16) for pattern in shown.bits], shown.dtype)
         return text
-    if isinstance(shown, trace.Opaque):
+    if isinstance(shown, model.Opaque):
         return _opaque(shown)
     if depth >= 3:
         return "…"
-    if isinstance(shown, trace.Sequence):
+    if isinstance(shown, model.Sequence):
         texts = [_said(item, unit, depth + 1) for item in shown.items[:12]]
         return standin.sequence(shown.type.rpartition(".")[2], texts, shown.length)
-    named = bool(shown.keys) and all(isinstance(k, trace.Scalar) and k.type == "name" for k in shown.keys)
+    named = bool(shown.keys) and all(isinstance(k, model.Scalar) and k.type == "name" for k in shown.keys)
     kind = shown.type.rpartition(".")[2] if named else ""
     pairs = [
         (_said(k, "", depth + 1), _said(v, unit, depth + 1))
@@ -739,7 +740,7 @@ def _product(shape: Sequence[int]) -> int:
     return count
 
 
-def _scalar(shown: trace.Scalar, unit: str, depth: int) -> str:
+def _scalar(shown: model.Scalar, unit: str, depth: int) -> str:
     if shown.type in ("str", "bytes", "bytearray"):
         return standin.quoted(shown.text, shown.cut)
     if shown.type == "int" or isinstance(shown.number, int):
@@ -753,13 +754,13 @@ def _scalar(shown: trace.Scalar, unit: str, depth: int) -> str:
     return standin.quoted(shown.text, shown.cut)
 
 
-def _number(value: trace.Number) -> Any:
+def _number(value: model.Number) -> Any:
     """A number as Python has it; text that is none, as it is."""
-    found = trace.python_number(value)
+    found = model.python_number(value)
     return value if found is None else found
 
 
-def _opaque(shown: trace.Opaque) -> str:
+def _opaque(shown: model.Opaque) -> str:
     if network := re.fullmatch(r"(\w+)\(.*, (\d+) parameters", shown.text, re.DOTALL):
         return f"{network[1]} with {int(network[2]):,} parameters"
     if re.fullmatch(r"[\w<>]+(\.[\w<>]+)+", shown.text):  # a class or a function, by its module and name
@@ -786,7 +787,7 @@ def _told(made: _Made, item: cells.Told) -> None:
         _tell(made, item, piece, found, name)
 
 
-def _tell(made: _Made, item: cells.Told, piece: trace.Piece, found: evidence.Evidence, name: str) -> None:
+def _tell(made: _Made, item: cells.Told, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
     def said(text: str) -> str:
         return _markdown(made, text, item.function)
 
@@ -804,7 +805,7 @@ def _tell(made: _Made, item: cells.Told, piece: trace.Piece, found: evidence.Evi
             _answer(made, item.answer, piece, found, name)
 
 
-def _answer(made: _Made, code: cells.Code, piece: trace.Piece, found: evidence.Evidence, name: str) -> None:
+def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
     """A folded cell that computes a question's answer."""
     show = code.rows[0].show
     assert show is not None
@@ -819,7 +820,7 @@ def _answer(made: _Made, code: cells.Code, piece: trace.Piece, found: evidence.E
     )
 
 
-def _question(piece: trace.Piece, found: evidence.Evidence, said: Callable[[str], str]) -> str:
+def _question(piece: model.Piece, found: evidence.Evidence, said: Callable[[str], str]) -> str:
     parts = [f"**Check yourself.** {said(piece.text)}"]
     if piece.data:
         parts.append(f"<details><summary>Hint</summary>\n\n{said(piece.data)}\n\n</details>")
@@ -834,7 +835,7 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _link(made: _Made, piece: trace.Piece) -> str:
+def _link(made: _Made, piece: model.Piece) -> str:
     kind, _, name = piece.data.partition(":")
     if kind == "function":
         return _markdown(made, f"[{piece.text or name}](#{name})")
@@ -843,7 +844,7 @@ def _link(made: _Made, piece: trace.Piece) -> str:
     return _markdown(made, f"[{piece.text or piece.data}]({piece.data})")
 
 
-def _image(made: _Made, piece: trace.Piece, name: str) -> None:
+def _image(made: _Made, piece: model.Piece, name: str) -> None:
     """A picture as an attachment: it travels in the file, and nothing is fetched."""
     match = re.fullmatch(r"data:(image/[\w+.-]+);base64,([A-Za-z0-9+/=]+)", piece.data)
     alt = _plain(piece.alt)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
+from litbook.record.model import Record, Statement
 from litbook.render.code import Line
-from litbook.trace import Record, Statement
 
 
 @dataclass

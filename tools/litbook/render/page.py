@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
+from litbook.record.model import Function, Record
 from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day
 from litbook.render.section import Sheet, anchor, body, copier, heading, row
-from litbook.trace import Function, Record
 
 
 def pages(

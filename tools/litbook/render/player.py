@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from litbook.record.model import Claim, Record, Statement, Value
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book
 from litbook.render.evidence import gather, others
-from litbook.trace import Claim, Record, Statement, Value
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 SUFFIX = ".player.js"

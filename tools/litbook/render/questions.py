@@ -5,8 +5,8 @@ Opening needs no script. On paper nothing can be opened, so the answer stands at
 
 from __future__ import annotations
 
+from litbook.record.model import Piece, Record, Snapshot, Tensor
 from litbook.render import cards, markup, prose, values
-from litbook.trace import Piece, Record, Snapshot, Tensor
 
 
 def box(piece: Piece, record: Record, setting: prose.Setting, stamp: str = "") -> str:

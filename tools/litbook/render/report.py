@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
-from litbook.trace import Claim, Error, Record, Scalar, Snapshot
 
 
 def problems(record: Record) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.errors import Place
+from litbook.record.model import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 from litbook.render import (
     bits,
     cards,
@@ -22,7 +23,6 @@ from litbook.render import (
 )
 from litbook.render.code import Line, Link
 from litbook.render.evidence import Evidence, gather, others, surfaced, unspoken
-from litbook.trace import Claim, Error, Mapping, Piece, Record, Statement, Tensor, Value
 
 TALL = 2400  # characters of output beyond which its box scrolls
 UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins

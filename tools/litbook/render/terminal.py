@@ -14,11 +14,12 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
+from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
 
 if TYPE_CHECKING:
-    from litbook import trace
+    pass
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
@@ -34,7 +35,7 @@ class Screen(Console):
 
 
 class Terminal:
-    """Listens to a run and prints it. Works for every `litbook.recorder.Listener` event.
+    """Listens to a run and prints it. Works for every `litbook.probe.recorder.Listener` event.
 
     `functions`, `statements` and `lines` come with `begin`, from the lecture's text. Whatever a lecture
     holds or prints is text here: no markup, no control characters.
@@ -46,8 +47,8 @@ class Terminal:
         self.status: Any = None
         self.device = ""
         self.path = ""
-        self.functions: list[trace.Function] = []
-        self.statements: list[trace.Statement] = []
+        self.functions: list[model.Function] = []
+        self.statements: list[model.Statement] = []
         self.lines: list[str] = []
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section
@@ -56,7 +57,7 @@ class Terminal:
 
     # -- events of a run
 
-    def begin(self, lecture: Any, environment: trace.Environment) -> None:
+    def begin(self, lecture: Any, environment: model.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
         self.lines, self.cuts = lecture.lines, dict(reversed(lecture.cuts))
@@ -108,7 +109,7 @@ class Terminal:
             self._code(number, indent)
         self.printed = last
 
-    def piece(self, piece: trace.Piece) -> None:
+    def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
         if self.quiet:
             return
@@ -132,7 +133,7 @@ class Terminal:
         else:
             self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
 
-    def question(self, piece: trace.Piece, answer: trace.Snapshot) -> None:
+    def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question, and its answer below: a terminal folds nothing."""
         if self.quiet:
             return
@@ -143,7 +144,7 @@ class Terminal:
         self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
         self._gap()
 
-    def value(self, value: trace.Value, shown: trace.Snapshot | None) -> None:
+    def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
         if self.quiet:
             return
@@ -156,7 +157,7 @@ class Terminal:
         remark += f"   (iteration {value.turn + 1})" if value.turn else ""
         self._say(Text.assemble(MARGIN, "→ ", name, " = ", text, (remark, "dim")))
 
-    def claim(self, claim: trace.Claim, snapshots: list[trace.Snapshot]) -> None:
+    def claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
         """A claim was judged."""
         if self.quiet:
             return
@@ -167,7 +168,7 @@ class Terminal:
         remark = f"   {tested}" if tested else ""
         self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
 
-    def error(self, error: trace.Error) -> None:
+    def error(self, error: model.Error) -> None:
         """Something went wrong; the end of the run lists it in full."""
         if not self.quiet:
             first, _, more = harmless(error.message).partition("\n")
@@ -236,7 +237,7 @@ class Terminal:
         return depth
 
 
-def _where(environment: trace.Environment) -> str:
+def _where(environment: model.Environment) -> str:
     versions = [f"{name} {version}" for name, version in environment.versions.items() if name == "torch"]
     device = environment.device
     which = f", the first of {device.count} visible" if device.count is not None and device.count > 1 else ""

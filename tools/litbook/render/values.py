@@ -12,8 +12,8 @@ import re
 import unicodedata
 from collections.abc import Sequence as SequenceOf
 
+from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
-from litbook.trace import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis

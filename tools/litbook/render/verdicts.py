@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from litbook.record.model import Claim, Record, Verdict
 from litbook.render import books, markup
 from litbook.render.books import Book
 from litbook.render.evidence import day, others
 from litbook.render.margin import SIGNS
 from litbook.render.section import failures
-from litbook.trace import Claim, Record, Verdict
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 

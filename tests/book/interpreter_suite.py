@@ -1,0 +1,126 @@
+"""Run one module of the interpreter's own test suite, plain or probed, and print the outcomes.
+
+    python tests/book/interpreter_suite.py plain test_grammar
+    python tests/book/interpreter_suite.py counting test_grammar       probes that only count
+    python tests/book/interpreter_suite.py recorder test_grammar       the probes of `litbook.probe.recorder`
+
+Needs nothing but a CPython that carries its `test` package, so it runs on every one that is present.
+The last line on standard output is JSON: how many steps the probes heard, and the outcome of every
+test, {"test id": "ok" | "FAIL ..." | ...}.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import types
+import unittest
+from pathlib import Path
+from typing import Any
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+
+
+def load(name: str, mode: str) -> tuple[types.ModuleType, Any]:
+    """The module `test.<name>`, compiled with the probes that `mode` names; and those probes."""
+    spec = importlib.util.find_spec(f"test.{name}")
+    assert spec is not None and spec.origin is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[f"test.{name}"] = module
+    text = importlib.util.decode_source(Path(spec.origin).read_bytes())
+    if mode == "plain":
+        code, probes = compile(text, spec.origin, "exec", dont_inherit=True), None
+    else:
+        code, probes = probed_code(text, spec.origin, mode)
+    exec(code, module.__dict__)
+    return module, probes
+
+
+def probed_code(text: str, filename: str, mode: str) -> tuple[types.CodeType, Any]:
+    """`text` with probes. The package's `__init__` is bypassed: it holds no logic."""
+    sys.path.insert(0, str(TOOLS))
+    package = types.ModuleType("litbook")
+    package.__path__ = [str(TOOLS / "litbook")]
+    sys.modules["litbook"] = package
+    from litbook.probe import instrument
+    from litbook.probe.recorder import Recorder
+    from litbook.text import source
+
+    sys.path.remove(str(TOOLS))
+    found = source.parse(text, filename, lecture=False)
+    probes: Any = Recorder(found, filename) if mode == "recorder" else Counting()
+    return instrument.instrument(found, probes, filename), probes
+
+
+def steps(probes: Any) -> int:
+    """How many steps were heard; of a recorder, how many statements ran at all."""
+    return 0 if probes is None else Counting.steps or sum(getattr(probes, "reached", ()))
+
+
+class Counting:
+    """Probes that count their calls and do nothing else."""
+
+    steps = 0
+
+    def step(self, statement: int) -> None:
+        Counting.steps += 1
+
+    def enter(self, function: int, *arguments: object) -> None: ...
+    def loop(self, statement: int) -> None: ...
+    def turn(self, statement: int) -> None: ...
+    def watch(self, watch: int, value: object) -> None: ...
+    def missed(self, watch: int) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def section(self, function: int, call: object) -> None: ...
+    def claim(self, claim: int) -> None: ...
+    def operand(self, number: int, value: object) -> object:
+        return value
+
+    def holds(self, claim: int, caption: object = None) -> None: ...
+    def fails(self, claim: int, caption: object = None) -> None: ...
+    def axes(self, claim: int, annotation: object, value: object) -> None: ...
+    def unread(self, claim: int) -> None: ...
+
+
+class Outcomes(unittest.TestResult):
+    """Each test's outcome under its id; sub-tests are numbered under their test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self.found.setdefault(test.id(), "ok")
+
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:
+        self.found[test.id()] = f"FAIL {err[1]}"[:2000]  # type: ignore[index]
+
+    def addError(self, test: unittest.TestCase, err: object) -> None:
+        self.found[test.id()] = f"ERROR {err[0].__name__}: {err[1]}"[:2000]  # type: ignore[index]
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        self.found[test.id()] = "skipped"
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: object) -> None:
+        self.found[test.id()] = "expected failure"
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        self.found[test.id()] = "unexpected success"
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:
+        if err is not None:
+            self.found[subtest.id()] = f"FAIL {err[1]}"[:2000]  # type: ignore[index]
+
+
+def main() -> None:
+    mode, name = sys.argv[1:]
+    module, probes = load(name, mode)
+    result = Outcomes()
+    unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
+    print(json.dumps({"steps": steps(probes), "outcomes": result.found}), file=sys.__stdout__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The devices page, drawn from a real CPU run and a STAND-IN: the same run with another machine's name on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.running import HEAD, record, write
+
+from litbook.record import model, recordings
+from litbook.render import devices
+from litbook.render.ledger import Shelf
+from litbook.site import plugin as site
+
+LECTURE = f"""{HEAD}
+def main():
+    here()
+    there()
+
+
+def here():
+    "Here."
+    note("Both run this.")
+    n = 3  # @inspect n
+    seconds = 0.5  # @measure seconds as s
+    assert n == 3, "three"
+
+
+def there():
+    "There."
+    note("Only a GPU runs this.")
+    fast = 2.0  # @measure fast as s
+    assert fast > 1, "fast"
+"""
+NEEDS = LECTURE.replace("def there", '@requires("cuda")\ndef there')
+H200 = model.Device("cuda", "nvidia-h200", "NVIDIA <H200>", 150_100_000_000, "580.1", "13.0", "9.0", 2)
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> model.Record:
+    return record(tmp_path, NEEDS, device="cpu")
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> model.Record:
+    """A run of everything on this CPU, relabelled: no GPU was near it."""
+    folder = tmp_path / "gpu"
+    folder.mkdir()
+    text = NEEDS.replace('@requires("cuda")', "# a stand-in")
+    made = record(folder, text, device="cpu")
+    versions = {**made.environment.versions, "torch": "2.11.0+cu130"}
+    where = replace(
+        made.environment, device=H200, versions=versions, date="2026-11-19T10:00:00Z", commit="abc123+"
+    )
+    functions = tuple(replace(f, requires="cuda") if f.name == "there" else f for f in made.functions)
+    return replace(made, environment=where, functions=functions, seconds={"main": 123.0})
+
+
+def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
+    page = devices.page([Shelf("lecture_sample", build)], {})
+    assert "Not recorded on a GPU yet." in page
+    assert "1 claim in 1 section wait for one: " in page
+    assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
+    assert build.environment.python in page
+
+
+def test_each_machine_has_a_column_with_what_is_known_of_it(
+    build: model.Record, stand_in: model.Record
+) -> None:
+    page = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    assert "Not recorded" not in page
+    rows = {row.split("</th>")[0].rsplit(">", 1)[-1]: row for row in page.split("<tr>")}
+    for name, expected in {
+        "device": "NVIDIA &lt;H200&gt;", "its memory": "139.8 GiB", "driver": "580.1", "CUDA": "13.0", "date": "19 Nov 2026",
+        "compute capability": "9.0", "GPUs visible, the first used": "2", "torch": "2.11.0+cu130", "commit": "abc123+",
+        "time taken": "123 s", "claims that hold": "2", "sections of an older text": "1",
+    }.items():  # fmt: skip
+        assert rows[name].rstrip("\n").split("<td>")[2].startswith(f"{expected}</td>"), name
+
+
+def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in: model.Record) -> None:
+    found = {("lecture_sample", "nvidia-h200"): [devices.Difference("here", 12, "n", (("", "4", "3", "1"),))]}
+    page = devices.page([Shelf("lecture_sample", build, [stand_in])], found)
+    now = build.environment.versions.get("torch", "")
+    assert f"This recording was made by torch 2.11.0+cu130, this build by torch {now}." in page
+    assert "1 difference in what both runs are to agree on:" in page
+    assert "<td>here, line 12</td><td><code>n</code></td><td>4</td><td>3</td><td>1</td>" in page
+    same = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    assert "is the same, within the tolerances" in same
+
+
+def test_a_build_writes_the_page_and_compares_what_both_have_run(
+    tmp_path: Path, build: model.Record, stand_in: model.Record
+) -> None:
+    folder = tmp_path / "book"
+    folder.mkdir()
+    lecture = write(folder, NEEDS)
+    changed = model.dumps(recordings.trimmed(stand_in))
+    data = json.loads(changed)
+    data["lecture"] = "lecture_sample"
+    file = recordings.file_of(lecture, H200)
+    file.parent.mkdir()
+    file.write_text(json.dumps(data), encoding="utf-8")
+    docs = tmp_path / "docs"
+    entries = site.build(folder, docs, lambda _: build)
+    assert {"Devices": "lectures/devices.md"} in entries
+    page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
+    assert "123 s" in page  # the sum is all that a recording keeps of its seconds
+    assert "is the same, within the tolerances" in page
+    shown = (docs / "lectures" / "lecture_sample" / "index.md").read_text(encoding="utf-8")
+    assert "measured on " in shown  # this build's value, and beside it the recorded one
+    assert "NVIDIA &lt;H200&gt;, 19 Nov 2026, torch 2.11.0</small>" in shown
+
+
+def test_a_recording_keeps_how_long_the_whole_took(stand_in: model.Record) -> None:
+    assert recordings.trimmed(stand_in).taken() == 123.0
+    by_section = replace(stand_in, seconds={"here": 2.6, "there": 1.8})
+    assert by_section.taken() == pytest.approx(4.4)
+    assert recordings.trimmed(by_section).seconds == {"main": 4.0}
+    assert recordings.trimmed(replace(stand_in, seconds={"here": 0.1})).seconds == {}
+    assert replace(stand_in, seconds={}).taken() is None

@@ -1,0 +1,141 @@
+"""The sections that need a GPU, run on a STAND-IN for one (`tests/standin.py`): no number here is any card's.
+
+What is tested is that their code runs to its end, with names, shapes, dtypes, devices and the order of the
+allocator's calls as on a GPU, at the sizes of a large card and on a card that is too small for them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.standin import Card as StandIn
+from tests.standin import MiB, standin
+
+from litbook.record import model, recordings
+from litbook.run import run
+from litbook.text import source
+
+BIG = StandIn(memory=150_100_000_000, context=600 * MiB, cache=60 * MiB, data=False)
+SMALL = StandIn(
+    name="STAND-IN", memory=40 * MiB, context=8 * MiB, cache=MiB, launch=1e-4, bandwidth=2e9, link=1e9,
+    rates={"float32": 5e10, "tf32": 2e11, "16": 5e11, "8": 8e11},
+)  # fmt: skip
+# On the small stand-in, whose tensors have values: the sections that make claims about these.
+WITH_VALUES = [
+    "moving_allocates_on_the_gpu", "deleting_returns_blocks_to_a_cache",
+    "the_driver_knows_how_much_memory_there_is", "both_one_byte_formats_multiply", "a_pinned_copy_does_not_wait",
+    "the_bill_is_measured_on_the_card",
+]  # fmt: skip
+NEED_VALUES = {
+    "both_one_byte_formats_multiply": {"mixed.sum().item() == 32**3", "plain.sum().item() == 32**3"},
+    "a_pinned_copy_does_not_wait": {"torch.equal(there.cpu(), pageable)"},
+}
+
+
+def on(card: StandIn, path: Path, names: list[str]) -> model.Record:
+    with standin(card):
+        return run.run(path, sections=names, device="cuda")
+
+
+def sections(path: Path) -> list[str]:
+    return [f.name for f in source.read(path, path.name).functions if f.requires == "cuda"]
+
+
+def unmet(record: model.Record, names: list[str]) -> dict[str, set[str]]:
+    """Claims of these sections that do not hold, by section."""
+    found: dict[str, set[str]] = {}
+    for claim in record.claims:
+        name = record.functions[claim.function].name
+        if name in names and claim.verdict != "holds":
+            found.setdefault(name, set()).add(claim.text)
+    return found
+
+
+@pytest.fixture(scope="module")
+def lecture(repo: Path) -> Path:
+    return repo / "lectures" / "lecture_02.py"
+
+
+@pytest.fixture(scope="module")
+def big(lecture: Path) -> model.Record:
+    return on(BIG, lecture, sections(lecture))
+
+
+def measured(record: model.Record, section: str, text: str) -> list[model.Snapshot]:
+    frames = {i for i, f in enumerate(record.frames) if record.functions[f.function].name == section}
+    return [
+        record.snapshots[v.value]
+        for v in record.values
+        if v.frame in frames and v.text == text and v.value is not None
+    ]
+
+
+def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
+    lecture: Path, big: model.Record
+) -> None:
+    assert big.errors == ()
+    assert [v.text for v in big.values if v.error] == []
+    assert unmet(big, sections(lecture)) == NEED_VALUES
+    (shape,) = measured(big, "five_formats_are_measured_here", "shape")
+    assert isinstance(shape, model.Sequence)
+    assert [getattr(n, "number", None) for n in shape.items] == [16384, 32768, 8192]
+    assert sum(big.seconds.values()) < 100  # of the stand-in's clock; a recording has five minutes
+
+
+def test_a_recording_with_every_gpu_section_stays_below_a_megabyte(lecture: Path, big: model.Record) -> None:
+    committed = lecture.parent / "recordings" / "lecture_02.cpu.json"
+    assert len(recordings.dumps(big)) + committed.stat().st_size < 10**6
+
+
+def test_a_card_that_is_too_small_gets_smaller_sizes_and_the_record_says_so(lecture: Path) -> None:
+    record = on(SMALL, lecture, WITH_VALUES)
+    assert record.errors == ()
+    short = {"the_driver_knows_how_much_memory_there_is": {"0.98 < ratio < 1.08"}}  # of cards that are known
+    assert unmet(record, WITH_VALUES) == short
+    (width,) = measured(record, "the_bill_is_measured_on_the_card", "width")
+    assert isinstance(width, model.Scalar)
+    assert 64 <= int(str(width.number)) < 2048
+    said = [p.text for p in record.pieces if p.kind == "note"]
+    assert [text for text in said if f"This card has room for `{width.number}` only, not for `2048`." in text]
+    (card,) = measured(record, "the_driver_knows_how_much_memory_there_is", "card")
+    assert getattr(card, "text", "") == "None"  # nobody knows it: no peak, and no share of one
+
+
+def test_a_card_without_fp8_units_times_four_formats(lecture: Path) -> None:
+    older = StandIn(name="NVIDIA A100-SXM4-80GB", memory=85_000_000_000, capability=(8, 0), data=False)
+    older.rates = {"float32": 18e12, "tf32": 120e12, "16": 250e12, "8": 0.0}
+    older.bandwidth = 1.8e12
+    names = ["five_formats_are_measured_here", "both_one_byte_formats_multiply", "the_roof_is_measured_here"]
+    record = on(older, lecture, names)
+    assert record.errors == ()
+    timed = measured(record, names[0], "timed[name]")
+    assert len(timed) == 4
+    missing = {t for texts in unmet(record, names).values() for t in texts}
+    assert "mixed.sum().item() == 32**3" in missing  # not reached
+    assert "max(known.values()) <= 1" not in missing
+
+
+# ---------------------------------------------------------------------------- the stand-in itself
+
+
+def test_the_stand_in_refuses_what_a_gpu_refuses() -> None:
+    with standin(StandIn(data=True)) as state:
+        x, y = torch.ones(4, 4, device="cuda"), torch.ones(4, 4)
+        assert (x.device, y.device) == (torch.device("cuda", 0), torch.device("cpu"))
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            x @ y
+        assert torch.equal((x @ y.to("cuda")).cpu(), torch.full((4, 4), 4.0))
+        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+            torch.empty(2**30, device="cuda")
+        with pytest.raises(TypeError, match="can't convert cuda:0"):
+            x.numpy()
+        narrow = torch.ones(32, 32, device="cuda").to(torch.float8_e4m3fn)
+        one = torch.ones((), device="cuda")
+        with pytest.raises(AssertionError, match="row-major times column-major"):
+            torch._scaled_mm(narrow, narrow, one, one, out_dtype=torch.bfloat16)
+        assert state.allocated() > 0
+        del x, y, narrow, one
+        assert state.allocated() == 0
+    assert not torch.cuda.is_available()

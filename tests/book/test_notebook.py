@@ -1,0 +1,650 @@
+"""The notebook edition: each notebook runs on its own, and what it prints is what was recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import nbformat
+import pytest
+from tests import notebooks
+from tests.running import SAMPLES, record, section
+
+from litbook.record import model
+from litbook.render import notebook, notebook_page, standin
+from litbook.render.bibliography import Entry
+from litbook.render.prose import MATHML
+from litbook.site import plugin as hook
+
+HEAD = '"""Sample."""\n'
+WORK = {
+    "glu2020": Entry("glu2020", "Gated [units] *here*", ("N. Shazeer",), "2020", url="https://example.org/a")
+}
+
+LECTURES = {
+    "tour": (SAMPLES / "tour.py").read_text(encoding="utf-8"),
+    "future": '''
+        """From the future."""
+        from __future__ import annotations
+
+        import asyncio
+        import functools
+        from collections import Counter, namedtuple
+        from dataclasses import dataclass, field
+        from enum import Enum
+
+        import torch
+
+        from litbook import note, question
+
+        @functools.total_ordering
+        @dataclass(frozen=True)
+        class 点:
+            x: int
+            y: float = field(default=0.5)
+
+            def __lt__(self, other: 点) -> bool:
+                return self.x < other.x
+
+        class Colour(Enum):
+            RED = 1
+
+        Pair = namedtuple("Pair", "left right")
+
+        async def half(n: int) -> float:
+            await asyncio.sleep(0)
+            return n / 2
+
+        async def numbers(n):
+            for i in range(n):
+                yield i
+
+        def main() -> None:
+            names_in_chinese()
+            coroutines()
+            closures_and_del()
+            stays_a_function()
+            counts_with_nonlocal()
+            一节()
+            blocks()
+
+        def names_in_chinese() -> None:
+            """Names in Chinese: 名字"""
+            note("汉字 and `代码`, and $a_1 < b$.")
+            值 = 3  # @inspect 值
+            p = 点(值)  # @inspect p, p < 点(4)
+            assert p.y == 0.5, "默认"
+            q: list[点] = [p]  # @inspect len(q), Colour.RED, Pair(1, p.x)
+
+        def coroutines() -> None:
+            """A notebook has a loop already."""
+            x = asyncio.run(half(3))  # @inspect x
+            async def all_():
+                return [i async for i in numbers(3)]
+            found = asyncio.run(all_())  # @inspect found
+            assert found == [0, 1, 2]
+
+        def closures_and_del() -> None:
+            """Late binding and del."""
+            calls = [lambda: i for i in range(3)]
+            values = [call() for call in calls]  # @inspect values
+            if (n := len(calls)) == 3: m = n * 2  # @inspect m, n
+            del calls
+            def again(k):
+                return k if k == 0 else again(k - 1)
+            assert again(n) == 0, "it finds itself"
+            question("How many?", answer=n + 1, unit="calls", hint="one more")
+
+        def stays_a_function() -> None:
+            """Leaves early."""
+            note("Said either way.")
+            x = torch.rand(2)  # @inspect x
+            if x.numel() == 2:
+                print("leaving")
+                return  # @inspect x.shape
+            note("Never said.")
+
+        def counts_with_nonlocal() -> None:
+            """Nonlocal."""
+            n = 0
+            def up() -> int:
+                nonlocal n
+                n += 1
+                return n
+            up()  # @inspect n
+            assert up() == 2
+
+        def 一节() -> None:
+            """一节"""
+            字典 = Counter("aab")  # @inspect 字典
+            集 = {"b", "a"}  # @inspect 集
+
+        def blocks() -> None:
+            """Blocks."""
+            total = 0
+            for i in range(6):  # @inspect i
+                total += i  # @inspect total
+                match i:
+                    case 0:
+                        print("zero")
+                    case _:
+                        pass
+            with torch.no_grad():
+                try:
+                    y = torch.ones(2, requires_grad=True) * 2  # @inspect y.requires_grad
+                    raise ValueError("no")
+                except ValueError as error:
+                    note(f"Caught {error}.")  # inside a block
+                finally:
+                    done = True  # @inspect done
+            random = torch.rand(3)  # @inspect random
+            tenth = torch.tensor([0.1, -2.0], dtype=torch.bfloat16)  # @inspect tenth as bits
+            random.add_(1)
+        ''',
+    "hostile": '''
+        """<script>alert(1)</script>"""
+        from litbook import misbelief, note, question
+
+        SCRIPT = "</script><script>alert('1')</script>"
+
+        def main():
+            hostile()
+
+        def hostile():
+            """Quotes " ' ` and <b>bold</b> </script>"""
+            note("A <script>alert(2)</script>, [a link](javascript:alert(3)), \\u202egnirts and `<i>` in code.")
+            note(f"{SCRIPT} <img src=x onerror=alert(4)> [@nobody]")
+            misbelief("<svg onload=alert(5)>", "</details><script>alert(6)</script>")
+            a = SCRIPT  # @inspect a
+            b = "\\u202e" + 'quotes \\' "'  # @inspect b
+            c = "x" * 100_000  # @inspect c
+            d = list(range(100_000))  # @inspect d
+            e = 10 ** 3000  # @inspect e
+            print(SCRIPT)
+            question("<script>alert(7)</script>?", answer=SCRIPT, hint="</summary><script>alert(8)</script>")
+        ''',
+    "beside": '''
+        """Modules beside the lecture."""
+        from peaks import PEAKS, fastest
+
+        from litbook import note
+
+        def main():
+            one()
+
+        def one():
+            """One."""
+            x = fastest()  # @inspect x, PEAKS
+            assert x == 3
+        ''',
+    "figures": '''
+        """Figures."""
+        from matplotlib.figure import Figure
+
+        from litbook import figure as draw, note
+        import litbook
+
+        def plot(n):
+            fig = Figure(figsize=(2, 1))
+            fig.subplots().plot([0, n])
+            draw(fig, caption="by a helper", alt="a line")
+
+        def main():
+            one()
+
+        def one():
+            """One."""
+            fig = Figure(figsize=(2, 1))
+            draw(fig, caption="A **figure**", alt="empty \\"axes\\"")
+            plot(3)
+            for i in range(2):
+                litbook.note(f"turn {i}")
+        ''',
+    "parent": '''
+        """A parent that goes on."""
+        import random
+
+        from litbook import note
+
+        def main():
+            part()
+
+        def part():
+            """Part."""
+            x = random.random()  # @inspect x
+            child()
+            y = random.random()  # @inspect y
+            assert x != y
+            child_in_a_loop = 0
+            for _ in range(2):
+                grandchild()
+
+        def child():
+            """Child."""
+            z = random.random()  # @inspect z
+
+        def grandchild():
+            """Grandchild."""
+            w = 1  # @inspect w
+        ''',
+}  # fmt: skip
+PEAKS = "from dataclasses import dataclass\nfrom more import base\n\nPEAKS = {'a': 1, 'b': base() + 1}\nTEXT = '''it's'''\n\n\ndef fastest():\n    return max(PEAKS.values())\n"
+MORE = "def base():\n    return 2\n"
+MODULES = {"peaks.py": PEAKS, "more.py": MORE}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory) -> dict[str, model.Record]:
+    folder = tmp_path_factory.mktemp("lectures")
+    for name, text in MODULES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return {name: record(folder, text, f"lecture_{name}.py") for name, text in LECTURES.items()}
+
+
+@pytest.fixture(scope="module")
+def made(records) -> dict[str, str]:
+    found = {}
+    for name, it in records.items():
+        for file, text in notebook.notebooks(it, modules=MODULES).items():
+            found[f"{name}/{file}"] = text
+    return found
+
+
+@pytest.fixture(scope="module")
+def executed(made, tmp_path_factory) -> dict[str, Any]:
+    return notebooks.run(made, tmp_path_factory.mktemp("reader"))
+
+
+def sources(text: str, kind: str = "code") -> list[str]:
+    return [c.source for c in nbformat.reads(text, as_version=4).cells if c.cell_type == kind]
+
+
+# ---------------------------------------------------------------------------- it runs on its own
+
+
+@pytest.mark.parametrize("name", LECTURES)
+def test_every_sample_runs_where_litbook_is_not_and_prints_what_was_recorded(name, made, executed):
+    mine = [key for key in made if key.startswith(f"{name}/")]
+    assert mine
+    for key in mine:
+        errors = [o for c in executed[key].cells for o in c.get("outputs", []) if o.output_type == "error"]
+        assert errors == []
+        assert notebooks.differences(made[key], executed[key]) == []
+
+
+def test_the_kernel_of_these_tests_really_has_no_litbook(tmp_path):
+    text = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import litbook")]))
+    outputs = notebooks.run({"a": text}, tmp_path)["a"].cells[0].outputs
+    assert [(o.ename, o.evalue) for o in outputs] == [("ModuleNotFoundError", "No module named 'litbook'")]
+
+
+def test_a_changed_value_is_a_difference(made, executed):
+    key = "parent/part.ipynb"
+    assert notebooks.differences(made[key].replace("w = 1\\n", "w = 2\\n"), executed[key]) != []
+
+
+def test_what_was_recorded_is_in_the_file(made):
+    cells = (
+        nbformat.reads(made["tour/loops-and-views.ipynb"], as_version=4).cells
+        if ("tour/loops-and-views.ipynb" in made)
+        else []
+    )
+    text = "".join(notebooks.said(c.get("outputs", [])) for c in cells)
+    assert "total = 0\ntotal = 2\ntotal = 6\n" in text
+    assert "total …" in text
+    assert "quick = 42\n" in text
+    assert "share = 50 %\n" in "".join(map(notebooks_text, made.values()))
+
+
+def test_chinese_names_coroutines_and_functions_are_shown(executed):
+    text = "".join(notebooks.said(c.get("outputs", [])) for c in executed["future/index.ipynb"].cells)
+    for line in ("值 = 3", "p = 点(x=3, y=0.5)", "x = 1.5", "found = [0, 1, 2]", "values = [2, 2, 2]", "m = 6",
+                 "leaving", "x.shape = (2,)", "n = 1", "集 = {'a', 'b'}", "<Caught no.>", "Colour.RED = Colour.RED",
+                 "tenth = bfloat16 (2,): [0.100098, -2], bits 0 01111011 1001101, 1 10000000 0000000",
+                 "Pair(1, p.x) = Pair(left=1, right=3)"):  # fmt: skip
+        assert f"{line}\n" in text, line
+
+
+# ---------------------------------------------------------------------------- what is in it
+
+
+def test_prose_is_markdown_sections_are_headings_and_questions_hide_their_answer(made):
+    prose = sources(made["future/index.ipynb"], "markdown")
+    assert prose[0].startswith("# From the future\n\n")
+    assert "## Names in Chinese: 名字" in prose
+    assert "汉字 and `代码`, and $a_1 < b$." in prose
+    question = next(text for text in prose if text.startswith("**Check yourself.** How many?"))
+    assert "<details><summary>Hint</summary>\n\none more\n\n</details>" in question
+    assert "<details><summary>Answer</summary>\n\n<code>4 calls</code>\n\n</details>" in question
+    assert "*This section stays a function: it returns early.*" in "\n".join(prose)
+
+
+def test_a_first_cell_says_what_it_needs_and_what_colab_lacks(made):
+    first = sources(made["tour/index.ipynb"] if "tour/index.ipynb" in made else next(
+        text for name, text in made.items() if name.startswith("tour/")), "markdown")[0]  # fmt: skip
+    assert re.search(r"It needs Python 3\.11 or later with jaxtyping [\d.]+, torch [\d.]+", first)
+    assert "On Colab, run `%pip install jaxtyping` first." in first
+
+
+def test_the_same_record_gives_the_same_bytes_and_every_cell_has_its_own_id(records, made):
+    for name, it in records.items():
+        for file, text in notebook.notebooks(it, modules=MODULES).items():
+            assert text == made[f"{name}/{file}"]
+            ids = [cell.id for cell in nbformat.reads(text, as_version=4).cells]
+            assert len(set(ids)) == len(ids)
+
+
+def test_hidden_lines_are_folded_and_definitions_are_marked(made):
+    cells = nbformat.reads(made["tour/loops-and-views.ipynb"], as_version=4).cells
+    hidden = next(c for c in cells if "hidden = 10" in c.source)
+    assert "hide-input" in hidden.metadata.tags
+    assert hidden.metadata.jupyter == {"source_hidden": True}
+    helper = next(c for c in cells if c.source.startswith("def double"))
+    assert "definition" in helper.metadata.tags
+
+
+def test_imports_are_folded(made):
+    imported = 0
+    for name in (it for it in made if it.startswith("tour/")):
+        cells = nbformat.reads(made[name], as_version=4).cells
+        folded = ["hide-input" in c.metadata.get("tags", ()) for c in cells]
+        for i, cell in enumerate(cells):
+            if cell.source.startswith(("import ", "from ", "# Imports\n")):
+                imported += 1
+                assert folded[i] and cell.source.startswith("# Imports\n")
+    assert imported
+
+
+def test_constants_are_folded(tmp_path):
+    it = record(tmp_path, section("a = WIDE  # @inspect a", "WIDE = 10\n"))
+    cells = nbformat.reads(notebook.notebooks(it)["index.ipynb"], as_version=4).cells
+    (constant,) = [c for c in cells if "WIDE = 10" in c.source]
+    assert constant.source == "# Constants\nWIDE = 10"
+    assert constant.metadata.jupyter == {"source_hidden": True}
+
+
+def test_a_measured_value_says_where_and_when(made):
+    text = "".join(notebooks_text(made[name]) for name in made if name.startswith("tour/"))
+    assert re.search(r"seconds = 0\.25 s   \(measured on .+, \d+ \w+ \d{4}\)", text)
+
+
+def notebooks_text(text: str) -> str:
+    return "".join(
+        o.get("text", "") for c in nbformat.reads(text, as_version=4).cells for o in c.get("outputs", [])
+    )
+
+
+def test_a_gpu_section_is_guarded_and_says_that_no_gpu_was_here(made):
+    for name, text in made.items():
+        if name.startswith("tour/") and "Only where there is a GPU" in text:
+            cell = next(s for s in sources(text) if "on the device" in s)
+            assert cell.startswith("if has_cuda():\n")
+            assert "It is not recorded on a GPU yet." in "\n".join(sources(text, "markdown"))
+            return
+    pytest.fail("no notebook has the GPU section")
+
+
+def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tmp_path):
+    text = dedent('''
+        """L."""
+        import torch
+        from litbook import requires
+        def main():
+            one()
+        @requires("cuda")
+        def one():
+            """One."""
+            x = 3  # @inspect x
+    ''')
+    here = record(tmp_path, text)
+    there = record(tmp_path, text.replace('@requires("cuda")\n', ""))
+    h200 = replace(there.environment.device, kind="cuda", slug="nvidia-h200", name="NVIDIA H200")
+    there = replace(
+        there, environment=replace(there.environment, device=h200, date="2026-11-19T00:00:00Z"),
+        functions=here.functions, values=tuple(replace(v, line=v.line + 1) for v in there.values),
+    )  # fmt: skip
+    made = notebook.notebooks(here, recordings=[there])["index.ipynb"]
+    assert "x = 3\n" in notebooks_text(made)
+    assert "The outputs are from NVIDIA H200, 19 Nov 2026" in "\n".join(sources(made, "markdown"))
+
+
+def test_citations_are_named_and_listed_and_links_lead_to_sections(tmp_path):
+    it = record(tmp_path, section('note("As [@glu2020] says, see [here](#two) and [there](#nowhere).")').replace(
+        "    one()\n", "    one()\n    two()\n") + "\ndef two():\n    '''Two `x` more.'''\n    y = 1\n")  # fmt: skip
+    made = notebook.notebooks(it, bibliography=WORK)["index.ipynb"]
+    prose = sources(made, "markdown")
+    assert "As ([N. Shazeer 2020](https://example.org/a)) says, see [here](#Two-x-more) and there." in prose
+    assert prose[-1] == (
+        "## References\n\n- N. Shazeer. [*Gated \\[units\\] \\*here\\**](https://example.org/a). 2020."
+    )
+
+
+# ---------------------------------------------------------------------------- what went wrong stays visible
+
+
+def test_a_failed_claim_is_an_error_where_it_stands_and_the_notebook_goes_on(tmp_path):
+    it = record(tmp_path, section('x = 2\nassert x == 3, "three"\ny = 5  # @inspect y'))
+    made = notebook.notebooks(it)["index.ipynb"]
+    cells = [c for c in nbformat.reads(made, as_version=4).cells if c.cell_type == "code"]
+    failed = next(c for c in cells if "assert" in c.source)
+    assert "raises-exception" in failed.metadata.tags
+    assert failed.outputs[0].ename == "AssertionError" and failed.outputs[0].evalue == "three"
+    assert "2 == 3" in failed.outputs[0].traceback
+    done = notebooks.run({"a": made}, tmp_path)["a"]
+    assert notebooks.differences(made, done) == []
+    assert "y = 5\n" in "".join(notebooks.said(c.get("outputs", [])) for c in done.cells)
+
+
+def test_a_section_that_raised_stays_a_function_whose_call_raises(tmp_path):
+    it = record(tmp_path, section('print("before")\nx = {}["a"]\ny = x  # @inspect y'))
+    made = notebook.notebooks(it)["index.ipynb"]
+    call = nbformat.reads(made, as_version=4).cells[-1]
+    assert call.source.endswith("one()")
+    assert [o.output_type for o in call.outputs] == ["stream", "error"]
+    assert call.outputs[1].ename == "KeyError"
+
+
+def test_an_expression_that_could_not_be_shown_is_a_comment(tmp_path):
+    it = record(tmp_path, section("size = 1  # @inspect siez\ny = size"))
+    made = sources(notebook.notebooks(it)["index.ipynb"])[-1]
+    assert "pass  # siez is not shown: @inspect siez raised NameError: name 'siez' is not defined" in made
+
+
+def test_nothing_of_a_hostile_record_is_markup_in_a_notebooks_prose(made):
+    prose = "\n".join(sources(made["hostile/index.ipynb"], "markdown"))
+    assert "<script" not in prose and "<img" not in prose and "javascript:" not in prose
+    assert "\u202e" not in prose and "⟨U+202E⟩" in prose
+    assert "`<i>` in code" in prose
+
+
+def test_a_notebook_is_small_whatever_a_lecture_shows(made):
+    assert len(made["hostile/index.ipynb"]) < 30_000
+
+
+# ---------------------------------------------------------------------------- its page
+
+
+def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(made, tmp_path):
+    text = made["hostile/index.ipynb"]
+    file = tmp_path / "index.ipynb"
+    file.write_text(text, encoding="utf-8")
+    from mkdocs_jupyter import convert
+
+    html, headings = notebook_page.slim(convert.nb2html(str(file)), text, "<p>top</p>")
+    tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", html))
+    assert tags <= notebook_page._KEPT | {"div", "span", "samp", "figure", "a"} | MATHML
+    assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", html)
+    assert "&lt;script&gt;alert(2)&lt;/script&gt;" in html
+    assert html.count("<p>top</p>") == 1
+    assert len(html) < 60_000
+    assert [h.level for h in headings] == [1, 2]
+
+
+def test_without_a_place_on_github_there_is_no_colab_link_but_a_sentence():
+    there = notebook_page.links("lectures/lecture_02/notebooks/a.ipynb", "lectures/lecture_02/notebooks/a/")
+    assert "colab.research" not in there
+    assert "download it, then choose File, Upload notebook in Google Colab" in there
+    assert 'href="a.ipynb" download="lecture_02-a.ipynb"' in there
+    assert 'href="../../a/"' in there
+
+
+def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there():
+    there = notebook_page.links(
+        "lectures/lecture_02/notebooks/a.ipynb",
+        "lectures/lecture_02/notebooks/a/",
+        "https://github.com/owner/repo/blob/gh-pages/",
+    )
+    address = "owner/repo/blob/gh-pages/lectures/lecture_02/notebooks/a/a.ipynb"
+    assert f'href="https://colab.research.google.com/github/{address}"' in there
+    assert "Upload" not in there
+
+
+# ---------------------------------------------------------------------------- lecture 02
+
+
+@pytest.fixture(scope="module")
+def lecture(site: Path) -> dict[str, str]:
+    """The notebooks of the built site, as a reader downloads them."""
+    files = sorted((site / "lectures" / "lecture_02" / "notebooks").rglob("*.ipynb"))
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
+
+
+@pytest.mark.slow
+def test_all_notebooks_of_lecture_02_run_and_print_what_was_recorded(lecture, tmp_path):
+    assert len(lecture) >= 18
+    done = notebooks.run(lecture, tmp_path)
+    wrong = {}
+    for name, text in lecture.items():
+        errors = [f"{o.ename}: {o.evalue}" for c in done[name].cells for o in c.get("outputs", [])
+                  if o.output_type == "error"]  # fmt: skip
+        found = errors + notebooks.differences(text, done[name])
+        if found:
+            wrong[name] = found
+    assert wrong == {}
+
+
+def test_every_page_of_lecture_02_links_to_its_notebook_and_back(site, lecture):
+    folder = site / "lectures" / "lecture_02"
+    for name in lecture:
+        stem = name.removesuffix(".ipynb")
+        page = (folder / stem / "index.html").read_text(encoding="utf-8")
+        assert f'href="../notebooks/{stem}/"' in page
+        there = (folder / "notebooks" / stem / "index.html").read_text(encoding="utf-8")
+        assert f'href="../../{stem}/"' in there
+        assert f'href="{name}" download="lecture_02-{name}"' in there
+        assert json.loads(lecture[name])["nbformat"] == 4
+
+
+def test_notebooks_are_not_searched(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    assert [d["location"] for d in index["docs"] if "/notebooks/" in d["location"]] == []
+
+
+def test_the_formatting_of_values_is_that_of_the_stand_in():
+    for value, text in [(3, "3"), (2.5, "2.5"), (1 / 3, "0.333333"), (True, "True"), (10**6, "1,000,000")]:
+        assert standin.said(value) == standin.number(value) == text
+
+
+# ---------------------------------------------------------------------------- the setting for Colab
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://github.com/owner/repo/blob/gh-pages", True),
+        ("https://github.com/owner/repo/blob/gh-pages/site", True),
+        ("https://github.com/owner/repo", False),
+        ("owner/repo", False),
+        ("https://example.org/owner/repo/blob/main", False),
+        ("https://github.com/owner/repo/blob/main?x=<script>", False),
+        (7, False),
+    ],
+)
+def test_an_address_that_colab_cannot_use_is_a_warning_and_gives_no_link(given, kept, caplog):
+    config = {"extra": {"colab": given}}
+    hook._check_colab(config)
+    assert bool(config["extra"]["colab"]) is kept
+    if kept:
+        assert caplog.text == ""
+    else:
+        assert f"mkdocs.yml: extra.colab is {given!r}" in caplog.text
+        assert "expected https://github.com/OWNER/REPOSITORY/blob/BRANCH" in caplog.text
+
+
+def test_rows_of_a_matrix_stand_below_each_other():
+    assert standin.tensor("int64", (2, 4), "cpu", 64, list(range(8)), "", 0) == (
+        "int64 (2, 4): [\n    [0, 1, 2, 3],\n    [4, 5, 6, 7]]"
+    )
+    assert standin.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
+    assert standin.tensor("float32", (2, 4), "cuda:0", 32, None, "", 0) == "float32 (2, 4) on cuda:0, 32 B"
+
+
+def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars():
+    html = (
+        '<div class="jp-Cell jp-MarkdownCell jp-Notebook-cell" id="a"><div class="jp-RenderedMarkdown">'
+        "<p>With $s$ and <code>$t$</code>, 5 $ or 6 $.</p></div></div>"
+    )
+    page, _ = notebook_page.slim(html, '{"cells": []}')
+    assert page.count("<math") == 1
+    assert "<code>$t$</code>" in page and "5 $ or 6 $." in page
+
+
+# ---------------------------------------------------------------------------- in a browser
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_notebook_pages_fit_ask_nobody_and_report_no_error(browser, address, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: wrong.append(str(e)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    try:
+        for part in ("number-formats", "tensors-on-a-gpu"):
+            page.goto(f"{address}lectures/lecture_02/notebooks/{part}/")
+            page.get_by_text("What stands in for the book’s engine here").click()
+            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(wide) == 0
+            assert page.locator("article math").count() > 0 or part != "number-formats"
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Download the notebook").click()
+        assert saved.value.suggested_filename == "lecture_02-tensors-on-a-gpu.ipynb"
+        assert wrong == []
+        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    finally:
+        context.close()
+
+
+def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, tmp_path):
+    from mkdocs_jupyter import convert
+
+    hostile = record(tmp_path, LECTURES["hostile"], "lecture_hostile.py")  # alone: others need the event loop
+    text = notebook.notebooks(hostile, modules=MODULES)["index.ipynb"]
+    file = tmp_path / "index.ipynb"
+    file.write_text(text, encoding="utf-8")
+    html, _ = notebook_page.slim(convert.nb2html(str(file)), text)
+    page = browser.new_page()
+    ran: list[str] = []
+
+    def dismissed(dialog: Any) -> None:
+        ran.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismissed)
+    page.on("request", lambda r: ran.append(r.url) if not r.url.startswith("about:") else None)
+    try:
+        page.set_content(f"<!doctype html><title>t</title>{html}")
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.wait_for_timeout(200)
+        assert ran == []
+        assert page.get_by_text("<script>alert(2)</script>").count() >= 1
+    finally:
+        page.close()

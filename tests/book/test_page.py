@@ -1,0 +1,952 @@
+"""The pages of a lecture, from hand-made records: complete, honest, and harmless whatever a value holds."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import markdown
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.running import record as ran
+from tests.running import section
+
+from litbook.record import model
+from litbook.record.model import (
+    Claim,
+    Error,
+    Frame,
+    Loop,
+    Mapping,
+    Operand,
+    Piece,
+    Record,
+    Scalar,
+    Sequence,
+    Series,
+    Tensor,
+    Value,
+)
+from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, page
+from litbook.text import source
+
+SITE = [
+    "admonition",
+    "attr_list",
+    "md_in_html",
+    "tables",
+    "toc",
+    "pymdownx.highlight",
+    "pymdownx.superfences",
+]
+CPU = model.Device("cpu", "cpu", "CPU")
+H200 = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
+PLACE = model.Environment(
+    python="3.11.7", os="Linux", machine="x86_64", cpu="AMD EPYC", cores=2, threads=2, memory=2**34, device=CPU,
+    versions={"torch": "2.13.0"}, commit="0123456789abcdef", date="2026-11-20T10:00:00Z", seed=0,
+)  # fmt: skip
+
+LECTURE = '''"""Storage <b>first</b>"""
+
+import torch
+from litbook import misbelief, note, requires
+
+MiB = 2**20
+
+
+def main() -> None:
+    note("Two *resources* [@glu].")
+    memory()
+    compute()
+
+
+def memory() -> None:
+    """Memory & views"""
+    note("A walk.")
+    transpose()
+
+
+def transpose() -> None:
+    """A transpose rewrites `strides`"""
+    note("# Why\\n\\nSix numbers, see [speed](#speed).")
+    x = six()  # @inspect x
+    text = """
+    kept as it is
+    """
+    y = x.t()  # @inspect y, y.stride()
+    assert y.stride() == (1, 3), "strides *swap*"
+    assert (
+        x.shape == y.shape
+    ), "the same shape"
+    misbelief("`t()` copies.", "It does not.")
+    secret = 1  # @hide
+
+
+def six() -> object:
+    """Six numbers"""
+    return torch.arange(6.0).view(2, 3)
+
+
+def compute() -> None:
+    """Compute"""
+    speed()
+
+
+@requires("cuda")
+def speed() -> None:
+    """How fast"""
+    note("Fast.")
+    rate = 1  # @measure rate as FLOP/s
+    assert rate > 0, "it moves"
+    for step in range(9):
+        loss = step  # @inspect loss
+'''
+
+X = Tensor(
+    "torch.Tensor", "float32", (2, 3), strides=(3, 1), bytes=24, storage=1, storage_bytes=24, axes=("row", "col"),
+    corner=(2, 3), values=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0), memory=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
+)  # fmt: skip
+Y = replace(
+    X,
+    shape=(3, 2),
+    strides=(1, 3),
+    axes=None,
+    contiguous=False,
+    corner=(3, 2),
+    values=(0.0, 3.0, 1.0, 4.0, 2.0, 5.0),
+)
+REFERENCES = bibliography.parse("@misc{glu, title={GLU}, author={Shazeer, Noam}, year=2020}")
+
+
+def pair(*numbers: int) -> Sequence:
+    return Sequence("tuple", len(numbers), tuple(Scalar("int", str(n), n) for n in numbers))
+
+
+def record(text: str = LECTURE) -> Record:
+    """What a run of `text` might have left, without a run."""
+    found = source.parse(text, "lectures/lecture_02.py")
+    return Record(
+        schema=model.SCHEMA, lecture="lecture_02", title=text.split('"""')[1], environment=PLACE,
+        sources=(found.source(),),
+        functions=tuple(found.functions), statements=tuple(found.statements),
+    )  # fmt: skip
+
+
+def at(text: str, lecture: str = LECTURE) -> int:
+    """The line that holds `text`."""
+    return next(i for i, line in enumerate(lecture.split("\n"), 1) if text in line)
+
+
+def function(name: str, it: Record) -> int:
+    return next(i for i, f in enumerate(it.functions) if f.name == name)
+
+
+def steps(it: Record, frames: dict[int, str]) -> tuple[tuple[int, int], ...]:
+    """Every statement of these functions ran once."""
+    return tuple(
+        (frame, i)
+        for frame, name in frames.items()
+        for i, s in enumerate(it.statements)
+        if s.function == function(name, it)
+    )
+
+
+def lived() -> Record:
+    """The lecture on a machine without a GPU: one claim holds, one fails, one waits for a device."""
+    it = record()
+    main, memory, transpose, six = (function(n, it) for n in ("main", "memory", "transpose", "six"))
+    frames = (
+        Frame(main),
+        Frame(memory, 0, at("    memory()")),
+        Frame(transpose, 1, at("    transpose()")),
+        Frame(six, 2, at("x = six()")),
+    )
+    return replace(
+        it,
+        frames=frames,
+        steps=steps(it, {0: "main", 1: "memory", 2: "transpose", 3: "six"}),
+        pieces=(
+            Piece("note", 0, 0, at("Two *res"), "Two *resources* [@glu]."),
+            Piece("note", 1, 1, at("A walk"), "A walk."),
+            Piece("note", 2, 2, at("# Why"), "# Why\n\nSix numbers, see [speed](#speed)."),
+            Piece("output", 3, 2, at("y = x.t()"), "printed <b>\n"),
+            Piece("misbelief", 4, 2, at("misbelief("), "`t()` copies.", data="It does not."),
+        ),
+        values=(
+            Value(2, 2, at("x = six()"), "x", 0),
+            Value(3, 2, at("y = x.t()"), "y", 1),
+            Value(3, 2, at("y = x.t()"), "y.stride()", 2),
+            Value(4, 2, at("secret = 1"), "secret", 4),
+        ),
+        claims=(
+            Claim(transpose, at("assert y.str"), at("assert y.str"), "y.stride() == (1, 3)", "strides *swap*", "holds", count=1,
+                  form=("", " == ", ""), operands=(Operand("y.stride()", 2), Operand("(1, 3)", 2))),
+            Claim(transpose, at("assert ("), at("assert (") + 2, "x.shape == y.shape", "the same shape", "fails", count=1,
+                  form=("", " == ", ""), operands=(Operand("x.shape", 3), Operand("y.shape", 5))),
+            Claim(function("speed", it), at("assert rate"), at("assert rate"), "rate > 0", "it moves", "needs-device"),
+        ),
+        snapshots=(X, Y, pair(1, 3), pair(2, 3), Scalar("int", "1", 1), pair(3, 2)),
+        seconds={"memory": 1.25, "compute": 0.5},
+    )  # fmt: skip
+
+
+def recorded() -> Record:
+    """The same lecture, recorded on a GPU."""
+    it = record()
+    main, compute, speed = (function(n, it) for n in ("main", "compute", "speed"))
+    loss = at("loss = step")
+    return replace(
+        it,
+        environment=replace(PLACE, device=H200, date="2026-11-19T10:00:00Z"),
+        frames=(Frame(main), Frame(compute, 0, 10), Frame(speed, 1, at("    speed()"))),
+        steps=steps(it, {0: "main", 1: "compute", 2: "speed"}),
+        pieces=(Piece("note", 0, 2, at("Fast."), "Fast, *very*."),),
+        values=(
+            Value(0, 2, at("rate = 1"), "rate", 0, "measure", "FLOP/s"),
+            Value(1, 2, loss, "loss", 1, loop=0, turn=0),
+            Value(2, 2, loss, "loss", 2, loop=0, turn=8),
+        ),
+        loops=(Loop(2, at("for step"), 9, (0, 8)),),
+        series=(Series(0, loss, "loss", (0, 4, 8), (0, 4, 8)),),
+        claims=(Claim(speed, at("assert rate"), at("assert rate"), "rate > 0", "it moves", "holds", count=1,
+                      form=("", " > ", ""), operands=(Operand("rate", 0), Operand("0", 1))),),
+        snapshots=(Scalar("float", "7.88e14", 7.88e14), Scalar("int", "0", 0), Scalar("int", "8", 8)),
+    )  # fmt: skip
+
+
+def shown(text: str) -> str:
+    return markdown.markdown(text, extensions=SITE)
+
+
+def made(it: Record | None = None, **more) -> dict[str, str]:
+    found = page.pages(lived() if it is None else it, REFERENCES, **more)
+    return {name: shown(text) for name, text in found.items()}
+
+
+def words(body: str) -> str:
+    """What a reader reads, without tags."""
+    import html
+
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def code_of(body: str) -> str:
+    """The lines shown as code."""
+    import html
+
+    rows = re.findall(r'<code class="lb-c[^"]*">(.*?)</code>', body)
+    return "\n".join(html.unescape(re.sub(r"<[^>]*>", "", row)) for row in rows)
+
+
+# ---------------------------------------------------------------------------- which pages
+
+
+def test_a_lecture_with_parts_has_a_contents_page_and_a_page_for_each_part():
+    assert list(made()) == ["index.md", "memory.md", "compute.md"]
+    assert page.titles(lived()) == [
+        ("index.md", "Storage <b>first</b>"),
+        ("memory.md", "Memory & views"),
+        ("compute.md", "Compute"),
+    ]
+
+
+def test_a_lecture_without_parts_is_one_page():
+    text = '"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    x = 1\n'
+    assert list(made(record(text))) == ["index.md"]
+    assert '<h2 id="one">One</h2>' in made(record(text))["index.md"]
+
+
+def test_the_contents_page_lists_parts_theses_and_claims():
+    index = made()["index.md"]
+    assert "<h1" in index
+    assert "Two <em>resources</em>" in index
+    assert 'href="memory/"' in index
+    assert 'href="memory/#transpose"' in index
+    assert "3 claims: ✓ 1 hold · ✗ 1 fail · ○ 1 not run (needs a GPU)" in words(index)
+
+
+def test_a_claim_that_this_build_cannot_run_has_the_recordings_verdict_and_its_device():
+    pages_ = made(recordings=[recorded()])
+    assert "3 claims: ✓ 1 hold · ✗ 1 fail · ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["index.md"])
+    assert "1 claim: ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["compute.md"])
+    assert 'title="1 hold, as recorded on NVIDIA H200">✓ 1<' in pages_["index.md"]
+    missed = replace(recorded(), claims=tuple(replace(c, verdict="fails") for c in recorded().claims))
+    assert "✗ 1 fail, as recorded on NVIDIA H200" in words(made(recordings=[missed])["compute.md"])
+
+
+def test_a_recording_of_an_older_text_decides_nothing():
+    functions = tuple(replace(f, digest="0" * 16) for f in recorded().functions)
+    older = replace(recorded(), functions=functions)
+    assert "○ 1 not run (needs a GPU)" in words(made(recordings=[older])["compute.md"])
+    newest = replace(recorded(), environment=replace(recorded().environment, date="2026-11-18T10:00:00Z"))
+    assert "✓ 1 hold, as recorded" in words(made(recordings=[older, newest])["compute.md"])
+
+
+def test_sections_are_headings_with_the_functions_name_as_anchor():
+    memory = made()["memory.md"]
+    assert '<h1 id="memory">Memory &amp; views</h1>' in memory
+    assert '<h2 id="transpose">A transpose rewrites <code>strides</code></h2>' in memory
+    assert '<h3 id="transpose-1">Why</h3>' in memory
+
+
+def test_parts_lead_back_and_on():
+    pages_ = made()
+    assert 'href="../compute/" rel="next"' in pages_["memory.md"]
+    assert 'href="../memory/" rel="prev"' in pages_["compute.md"]
+    assert 'rel="prev"' not in pages_["memory.md"]
+
+
+def test_a_link_to_a_section_finds_its_page():
+    assert 'href="../compute/#speed"' in made()["memory.md"]
+
+
+# ---------------------------------------------------------------------------- lines
+
+
+def ids(body: str) -> list[str]:
+    return re.findall(r'(?<=\s)id="([^"]*)"', body)
+
+
+@pytest.mark.parametrize("name", ["index.md", "memory.md", "compute.md"])
+def test_every_id_is_unique(name):
+    found = ids(made(recordings=[recorded()])[name])
+    assert sorted(found) == sorted(set(found))
+
+
+def test_every_line_of_a_section_has_its_anchor():
+    it = lived()
+    body = made(it)["memory.md"]
+    for name in ("memory", "transpose"):
+        f = it.functions[function(name, it)]
+        missing = [n for n in range(f.first, f.last + 1) if f'id="L{n}"' not in body]
+        assert missing == []
+
+
+def test_a_shown_line_keeps_its_number_and_its_text():
+    line = at("y = x.t()")
+    number = rf'id="L{line}" href="#L{line}"[^<>]*>{line}</a>'
+    assert re.search(number + re.escape('<code class="lb-c">y = x.t()</code>'), made()["memory.md"])
+
+
+def test_directives_notes_and_hidden_lines_are_not_shown_as_code():
+    codes = code_of(made()["memory.md"])
+    assert "@inspect" not in codes
+    assert "@hide" not in codes
+    assert "secret" not in codes
+    assert "note(" not in codes
+
+
+def test_a_line_inside_a_string_keeps_its_spaces_and_its_colour():
+    assert '<span class="s">    kept as it is</span>' in made()["memory.md"]
+
+
+def test_code_prose_and_results_stand_in_the_order_of_the_source():
+    text = words(made()["memory.md"])
+    order = [
+        "A walk.",
+        "A transpose rewrites",
+        "Six numbers",
+        "y = x.t()",
+        "Commonly said:",
+        "Run: It does not.",
+        "Definitions six : Six numbers",
+    ]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+
+
+def test_a_note_that_never_ran_stays_visible_as_code():
+    assert 'note("Fast.")' in code_of(made()["compute.md"])
+
+
+def test_a_helper_is_folded_on_the_page_that_uses_it_first():
+    pages_ = made()
+    assert '<details class="lb-def" id="six">' in pages_["memory.md"]
+    assert 'id="six"' not in pages_["compute.md"]
+
+
+@pytest.mark.parametrize(
+    "mention", ['"a walk"', "x.walk", "dict(walk=1)", "1  # a walk", "2; walk = 3; print(walk)"]
+)
+def test_a_word_of_the_prose_is_no_use_of_the_helper_of_that_name(mention):
+    text = LECTURE.replace("secret = 1  # @hide", f"secret = {mention}").replace(
+        "rate = 1 ", "rate = walk() "
+    )
+    pages_ = made(record(text + "\n\ndef walk() -> int:\n    return 1\n"))
+    assert '<details class="lb-def" id="walk">' in pages_["compute.md"]
+    assert 'id="walk"' not in pages_["memory.md"]
+    assert ">walk</a>" not in pages_["memory.md"]
+
+
+def test_a_helper_in_code_is_a_link_to_its_definition_on_this_page_or_another():
+    text = LECTURE.replace("secret = 1  # @hide", "é = 'walk'; secret = walk(lambda walk: walk)").replace(
+        "rate = 1 ", "rate = [walk(1)] "
+    )
+    text += "\n\ndef walk(n):\n    return walk(n - 1) if n else step(n)\n\n\ndef step(n): ...\n"
+    walk, step = (text.split("\n").index(line) + 1 for line in ("def walk(n):", "def step(n): ..."))
+    pages_ = made(record(text))
+    here, there = pages_["memory.md"], pages_["compute.md"]
+    assert f'= <a href="#L{walk}">walk</a>(<span class="k">lambda </span>walk: walk)' in here
+    assert f'= [<a href="../memory/#L{walk}">walk</a>(' in there
+    assert 'return </span>walk(n - <span class="m">1</span>)' in here, "not in its own definition"
+    assert f'<span class="k">else </span><a href="#L{step}">step</a>(n)' in here, "in another's"
+    assert here.count(f'id="L{walk}"') == here.count(f'id="L{step}"') == 1
+
+
+def test_the_front_page_shows_code_without_links():
+    text = LECTURE.replace("rate = 1 ", "rate = walk() ") + "\n\ndef walk():\n    return 1\n"
+    assert "<a href" not in re.sub(r'<a class="lb-n".*?</a>', "", page.excerpt(record(text)))
+
+
+# ---------------------------------------------------------------------------- values
+
+
+def beside(body: str, line: int) -> str:
+    """What stands in the margin of this line."""
+    match = re.search(
+        rf'id="L{line}" .*?</code>(?: <div class="lb-v" style="--s:\d+">(.*?)</div></div>)?', body, re.S
+    )
+    assert match is not None
+    return words(match[1] or "")
+
+
+def test_values_stand_beside_their_line():
+    body = made()["memory.md"]
+    assert beside(body, at("x = six()")).startswith("x float32 [row 2, col 3] · 24 B")
+    assert "y float32 [3, 2] · 24 B same storage as x" in beside(body, at("y = x.t()"))
+    assert "y.stride() (1, 3)" in words(body)
+
+
+def test_a_value_of_a_line_that_is_not_shown_stands_beside_the_line_above():
+    assert "secret 1" in words(made()["memory.md"])
+
+
+def test_a_section_that_shows_no_code_still_shows_its_failures():
+    text = '"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    assert 1 == 2, "no"  # @hide\n'
+    it = record(text)
+    one = function("one", it)
+    claim = Claim(one, 10, 10, "1 == 2", "no", "fails", count=1)
+    body = made(replace(it, frames=(Frame(one),), claims=(claim,)))["index.md"]
+    assert "This claim fails. no lectures/lecture_02.py:10" in words(body)
+    assert "✗ fails no" in words(body)
+
+
+def test_tensors_have_cards_with_their_values():
+    body = made()["memory.md"]
+    assert 'aria-label="values of x"' in body
+    assert "float32 [row 2, col 3] · 24 B · strides (3, 1) · contiguous · cpu" in words(body)
+
+
+@pytest.mark.parametrize(
+    ("between", "inspected", "badge"),
+    [
+        ("x = x + 1", "x", "shares storage with an earlier x"),
+        ("x = x + 1", "", "shares storage with an earlier x"),
+        ("z, (x) = 1, x + 1", "", "shares storage with an earlier x"),
+        ("z = x = x + 1", "", "shares storage with an earlier x"),
+        ("for x in x: z = 1", "", "shares storage with an earlier x"),
+        ("x += 1", "", "same storage as x"),
+        ("x[0] = 1", "", "same storage as x"),
+        ("z = x == dict(x=1)", "", "same storage as x"),
+        ("x.y = 1", "", "same storage as x"),
+    ],
+)
+def test_a_view_of_what_a_name_was_before_is_not_said_to_share_with_what_it_is_now(between, inspected, badge):
+    text = f'"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    x = f()\n    {between}\n    row = g()\n'
+    it = record(text)
+    old, new = replace(X, storage=0), replace(X, storage=1)
+    ran = steps(it, {0: "main", 1: "one"})
+    first = next(n for n, (_, s) in enumerate(ran) if it.statements[s].first == 10)
+    values = [Value(first, 1, 10, "x", 0)]
+    values += [Value(first + 1, 1, 11, "x", 1)] if inspected else []
+    values += [Value(len(ran) - 1, 1, 12, "row", 0)]
+    frames = (Frame(function("main", it)), Frame(function("one", it), 0, 5))
+    body = made(replace(it, frames=frames, steps=ran, values=tuple(values), snapshots=(old, new)))["index.md"]
+    assert re.findall(r'<span class="lb-badge">(.*?)</span>', body)[-1] == badge
+
+
+def test_two_values_of_one_line_are_of_one_moment():
+    text = '"""T"""\n\n\ndef main() -> None:\n    x = f()\n    x = x + 1\n'
+    it = record(text)
+    ran = steps(it, {0: "main"})
+    values = (Value(0, 0, 5, "x", 0), Value(1, 0, 6, "row", 0), Value(1, 0, 6, "x", 1))
+    snapshots = (replace(X, storage=0), replace(X, storage=1))
+    it = replace(it, frames=(Frame(function("main", it)),), steps=ran, values=values, snapshots=snapshots)
+    body = made(it)["index.md"]
+    assert "earlier x" in words(body) and "same storage as" not in words(body)
+
+
+@pytest.mark.parametrize(("size", "kept", "rows"), [(10, 10, 1), (17, 17, 3), (40, 40, 5), (99, 40, 6)])
+def test_many_values_of_one_dimension_stand_in_rows_of_eight(size, kept, rows):
+    it = Tensor("torch.Tensor", "int64", (size,), corner=(kept,), values=tuple(range(kept)))
+    card = cards.tensor("x", it)
+    assert card.count("<tr>") == rows
+    assert re.findall(r"<td class=.s\d.>(\d+)</td>", card) == [str(n) for n in range(kept)]
+    assert card.count('class="cut"') == (size > kept)
+
+
+def test_a_storage_that_two_tensors_share_is_drawn_with_words():
+    body = made()["memory.md"]
+    assert (
+        'role="img" aria-label="Storage in order: 0 1 2 3 4 5. y, shape [3, 2], strides (1, 3), offset 0, '
+        in body
+    )
+    assert "reads the elements at 0 3; then 1 4; then 2 5." in body
+
+
+def test_a_large_tensor_is_visibly_cut():
+    big = replace(
+        X, shape=(1000, 1000), corner=(2, 3), memory=None, stats=model.Stats(-1.0, 5.0, 0.5, 1.0, nan=3)
+    )
+    body = made(replace(lived(), snapshots=(big, *lived().snapshots[1:])))["memory.md"]
+    assert "⋱" in body
+    assert "min -1.0 · mean 0.5 · max 5.0 · std 1.0 · 3 nan" in words(body)
+
+
+def test_mappings_with_the_same_keys_become_one_table():
+    keys = tuple(Scalar("str", f"'{k}'") for k in ("bits", "max", "smallest_normal", "resolution"))
+
+    def limits(n: int) -> Mapping:
+        return Mapping(
+            "torch.finfo", 4, keys, tuple(Scalar("float", f"{n}.123456789", n + 0.123456789) for _ in keys)
+        )
+
+    it = lived()
+    body = made(replace(it, snapshots=(limits(1), limits(2), *it.snapshots[2:])))["memory.md"]
+    assert body.count('<table class="lb-table">') == 1
+    assert '<th scope="row">x</th>' in body
+    assert '<th scope="row">y</th>' in body
+
+
+def test_a_loop_shows_first_and_last_and_its_turns():
+    body = made(recordings=[recorded()])["compute.md"]
+    assert "loss 0 … 8 9 turns" in words(body)
+    assert 'aria-label="loss over the loop: from 0 to 8, lowest 0, highest 8"' in body
+
+
+def test_printed_output_is_text():
+    assert "printed &lt;b&gt;" in made()["memory.md"]
+
+
+# ---------------------------------------------------------------------------- claims and failures
+
+
+def test_a_claim_that_holds_shows_both_sides():
+    said = beside(made()["memory.md"], at("assert y.str"))
+    assert said == "✓ holds: strides swap (1, 3) == (1, 3)"
+
+
+@pytest.mark.parametrize(
+    ("test", "shown"),
+    [
+        ("a is None", ""),
+        ("a == b == None", "None == None == None"),
+        ("yes is True", ""),
+        ("a is not True", "None is not True"),
+    ],
+)
+def test_that_a_constant_is_itself_needs_no_evidence(tmp_path, test, shown):
+    it = ran(tmp_path, section(f"a = b = None\nyes = True\nassert {test}, 'so it is'"))
+    assert margin.tested(it.claims[0], it) == shown
+    assert it.claims[0].operands, "the record has both sides"
+
+
+def test_two_equal_sides_that_would_need_a_second_line_are_named_once():
+    it = lived()
+    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == swapped")
+    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    assert said == "✓ holds: what it had been before that both (1, 3)"
+
+
+def test_nor_once_where_the_code_beside_it_names_that_value():
+    it = lived()
+    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == (1, 3)")
+    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    assert said == "✓ holds: what it had been before that"
+
+
+def test_a_promise_of_dtype_and_axes_that_is_kept_says_so():
+    it = lived()
+    axes = Claim(
+        function("transpose", it),
+        at("x = six()"),
+        at("x = six()"),
+        'x: Float[Tensor, "row col"]',
+        "",
+        "holds",
+        "axes",
+        1,
+    )
+    assert "✓ dtype and axes" in beside(made(replace(it, claims=(axes,)))["memory.md"], at("x = six()"))
+
+
+def test_a_claim_that_fails_cannot_be_overlooked():
+    body = made()["memory.md"]
+    line = at("assert (")
+    assert f'<a href="#L{line}">lectures/lecture_02.py:{line}</a> the same shape' in body
+    assert "This claim fails. the same shape lectures/lecture_02.py" in words(body)
+    assert body.count("lb-failed") == 3
+    assert "x.shape (2, 3) y.shape (3, 2)" in words(body)
+    assert f'href="memory/#L{line}"' in made()["index.md"]
+
+
+def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
+    body = words(made()["compute.md"])
+    assert "○ needs another device: it moves not run" in body
+    assert "This section needs cuda, which this build did not have. Not recorded on a GPU yet." in body
+
+
+def test_a_recording_speaks_for_a_section_that_did_not_run_here():
+    body = words(made(recordings=[recorded()])["compute.md"])
+    assert "recorded elsewhere: NVIDIA H200, 19 Nov 2026" in body
+    assert "rate 788 TFLOP/s" in body
+    assert "Fast, very ." in body
+    assert "not recorded on a" not in body.lower()
+
+
+def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
+    old = recorded()
+    changed = tuple(replace(f, digest="other") if f.name == "speed" else f for f in old.functions)
+    body = words(made(recordings=[replace(old, functions=changed)])["compute.md"])
+    assert (
+        "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
+    )
+    assert "Not recorded" not in body
+    assert "788 TFLOP/s" not in body.split("it moves")[0]
+
+
+def test_an_error_is_shown_at_its_line_and_what_follows_is_dimmed():
+    it = lived()
+    line = at("assert y.str")
+    error = Error("exception", function("transpose", it), at("y = x.t()"), "    y = x.t()", "RuntimeError: <b>no</b>",
+                  (("lectures/lecture_02.py", at("y = x.t()"), "transpose", "    y = x.t()"),))  # fmt: skip
+    reached = tuple(s for s in it.steps if it.statements[s[1]].first < line)
+    broken = replace(
+        it, errors=(error,), steps=reached, claims=(replace(it.claims[0], verdict="not-reached"),)
+    )
+    body = made(broken)["memory.md"]
+    assert "RuntimeError: &lt;b&gt;no&lt;/b&gt;" in body
+    assert "The lecture raised here." in body
+    assert re.search(rf'id="L{line}" [^>]*>\d+</a><code class="lb-c lb-dim">', body)
+    assert "– not reached: strides swap" in words(body)
+
+
+def test_an_error_in_a_module_stands_beside_the_line_that_led_there_whatever_its_own_number_is():
+    it = lived()
+    led, elsewhere = at("y = x.t()"), at("rate = 1")
+    error = Error("exception", function("transpose", it), led, "    y = x.t()", "KeyError: 3",
+                  (("lectures/lecture_02.py", led, "transpose", "    y = x.t()"),
+                   ("lectures/decoder.py", elsewhere, "speed", "    table[3]")))  # fmt: skip
+    found = made(replace(it, errors=(error,)))
+    assert "✗ error KeyError: 3" in words(found["memory.md"])
+    assert f"lectures/decoder.py:{elsewhere} in speed" in words(found["memory.md"])
+    assert "KeyError" not in found["compute.md"], "whose section has that name and that line"
+
+
+def test_an_inspection_that_raised_says_so_beside_its_line():
+    it = lived()
+    broken = (replace(it.values[0], value=None, error="IndexError: 5"), *it.values[1:])
+    assert "x ✗ IndexError: 5" in beside(made(replace(it, values=broken))["memory.md"], at("x = six()"))
+
+
+def test_the_foot_says_where_the_numbers_come_from():
+    foot = words(made()["memory.md"])
+    for fact in (
+        "AMD EPYC, 2 cores",
+        "Python 3.11.7, torch 2.13.0",
+        "20 Nov 2026, 1.2 s",
+        "commit 0123456789ab",
+        "seed 0",
+    ):
+        assert fact in foot
+
+
+def test_references_stand_at_the_end_of_the_page_that_cites_them():
+    assert 'id="ref-glu"' in made()["index.md"]
+    assert "ref-glu" not in made()["memory.md"]
+
+
+def test_what_is_wrong_with_prose_names_file_and_line():
+    it = lived()
+    bad = replace(it.pieces[1], text="$\\frac{1$ [@nobody] [x](#nowhere)")
+    found: list = []
+    page.pages(replace(it, pieces=(it.pieces[0], bad)), REFERENCES, (), found)
+    assert sorted(p.slug for p in found) == ["bad-math", "broken-link", "unknown-citation"]
+    assert all(str(p).startswith(f"lectures/lecture_02.py:{at('A walk')}:5: ") for p in found)
+
+
+# ---------------------------------------------------------------------------- hostile values
+
+EVIL = [
+    "</script><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "' onmouseover='alert(1)",
+    "a\u202eb\u2066c",
+    "x" * 100_000,
+    "👩‍🔬 😀",
+    "</div></div></details>",
+    "```\n# heading\n{: onclick=x}",
+    "<!-- -->",
+    "\x00\x02wzxhzdk:0\x03",
+    "]]> &lt; &amp; &#60;script>",
+    "$\\text{<script>}$ [x](javascript:y) {#id onclick=x}",
+]
+
+
+class Witness(html.parser.HTMLParser):
+    """Anything that could run or load; and whether every element is closed."""
+
+    EMPTY = frozenset("br hr img input path rect circle polyline line".split())
+    PLAIN = frozenset(
+        "a aside b blockquote button br caption cite code dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr img input label li math mfrac mi "
+        "mn mo mrow ms mspace mstyle msub msup mtext nav ol p path polyline pre rect small span strong summary svg table tbody "
+        "td text th thead tr ul g use defs".split()
+    )
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.PLAIN:
+            self.found.append(tag)
+        self.found += [
+            f"{tag} {n}={v}"
+            for n, v in attrs
+            if n.startswith("on") or (n == "href" and "javascript:" in (v or ""))
+        ]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.EMPTY:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+        else:
+            self.found.append(f"</{tag}>")
+
+
+def witness(body: str) -> list[str]:
+    it = Witness()
+    it.feed(body)
+    it.close()
+    return it.found + it.open
+
+
+def haunted(evil: str) -> Record:
+    """The lecture with `evil` wherever a record holds text."""
+    it = lived()
+    text = Scalar("str", evil)
+    return replace(
+        it,
+        title=evil,
+        functions=tuple(replace(f, heading=evil) for f in it.functions),
+        pieces=tuple(replace(p, text=evil, data=evil, alt=evil) for p in it.pieces),
+        values=tuple(replace(v, text=evil, unit=evil) for v in it.values),
+        claims=tuple(replace(c, text=evil, caption=evil, why=evil, form=(evil, evil, evil), operands=(Operand(evil, 2), Operand(evil))) for c in it.claims if c.operands),
+        errors=(Error("exception", 2, at("y = x.t()"), evil, evil, ((evil, at("y = x.t()"), evil, evil),)),),
+        snapshots=(replace(X, dtype=evil, device=evil, axes=(evil, evil)), Mapping(evil, 9, (text,) * 3, (text,) * 3), text, text, model.Opaque(evil, evil, why=evil), pair(1)),
+        environment=replace(PLACE, cpu=evil, versions={evil: evil}, commit=evil, date=evil),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=range(len(EVIL)))
+def test_whatever_a_record_holds_is_shown_as_text(evil):
+    for body in made(haunted(evil)).values():
+        assert witness(body) == []
+        found = ids(body)
+        assert sorted(found) == sorted(set(found))
+
+
+@given(st.text(max_size=60))
+def test_whatever_text_a_record_holds_its_pages_stay_whole(text):
+    for body in made(haunted(text or "x")).values():
+        assert witness(body) == []
+
+
+def test_code_of_any_kind_is_shown_as_text():
+    text = LECTURE.replace("x = six()", 'x = "</code></script><script>`" + \'{: onclick=x}\' + "```"')
+    it = record(text)
+    assert witness(shown(page.pages(it)["memory.md"])) == []
+
+
+def test_a_very_long_line_is_shown_whole():
+    text = LECTURE.replace("x = six()", f'x = "{"y" * 100_000}"')
+    assert "y" * 100_000 in page.pages(record(text))["memory.md"]
+
+
+# ---------------------------------------------------------------------------- pictures
+
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="72pt" height="36pt" viewBox="0 0 72 36">'
+    "<metadata>m</metadata><style>*{fill:red}</style><script>alert(1)</script>"
+    '<defs><clipPath id="c"><rect width="9" height="9"/></clipPath><path id="p" d="M0 0"/></defs>'
+    '<g clip-path="url(#c)" onclick="x" style="fill: #ffffff; stroke: #000000"><use xlink:href="#p"/><use href="https://a.b/c#d"/>'
+    '<text style="background: url(https://a.b)">a &lt; b</text><foreignObject><p>x</p></foreignObject></g>'
+    '<a href="javascript:x"><rect/></a><image href="https://a.b/c.png"/></svg>'
+)  # fmt: skip
+
+
+def test_a_figure_is_inline_named_and_harmless():
+    drawn = figures.inline(SVG, 'a "curve"', "f1-")
+    assert 'width="96" height="48" role="img" aria-label="a &quot;curve&quot;"' in drawn
+    assert 'clip-path="url(#f1-c)"' in drawn
+    assert 'href="#f1-p"' in drawn
+    assert 'id="f1-c"' in drawn
+    for gone in (
+        "script",
+        "onclick",
+        "https://",
+        "javascript",
+        "foreignObject",
+        "metadata",
+        "<style",
+        "alert",
+    ):
+        assert gone not in drawn
+
+
+def test_a_figure_follows_the_theme():
+    assert "fill: var(--lb-paper); stroke: currentColor" in figures.inline(SVG, "a", "f1-")
+
+
+@pytest.mark.parametrize("text", ["", "<svg", "<html/>", '<!DOCTYPE svg [<!ENTITY a "b">]><svg>&a;</svg>'])
+def test_what_is_no_figure_is_refused(text):
+    with pytest.raises(figures.NotAPicture):
+        figures.inline(text, "a", "f1-")
+
+
+def test_only_embedded_pictures_are_shown():
+    assert figures.embedded("data:image/png;base64,AAAA", "a").startswith(
+        '<img src="data:image/png;base64,AAAA" alt="a"'
+    )
+    for elsewhere in ("https://a.b/c.png", "javascript:x", "data:text/html;base64,AAAA"):
+        with pytest.raises(figures.NotAPicture):
+            figures.embedded(elsewhere, "a")
+
+
+def test_two_figures_on_a_page_share_no_id():
+    it = lived()
+    figure = Piece("figure", 2, 2, at("misbelief("), "A `caption`", data=SVG, alt="A curve")
+    body = made(replace(it, pieces=(*it.pieces, figure, figure)))["memory.md"]
+    assert body.count('aria-label="A curve"') == 2
+    assert sorted(ids(body)) == sorted(set(ids(body)))
+
+
+def test_a_figure_without_alt_is_a_problem():
+    it = lived()
+    found: list = []
+    figure = Piece("figure", 2, 2, at("misbelief("), "c", data=SVG)
+    page.pages(replace(it, pieces=(*it.pieces, figure)), REFERENCES, (), found)
+    assert [p.slug for p in found] == ["no-alt"]
+
+
+# ---------------------------------------------------------------------------- the ledger
+
+
+def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
+    shelf = [ledger.Shelf("lecture_02", lived(), (recorded(),))]
+    body = shown(ledger.page(shelf))
+    assert body.count('<tr class="lb-entry') == 3
+    assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
+    assert "Claim Section This build NVIDIA H200, 19 Nov 2026, recorded" in words(body)
+    assert "✗ fails · (2, 3) == (3, 2)" in words(body)
+    assert "✓ holds · 7.88e14 > 0" in words(body)
+    assert "recorded NVIDIA H200 · 19 Nov 2026 · Python " in words(body)
+
+
+def test_the_ledger_is_also_data():
+    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    assert made_["schema"] == 1
+    assert made_["counts"] == {"claims": 3, "holds": 1, "fails": 1, "not-reached": 0, "needs-device": 1}
+    assert [(run["kind"], run["name"]) for run in made_["runs"]] == [
+        ("build", "CPU"),
+        ("recording", "NVIDIA H200"),
+    ]
+    assert made_["claims"][0] == {
+        "lecture": "lecture_02",
+        "section": "transpose",
+        "address": f"lecture_02/memory/#L{at('assert y.str')}",
+        "line": at("assert y.str"),
+        "claim": "y.stride() == (1, 3)",
+        "caption": "strides *swap*",
+        "kind": "assert",
+        "verdicts": [
+            {
+                "run": 0,
+                "verdict": "holds",
+                "current": True,
+                "operands": [
+                    {"text": "y.stride()", "value": "(1, 3)"},
+                    {"text": "(1, 3)", "value": "(1, 3)"},
+                ],
+            }
+        ],
+    }
+    assert [v["verdict"] for v in made_["claims"][2]["verdicts"]] == ["needs-device", "holds"]
+    assert [v["run"] for v in made_["claims"][2]["verdicts"]] == [0, 1]
+
+
+def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
+    other = replace(lived(), title="Lecture <03>")
+    labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([ledger.Shelf(n, it) for n, it in
+                        (("lecture_02", lived()), ("lecture_03", other))]))  # fmt: skip
+    assert labels == ["claims of Storage &lt;b&gt;first&lt;/b&gt;", "claims of Lecture &lt;03&gt;"]
+
+
+def test_every_field_of_claims_json_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "maintain.md").read_text(encoding="utf-8")
+    text = text[text.index("## `claims.json`") :]
+    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    told = set(re.findall(r"`([\w-]+)`", text))
+    verdict = made_["claims"][0]["verdicts"][0]
+    parts = (made_, made_["counts"], made_["runs"][0], made_["claims"][0], verdict, verdict["operands"][0])
+    for part in parts:
+        assert set(part) <= told
+
+
+def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fails():
+    shelf = ledger.Shelf("lecture_02", lived(), (recorded(),))
+    assert "<title>claims: 1 of 3 fail</title>" in ledger.tally([shelf])
+    claims = tuple(replace(c, verdict="holds") if c.verdict == "fails" else c for c in lived().claims)
+    good = replace(lived(), claims=claims)
+    assert "claims: 3 hold<" in ledger.tally([ledger.Shelf("lecture_02", good, (recorded(),))])
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good)])
+    assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
+    older = replace(recorded(), functions=tuple(replace(f, digest="0" * 16) for f in recorded().functions))
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good, (older,))])
+
+
+def test_a_badge_is_one_picture_whose_text_is_text():
+    made_ = badge.svg("<script>", '"&', badge.GOOD)
+    root = ElementTree.fromstring(made_)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.get("aria-label") == '<script>: "&'
+    assert "http" not in made_.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("prose", "said"),
+    [
+        ("A copy.…", "A copy."),
+        ("Not in the cache:…", "Not in the cache:"),
+        ("… MiB of them.", "… MiB of them."),
+        ("A rate of … here.", "A rate of … here."),
+        ("…; …. …\n\n| how | ms |\n|---|---|\n…", "*A recording puts a table here: how · ms*"),
+        (
+            "Three ways:\n\n| how | ms |\n|---|---|\n…",
+            "Three ways:\n\n*A recording puts a table here: how · ms*",
+        ),
+        ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |\n…"),
+    ],
+)
+def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
+    assert evidence.unspoken(prose) == said

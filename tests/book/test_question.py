@@ -1,0 +1,358 @@
+"""Check yourself: a question is asked, its answer is captured, and no page can show another one."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+from tests.running import line_of, messages, record, section, write
+
+from litbook import question
+from litbook.errors import AuthorError
+from litbook.record import model
+from litbook.render import page, prose, questions
+from litbook.render.terminal import Terminal
+from litbook.run.run import run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CPU_NOTE = 'question("How many bytes take `x`?", answer=x.nbytes, unit="B", hint="Count the *elements*.")'
+BODY = f"x = torch.ones(2, 3)\n{CPU_NOTE}\ny = 2"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> model.Record:
+    return record(tmp_path, section(BODY, "import torch"))
+
+
+def asked(made: model.Record) -> list[model.Piece]:
+    return [piece for piece in made.pieces if piece.kind == "question"]
+
+
+def answers(made: model.Record) -> list[Any]:
+    return [made.snapshots[p.answer] for p in asked(made) if p.answer is not None]
+
+
+def words(body: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+# ------------------------------------------------------------------------ the word
+
+
+def count(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+async def later() -> int:
+    return 3
+
+
+class Called:
+    def __call__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (count, r"not count: call it and pass what comes back"),
+        (lambda: 3, r"not <lambda>: call it"),
+        (Called(), r"not Called: call it"),
+        (int, r"not int: call it"),
+        (print, r"not print: call it"),
+        (later, r"not later: call it"),
+        (count(3), r"not a generator: a record cannot hold what has not been computed"),
+        ((i for i in range(3)), r"not a generator"),
+        (iter([1]), r"not a list_iterator"),
+        (map(str, [1]), r"not a map"),
+        (zip([1], [2], strict=True), r"not a zip"),
+    ],
+)
+def test_what_has_not_been_computed_is_no_answer(answer: object, said: str) -> None:
+    with pytest.raises(AuthorError, match=rf"^question\(\) takes the answer itself, {said}"):
+        question("How many?", answer=answer)
+
+
+def test_a_coroutine_is_no_answer() -> None:
+    coroutine = later()
+    with pytest.raises(AuthorError, match="not a coroutine"):
+        question("How many?", answer=coroutine)
+    coroutine.close()
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t\n"])
+def test_a_blank_question_is_refused(text: str) -> None:
+    with pytest.raises(
+        AuthorError, match=r"question\(\) needs a text: ask something that this section answers"
+    ):
+        question(text, answer=3)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    cases: list[dict[str, Any]] = [{"text": 3}, {"text": "x", "hint": 3}, {"text": "x", "unit": 3}]
+    for wrong in cases:
+        with pytest.raises(AuthorError, match=r"question\(\) takes text, not int: 3"):
+            question(**{"answer": 1, **wrong})
+    with pytest.raises(AuthorError, match="blank unit: leave it out"):
+        question("x", answer=1, unit=" ")
+
+
+def test_text_and_answer_have_to_be_there() -> None:
+    call: Callable[..., None] = question
+    with pytest.raises(TypeError, match="text"):
+        call(answer=3)
+    with pytest.raises(TypeError, match="answer"):
+        call("How many?")
+
+
+def test_plain_python_prints_question_and_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    question("How many?", answer=3, unit="days")
+    question(
+        """
+        Which?
+        """,
+        answer=None,
+        hint="the first",
+    )
+    assert (
+        capsys.readouterr().out == "Question: How many?\nAnswer: 3 days\n\nQuestion: Which?\nAnswer: None\n\n"
+    )
+
+
+def test_plain_python_bounds_an_answer_and_survives_one_without_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Bad:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    question("?", answer=list(range(10**5)))
+    question("?", answer=Bad())
+    out = capsys.readouterr().out
+    assert len(out) < 600
+    assert "Answer: (its text raised ValueError)" in out
+
+
+def test_none_zero_false_and_empty_are_answers(tmp_path: Path) -> None:
+    given = "None", "0", "False", "''", "()", "float('nan')", "-0.0", "10**400"
+    made = record(tmp_path, section("\n".join(f"question('?', answer={it})" for it in given)))
+    assert [it.text for it in answers(made) if isinstance(it, model.Scalar)][:4] == [
+        "None",
+        "0",
+        "False",
+        "''",
+    ]
+    assert len(answers(made)) == len(given)
+    assert messages(made) == []
+
+
+# ------------------------------------------------------------------------ the record
+
+
+def test_the_record_holds_question_answer_unit_and_hint(made: model.Record) -> None:
+    (piece,) = asked(made)
+    assert (piece.text, piece.data, piece.unit) == ("How many bytes take `x`?", "Count the *elements*.", "B")
+    assert answers(made) == [model.Scalar("int", "24", 24)]
+    assert piece.line == line_of(made.sources[0].text, "question(")
+    assert model.loads(model.dumps(made)) == made
+
+
+def test_the_answer_is_what_it_was_when_the_question_was_asked(tmp_path: Path) -> None:
+    body = "x = torch.zeros(2)\nquestion('?', answer=x)\nx += 1\nquestion('?', answer=x)\nlist_ = [1]\nquestion('?', answer=list_)\nlist_.append(2)"
+    first, second, third = answers(record(tmp_path, section(body, "import torch")))
+    assert (first.values, second.values, third.length) == ((0.0, 0.0), (1.0, 1.0), 1)
+
+
+def test_equal_answers_are_stored_once(tmp_path: Path) -> None:
+    made = record(tmp_path, section("question('a?', answer=7)\nquestion('b?', answer=7)"))
+    first, second = asked(made)
+    assert first.answer == second.answer
+
+
+def test_a_question_from_a_helper_belongs_to_the_line_of_the_section(tmp_path: Path) -> None:
+    helper = "def ask(n):\n    question(f'{n}?', answer=n)\n"
+    made = record(tmp_path, section("x = 1\nask(5)", helper))
+    assert asked(made)[0].line == line_of(made.sources[0].text, "    ask(5)")
+
+
+def test_a_refused_question_is_an_error_at_its_line_and_the_run_goes_on(tmp_path: Path) -> None:
+    text = section("question('Why?', answer=print)").replace("    one()\n", "    one()\n    two()\n", 1)
+    text += '\n\ndef two():\n    """Two."""\n    question("?", answer=2)\n'
+    made = record(tmp_path, text)
+    line = line_of(text, "question('Why?'")
+    assert messages(made) == [
+        f"{line}: AuthorError: question() takes the answer itself, not print: call it and pass what comes back"
+    ]
+    assert made.errors[0].kind == "author"
+    assert answers(made) == [model.Scalar("int", "2", 2)]
+
+
+def test_an_answer_that_points_nowhere_is_a_damaged_record(made: model.Record) -> None:
+    from litbook.errors import RecordError
+
+    pieces = tuple(replace(p, answer=999) if p.kind == "question" else p for p in made.pieces)
+    with pytest.raises(RecordError, match="snapshot 999 does not exist"):
+        model.loads(model.dumps(replace(made, pieces=pieces)))
+
+
+def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Path) -> None:
+    text = section("x = 1\nquestion(f'How many {x}?', answer=x)").replace(
+        "def one():", "@requires('cuda')\ndef one():"
+    )
+    made = run(write(tmp_path, text), device="cpu")
+    said = "**Check yourself.** How many …?"
+    assert said in [statement.prose for statement in made.statements]
+    body = page.pages(made)["index.md"]
+    assert "Check yourself." in words(body)
+    assert "Its answer comes from a run" in words(body)
+    assert "question(" not in words(body)
+    assert "this section needs cuda" in words(body) and 'class="lb-ask"' in body
+
+
+def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tmp_path: Path) -> None:
+    pieces = [
+        'misbelief("It copies.", f"It took {x} B.", rows="T-1")',
+        'figure(None, caption=f"Rates, {x} of them", alt="a curve")',
+        'link(one, "the section")',
+        'note("a table: " + str(x))',
+    ]
+    text = section("x = 1\n" + "\n".join(pieces)).replace("def one():", "@requires('cuda')\ndef one():")
+    body = page.pages(run(write(tmp_path, text), device="cpu"))["index.md"]
+    assert '<div class="lb-mis"' in body and "It took … B." in words(body)
+    assert "Not drawn yet: Rates, … of them" in words(body)
+    assert '<a href="#one">the section</a>' in body and "a table: …" in words(body)
+    assert not re.search(r"(misbelief|figure|link|note)\(", words(body))
+
+
+# ------------------------------------------------------------------------ the terminal
+
+
+def printed(file: Path, **options: Any) -> str:
+    out = io.StringIO()
+    screen = Console(file=out, width=100, force_terminal=options.pop("colour", False))
+    run(file, listener=Terminal(screen, **options), device="cpu")
+    return out.getvalue()
+
+
+def test_the_terminal_shows_the_answer_below_the_question_and_no_code(tmp_path: Path) -> None:
+    shown = printed(write(tmp_path, section(BODY, "import torch")))
+    assert "Check yourself: How many bytes take `x`?\nHint: Count the *elements*.\nAnswer: 24 B\n" in shown
+    assert "question(" not in shown
+
+
+def test_a_question_steers_no_terminal_and_quiet_hides_it(tmp_path: Path) -> None:
+    body = r"""question("a \x1b[31m [red]b[/red]", answer="\x1b[2J [/nope]", unit="[bold]\x07", hint="\x1b]0;t\x07")"""
+    file = write(tmp_path, section(body))
+    shown = printed(file)
+    assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
+    assert "[red]b[/red]" in shown
+    assert "Check" not in printed(file, quiet=True)
+    assert "[red]b[/red]" in printed(file, colour=True)
+
+
+# ------------------------------------------------------------------------ the page
+
+
+def test_the_page_asks_and_folds_the_answer(made: model.Record) -> None:
+    body = page.pages(made)["index.md"]
+    line = line_of(made.sources[0].text, "question(")
+    box = re.search(r'<div class="lb-ask".*?</div>\n', body, re.S)
+    assert box is not None
+    assert words(box[0]) == (
+        "Check yourself How many bytes take x ? Hint Count the elements . "
+        f"Answer 24 B captured when line {line} ran Answer: 24 B"
+    )
+    assert box[0].count("<details") == 2
+    assert " open" not in re.sub(r'class="[^"]*"', "", box[0])
+    assert "question(" not in words(body)
+    assert f'id="L{line}"' in body
+
+
+def test_a_question_without_a_hint_has_one_thing_to_open(tmp_path: Path) -> None:
+    body = page.pages(record(tmp_path, section("question('How many?', answer=3)")))["index.md"]
+    assert body.count('<details class="lb-open') == 1
+
+
+def test_a_tensor_as_an_answer_is_drawn(tmp_path: Path) -> None:
+    body = page.pages(record(tmp_path, section("question('?', answer=torch.ones(2, 3))", "import torch")))[
+        "index.md"
+    ]
+    assert 'class="lb-card"' in body
+
+
+HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)>\n\n# head"
+
+
+def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.Record) -> None:
+    hostile = replace(asked(made)[0], text=HOSTILE, data=HOSTILE, unit=HOSTILE, answer=0)
+    damaged = replace(made, snapshots=(model.Scalar("str", HOSTILE), *made.snapshots))
+    body = questions.box(hostile, damaged, prose.Setting(prose.Citations({})))
+    assert set(re.findall(r"</?(\w+)", body)) <= {
+        "div",
+        "p",
+        "details",
+        "summary",
+        "b",
+        "small",
+        "strong",
+        "code",
+        "a",
+    }
+    assert body.count("<div") == body.count("</div>") == 1
+    assert not re.search(r"<[^>]+\son\w+=", body)
+    assert 'href="javascript' not in body
+    assert "\n" not in body  # one line: Markdown around it changes nothing
+
+
+def test_the_answer_of_a_section_that_ran_elsewhere_names_the_recording(made: model.Record) -> None:
+    body = questions.box(asked(made)[0], made, prose.Setting(prose.Citations({})), "NVIDIA H200, 20 Nov 2026")
+    assert "ran: NVIDIA H200, 20 Nov 2026" in words(body)
+
+
+# ------------------------------------------------------------------------ in a browser
+
+
+@pytest.fixture
+def asking(browser: Browser, repo: Path, made: model.Record, tmp_path: Path) -> Iterator[Page]:
+    """A page with one question under the site's style sheet, without scripts."""
+    import markdown
+
+    body = markdown.markdown(page.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
+    style = (repo / "tools/litbook/render/assets/litbook.css").read_text(encoding="utf-8")
+    file = tmp_path / "page.html"
+    file.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><style>{style}</style>'
+        f'<body data-md-color-scheme="default"><article class="md-typeset">{body}</article></body></html>',
+        encoding="utf-8",
+    )
+    context = browser.new_context(java_script_enabled=False)
+    opened = context.new_page()
+    opened.goto(file.as_uri())
+    yield opened
+    context.close()
+
+
+def test_the_answer_opens_with_the_keyboard_and_without_a_script(asking: Page) -> None:
+    assert asking.locator(".lb-ask").get_by_text("How many bytes").is_visible()
+    assert not asking.locator(".lb-reply").is_visible()
+    asking.locator(".lb-answer summary").focus()
+    asking.keyboard.press("Enter")
+    assert asking.locator(".lb-reply").is_visible()
+    assert "24 B" in asking.locator(".lb-reply").inner_text()
+    assert not asking.locator(".lb-onpaper").is_visible()
+
+
+def test_paper_shows_the_answer_at_the_end_of_the_box(asking: Page) -> None:
+    asking.emulate_media(media="print")
+    box = asking.locator(".lb-ask").inner_text()
+    assert box.strip().endswith("Answer: 24 B")
+    assert not asking.locator(".lb-answer").is_visible()

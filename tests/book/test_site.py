@@ -1,0 +1,358 @@
+"""The hook: which pages exist, when they are written, and what makes a strict build fail."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.book.test_page import lived, recorded
+
+from litbook.errors import Place, Problem, UnusableLecture
+from litbook.record import model, recordings
+from litbook.site import plugin as site
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with one lecture that the hook believes to have run."""
+    monkeypatch.setattr(site, "_records", {})
+    (tmp_path / "lectures").mkdir()
+    (tmp_path / "lectures" / "lecture_02.py").write_text("text")
+    (tmp_path / "lectures" / "references.bib").write_text("@misc{glu, title={GLU}, year=2020}")
+    (tmp_path / "docs").mkdir()
+    return tmp_path
+
+
+def build(project, run=lambda path: lived()):
+    return site.build(project / "lectures", project / "docs", run)
+
+
+def written(project) -> list[str]:
+    place = project / "docs" / "lectures"
+    return sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+
+
+def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lectures(project):
+    build(project)
+    assert written(project) == [
+        "claims.json",
+        "claims.svg",
+        "devices.md",
+        "index.md",
+        "lecture_02/compute.md",
+        "lecture_02/index.md",
+        "lecture_02/memory.md",
+        "lecture_02/memory.player.js",
+        "lecture_02/notebooks/compute.ipynb",
+        "lecture_02/notebooks/memory.ipynb",
+        "ledger.md",
+        "misbeliefs.md",
+    ]
+    assert "Memory &amp; views" in (project / "docs/lectures/index.md").read_text()
+
+
+def test_the_nav_follows_the_lecture(project):
+    assert build(project) == [
+        "lectures/index.md",
+        {
+            "Storage <b>first</b>": [
+                "lectures/lecture_02/index.md",
+                {"Memory & views": "lectures/lecture_02/memory.md"},
+                {"Compute": "lectures/lecture_02/compute.md"},
+            ]
+        },
+        {"Commonly said, measured otherwise": "lectures/misbeliefs.md"},
+        {"Ledger": "lectures/ledger.md"},
+        {"Devices": "lectures/devices.md"},
+    ]
+
+
+def test_without_lectures_there_is_nothing(project):
+    (project / "lectures" / "lecture_02.py").unlink()
+    assert build(project) == []
+    assert written(project) == []
+
+
+def test_a_page_that_did_not_change_is_not_written_again(project):
+    build(project)
+    page = project / "docs/lectures/lecture_02/memory.md"
+    os.utime(page, (1, 1))
+    build(project)
+    assert page.stat().st_mtime == 1
+
+
+def test_pages_that_no_lecture_has_any_more_go(project):
+    stale = project / "docs/lectures/lecture_01/old.md"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("old")
+    build(project)
+    assert not stale.exists()
+    assert not stale.parent.exists()
+
+
+def test_a_lecture_runs_again_only_when_a_file_beside_it_changed(project):
+    runs = []
+
+    def run(path):
+        runs.append(path.name)
+        return lived()
+
+    build(project, run)
+    build(project, run)
+    assert runs == ["lecture_02.py"]
+    (project / "lectures" / "hardware.py").write_text("peak = 1")
+    build(project, run)
+    assert runs == ["lecture_02.py"] * 2
+
+
+def test_a_failed_claim_is_one_warning_with_place_source_values_and_caption(project, caplog):
+    build(project)
+    said = (
+        "lectures/lecture_02.py:30: claim fails: the same shape\n    assert x.shape == y.shape\n"
+        "    (2, 3) == (3, 2)\n      x.shape is (2, 3)\n      y.shape is (3, 2)"
+    )
+    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [said]
+    assert {r.name for r in caplog.records} == {"mkdocs.plugins.litbook"}
+
+
+def test_an_error_and_a_problem_in_prose_are_warnings(project, caplog):
+    it = lived()
+    error = model.Error("exception", 2, 25, "    x = six()", "ValueError: no")
+    pieces = (replace(it.pieces[0], text="[@nobody]"), *it.pieces[1:])
+    build(project, lambda path: replace(it, claims=(), errors=(error,), pieces=pieces))
+    first, second = [r.getMessage() for r in caplog.records]
+    assert first == "lectures/lecture_02.py:25: ValueError: no\n    x = six()"
+    assert second.startswith("lectures/lecture_02.py:10:5: [@nobody] is in no bibliography")
+
+
+def test_a_lecture_that_cannot_run_is_a_warning_and_the_others_are_built(project, caplog):
+    (project / "lectures" / "lecture_01.py").write_text("broken")
+
+    def run(path):
+        if path.stem == "lecture_01":
+            raise UnusableLecture([Problem("syntax", "invalid syntax", Place("lectures/lecture_01.py", 1))])
+        return lived()
+
+    build(project, run)
+    assert "lecture_01.py cannot be run: lectures/lecture_01.py:1:1: invalid syntax" in caplog.text
+    assert "lecture_02/memory.md" in written(project)
+
+
+def test_recordings_of_other_devices_are_read_and_a_broken_one_is_a_warning(project, caplog):
+    place = project / "lectures" / "recordings"
+    place.mkdir()
+    (place / "lecture_02.nvidia-h200.json").write_text(model.dumps(recorded()))
+    (place / "lecture_02.cpu.json").write_text(model.dumps(lived()))
+    (place / "lecture_02.other.json").write_text("{")
+    build(project)
+    assert "NVIDIA H200, 19 Nov 2026" in (project / "docs/lectures/lecture_02/compute.md").read_text()
+    assert "lecture_02.other.json is not a whole record" in caplog.text
+
+
+def test_each_difference_from_this_devices_recording_is_a_warning_with_the_way_out(project, caplog):
+    place = project / "lectures" / "recordings"
+    place.mkdir()
+    it = replace(lived(), claims=())
+    (place / "lecture_02.cpu.json").write_text(recordings.dumps(it))
+    build(project, lambda path: it)
+    assert caplog.text == ""
+    changed = tuple(
+        replace(s, dtype="float16") if isinstance(s, model.Tensor) else s for s in it.snapshots
+    )  # of every tensor that the lecture shows
+    site._records.clear()
+    build(project, lambda path: replace(it, snapshots=changed))
+    found = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert found
+    for message in found:
+        lines = message.splitlines()
+        assert re.match(r"lectures/lecture_02\.py:\d+: \w+: .+ is not what was recorded$", lines[0])
+        assert lines[1] == "    .dtype: was float32, is float16"
+        assert lines[-1] == (
+            "    if that is right: python tools/run_lecture.py lecture_02 --device cpu --approve"
+        )
+
+
+def test_a_recording_of_this_device_that_cannot_be_used_is_a_warning_and_is_not_overwritten(project, caplog):
+    file = project / "lectures" / "recordings" / "lecture_02.cpu.json"
+    file.parent.mkdir()
+    file.write_text("{")
+    build(project, lambda path: replace(lived(), claims=()))
+    assert "recordings/lecture_02.cpu.json is not a whole record" in caplog.text
+    assert "take the file back from git, or run the lecture with --approve" in caplog.text
+    assert file.read_text() == "{"
+
+
+def test_hostile_text_in_a_recording_reaches_no_page_as_markup_and_no_terminal(project, caplog):
+    place = project / "lectures" / "recordings"
+    place.mkdir()
+    hostile = "\u001b[31m<script>alert(1)</script>"
+    other = recorded()
+    claims = tuple(replace(c, caption=hostile, why=hostile) for c in other.claims)
+    device = replace(other.environment.device, name=hostile)
+    other = replace(
+        other, claims=claims, environment=replace(other.environment, device=device, commit=hostile)
+    )
+    (place / "lecture_02.nvidia-h200.json").write_text(model.dumps(other))
+    same = replace(lived(), snapshots=tuple(model.Opaque(hostile, hostile) for _ in lived().snapshots))
+    (place / "lecture_02.cpu.json").write_text(model.dumps(same))
+    build(project)
+    assert "\x1b" not in caplog.text
+    for file in (project / "docs/lectures").rglob("*"):
+        if file.is_file():
+            assert "\x1b" not in file.read_text()
+            assert "<script>alert" not in file.read_text() or file.suffix in (".json", ".ipynb")
+
+
+def test_a_broken_bibliography_is_a_warning(project, caplog):
+    (project / "lectures" / "references.bib").write_text("@misc{a, title={A}}\n@misc{a, title={B}}")
+    build(project)
+    assert "the key 'a' is used twice" in caplog.text
+
+
+# ---------------------------------------------------------------------------- with MkDocs itself
+
+HOLDS = '''"""One lecture"""
+
+from litbook import note
+
+
+def main() -> None:
+    one()
+
+
+def one() -> None:
+    """One and one"""
+    note("It adds up.")
+    two = 1 + 1  # @inspect two
+    assert two == 2, "it holds"
+'''
+
+
+@pytest.fixture
+def site_project(tmp_path):
+    """A copy of this site's configuration with a lecture of its own; the engine is not installed for it."""
+    shutil.copytree(
+        REPO / "tools" / "litbook",
+        tmp_path / "tools" / "litbook",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
+    for page in (REPO / "docs").glob("*.md"):
+        if page.name != "index.md":
+            (tmp_path / "docs" / page.name).write_text(f"# {page.stem}\n")
+    (tmp_path / "lectures").mkdir()
+    return tmp_path
+
+
+def mkdocs(project: Path, lecture: str) -> subprocess.CompletedProcess[str]:
+    (project / "lectures" / "lecture_01.py").write_text(lecture)
+    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": ""}
+    return subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+def test_a_strict_build_passes_when_every_claim_holds(site_project):
+    done = mkdocs(site_project, HOLDS)
+    assert done.returncode == 0, done.stderr
+    page = (site_project / "site" / "lectures" / "lecture_01" / "index.html").read_text()
+    assert "it holds" in page
+    assert (site_project / "site" / "assets" / "litbook" / "litbook.css").exists()
+    front = (site_project / "site" / "index.html").read_text()
+    assert "1 claim, it holds" in front
+
+
+def test_a_strict_build_fails_with_the_line_of_the_failed_claim(site_project):
+    done = mkdocs(site_project, HOLDS.replace("two == 2", "two == 3"))
+    assert done.returncode != 0
+    said = "lectures/lecture_01.py:14: claim fails: it holds\n    assert two == 3\n    2 == 3\n"
+    assert said in done.stderr
+
+
+SOUGHT = HOLDS.replace(
+    '    assert two == 2, "it holds"\n',
+    """    assert two == 2, "it holds"
+    assert two == 2, "so it does"
+    many = {"first": 10, "second": 20, "third": 30, "fourth": 40, "fifth": 50}  # @inspect many
+    assert two == 2, "much too long for one row of the margin, so that it stands whole below the code"
+    three = 3  # @inspect three
+""",
+)
+
+
+def test_the_search_finds_lines_and_values_and_glues_nothing_to_them(site_project):
+    """Numbers of lines, words for screen readers and what stands on a page a second time are left out."""
+    assert mkdocs(site_project, SOUGHT).returncode == 0
+    entries = json.loads((site_project / "site/search/search_index.json").read_text())["docs"]
+    (text,) = (it["text"] for it in entries if it["location"] == "lectures/lecture_01/#one")
+    words = re.sub(r"<[^>]*>", "", text).split()
+    assert " ".join(words) == (
+        "It adds up. two = 1 + 1 two 2 "
+        'assert two == 2, "it holds" ✓ it holds 2 == 2 '
+        'assert two == 2, "so it does" ✓ so it does 2 == 2 '
+        'many = {"first": 10, "second": 20, "third": 30, "fourth": 40, "fifth": 50} many dict · 5 entries '
+        'assert two == 2, "much too long for one row of the margin, so that it stands whole below the code" '
+        "✓ much too long for one row of the margin, so that it stands whole below the code "
+        "three = 3 three 3 many first 10 second 20 third 30 fourth 40 fifth 50"
+    )
+    page = (site_project / "site/lectures/lecture_01/index.html").read_text()
+    assert 'class="lb-n" id="L13" href="#L13">13<' in page, "and nothing of it weighs on the page"
+
+
+def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_project):
+    shutil.copy(REPO / "tools" / "run_lecture.py", site_project / "tools")
+    lecture = site_project / "lectures" / "lecture_01.py"
+    lecture.write_text(HOLDS)
+    command = [
+        sys.executable,
+        str(site_project / "tools" / "run_lecture.py"),
+        "lecture_01",
+        "--device",
+        "cpu",
+    ]
+    subprocess.run([*command, "--record"], check=True, capture_output=True, timeout=60)
+    assert mkdocs(site_project, HOLDS).returncode == 0
+    file = site_project / "lectures" / "recordings" / "lecture_01.cpu.json"
+    before = file.read_text()
+    file.write_text(before.replace("\n2,\n", "\n3,\n", 1))
+    done = mkdocs(site_project, HOLDS)
+    assert done.returncode != 0
+    assert (
+        "lectures/lecture_01.py:13: one: two is not what was recorded\n"
+        "    was 3, is 2, by 1 (0.333 of it)\n"
+        "    if that is right: python tools/run_lecture.py lecture_01 --device cpu --approve\n"
+    ) in done.stderr
+    subprocess.run([*command, "--approve"], check=True, capture_output=True, timeout=60)
+    assert mkdocs(site_project, HOLDS).returncode == 0
+    changed = [
+        line for line in difflib.ndiff(before.splitlines(), file.read_text().splitlines()) if line[0] in "-+"
+    ]
+    assert all('"date":' in line for line in changed)  # the edit is undone; when it was recorded is new
+
+
+def test_no_page_asks_another_site_for_anything(site_project):
+    import re
+
+    mkdocs(site_project, HOLDS)
+    for page in (site_project / "site").rglob("*.html"):
+        text = page.read_text()
+        assert (
+            re.findall(
+                r"<(?:link|script|img|iframe)[^>]+(?:src|href)=[\"']?(?:https?:)?//(?!example)[^\"'> ]+", text
+            )
+            == []
+        ), page

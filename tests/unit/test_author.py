@@ -1,0 +1,345 @@
+"""The author's words: what they hand over, what they refuse, and what they print in plain Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from tests.running import HEAD, REPO, record, section, write
+
+import litbook
+from litbook import figure, link, misbelief, note, requires, speaker_note
+from litbook.errors import AuthorError
+from litbook.probe import author
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f64540"
+    "0000000049454e44ae426082"
+)
+
+
+class Taker:
+    """A recorder that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[Any, ...]] = []
+
+    def piece(self, kind: Any, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
+        self.pieces.append((kind, text, data, alt, rows))
+
+    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+        self.pieces.append(("question", text, answer, unit, hint))
+
+
+@pytest.fixture
+def taker():
+    taker = Taker()
+    before = author.hand_to(taker)
+    yield taker
+    author.hand_to(before)
+
+
+@pytest.fixture
+def fig():
+    figure, axes = plt.subplots(figsize=(3, 2))
+    axes.plot([1, 2, 3], [1, 4, 9], label="n²")
+    axes.fill_between([1, 2, 3], [1, 4, 9], hatch="//")
+    axes.legend()
+    yield figure
+    plt.close(figure)
+
+
+def test_the_words_are_those_of_the_package() -> None:
+    assert sorted(litbook.__all__) == [
+        "figure",
+        "image",
+        "link",
+        "misbelief",
+        "note",
+        "question",
+        "requires",
+        "speaker_note",
+    ]
+
+
+# ------------------------------------------------------------------------ note, misbelief
+
+
+def test_a_note_is_handed_over_without_its_indentation(taker: Taker) -> None:
+    note("""
+        - one
+          - two
+
+        last
+        """)
+    assert taker.pieces == [("note", "- one\n  - two\n\nlast", "", "", ())]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(3, "int: 3"), (None, "NoneType: None"), (["a"], "list: ['a']"), (b"x", "bytes: b'x'")],
+)
+def test_a_note_takes_text_only(value: Any, said: str) -> None:
+    with pytest.raises(AuthorError, match="^" + __import__("re").escape(f"note() takes text, not {said}")):
+        note(value)
+
+
+def test_a_note_is_refused_also_when_its_value_cannot_be_printed() -> None:
+    class Bad:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    with pytest.raises(AuthorError, match=r"note\(\) takes text, not Bad"):
+        note(Bad())  # type: ignore[arg-type]
+
+
+def test_a_speaker_note_is_a_piece_of_its_own_kind_and_takes_text_only(taker: Taker) -> None:
+    speaker_note("""
+        Ask first:
+          who has seen this?
+        """)
+    assert taker.pieces == [("speaker", "Ask first:\n  who has seen this?", "", "", ())]
+    with pytest.raises(AuthorError, match=r"^speaker_note\(\) takes text, not int: 3"):
+        speaker_note(3)  # type: ignore[arg-type]
+
+
+def test_plain_python_prints_a_speaker_note_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    speaker_note("slow down here")
+    assert capsys.readouterr().out == "[speaker note] slow down here\n\n"
+
+
+def test_a_misbelief_carries_both_sides_and_its_rows(taker: Taker) -> None:
+    misbelief("a view copies", "it does not", rows="T-1 T-2")
+    assert taker.pieces == [("misbelief", "a view copies", "it does not", "", ("T-1", "T-2"))]
+    with pytest.raises(AuthorError, match=r"misbelief\(\) takes text, not int"):
+        misbelief("x", 3)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------ figure
+
+
+def test_a_figure_is_svg_that_stands_in_a_page(taker: Taker, fig: Any) -> None:
+    figure(fig, caption="Squares", alt="A curve.")
+    ((kind, caption, svg, alt, _),) = taker.pieces
+    assert (kind, caption, alt) == ("figure", "Squares", "A curve.")
+    assert svg.startswith("<svg")
+    root = ET.fromstring(svg)
+    assert root.tag.endswith("svg")
+    assert "n²" in svg  # text stays text
+    assert "<script" not in svg and "<?xml" not in svg and "<!DOCTYPE" not in svg
+    assert "matplotlib.org" not in svg and "<dc:date" not in svg
+
+
+def references(svg: str) -> tuple[list[str], set[str]]:
+    """The ids of a picture, and those that it refers to."""
+    import re
+
+    return re.findall(r' id="([^"]+)"', svg), set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+
+
+def test_the_same_figure_gives_the_same_bytes(taker: Taker, fig: Any) -> None:
+    figure(fig, caption="", alt="x")
+    figure(fig, caption="", alt="x")
+    assert taker.pieces[0][2] == taker.pieces[1][2]
+
+
+def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    code = (
+        "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook.probe import vector\n"
+        "f, a = plt.subplots(); a.plot([1, 2], [3, 4]); a.hist([1, 2, 2], hatch='x')\nprint(vector.svg(f))"
+    )
+    runs = {
+        subprocess.run([sys.executable, "-c", code], cwd=REPO / "tools", env={"PYTHONHASHSEED": seed, "HOME": str(tmp_path)},
+                       capture_output=True, text=True, check=True, timeout=120).stdout
+        for seed in "12"
+    }  # fmt: skip
+    assert len(runs) == 1
+
+
+def test_the_ids_of_two_figures_do_not_clash_and_every_reference_has_its_target(
+    taker: Taker, fig: Any
+) -> None:
+    figure(fig, caption="", alt="x")
+    fig.axes[0].plot([3, 2, 1], [1, 1, 2])
+    figure(fig, caption="", alt="x")
+    first, second = (references(piece[2]) for piece in taker.pieces)
+    assert not set(first[0]) & set(second[0])
+    for ids, used in (first, second):
+        assert used and used <= set(ids)
+        assert len(ids) == len(set(ids))
+
+
+def test_text_in_a_figure_is_text(taker: Taker, fig: Any) -> None:
+    fig.axes[0].set_title("<script>alert(1)</script>")
+    figure(fig, caption="", alt="x")
+    assert "<script>" not in taker.pieces[0][2]
+    ET.fromstring(taker.pieces[0][2])
+
+
+@pytest.mark.parametrize("alt", ["", "   ", "\n\t"])
+def test_a_figure_needs_an_alt_text(fig: Any, alt: str) -> None:
+    with pytest.raises(AuthorError, match=r"figure\(\) needs an alt text: say what the figure shows"):
+        figure(fig, caption="x", alt=alt)
+    with pytest.raises(TypeError, match="alt"):
+        figure(fig, caption="x")  # type: ignore[call-arg]
+
+
+def test_a_figure_is_no_module_and_no_axes(fig: Any) -> None:
+    with pytest.raises(
+        AuthorError, match=r"figure\(\) takes a Matplotlib figure, not list: pass `fig`, not `plt`"
+    ):
+        figure([], caption="", alt="x")
+    with pytest.raises(AuthorError, match=r"not Axes"):
+        figure(fig.axes[0], caption="", alt="x")
+    with pytest.raises(AuthorError, match=r"not module: pass `fig`, not `plt`"):
+        figure(plt, caption="", alt="x")
+
+
+# ------------------------------------------------------------------------ image
+
+
+@pytest.fixture
+def shows(tmp_path: Path):
+    """Runs a lecture whose section is `image(...)`, with a picture beside it; returns the record."""
+    (tmp_path / "dot.png").write_bytes(PIXEL)
+    return lambda call: record(tmp_path, section(call))
+
+
+def test_an_image_is_read_from_beside_the_lecture(shows) -> None:
+    (piece,) = shows('image("dot.png", alt="A dot.", caption="One pixel")').pieces
+    assert (piece.kind, piece.text, piece.alt) == ("image", "One pixel", "A dot.")
+    assert piece.data.startswith("data:image/png;base64,iVBORw0KGgo")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ('image("dot.png", alt="")', "image() needs an alt text: say what the picture shows, in a sentence"),
+        ('image("https://example.org/x.png", alt="x")', "image() shows local files; 'https://example.org/x.png' is elsewhere"),
+        ('image("data:image/png;base64,AA", alt="x")', "image() knows .png, .jpg"),
+        ('image("none.png", alt="x")', "image() cannot read 'none.png': No such file or directory"),
+        ('image("dot.bmp", alt="x")', "image() knows .png, .jpg, .jpeg, .svg, .webp, .gif; 'dot.bmp' is none of these"),
+        ('image(".", alt="x")', "image() knows .png"),
+        ('image("dot.png", alt="x", caption=3)', "image() takes text, not int: 3"),
+    ],
+)  # fmt: skip
+def test_an_image_that_cannot_be_shown_says_why(shows, call: str, says: str) -> None:
+    (error,) = shows(call).errors
+    assert (error.kind, error.text) == ("author", call)
+    assert says in error.message
+
+
+def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
+    (tmp_path / "big.png").write_bytes(PIXEL + bytes(author.LARGEST_IMAGE))
+    made = record(tmp_path, section('image("big.png", alt="x")'))
+    assert (
+        f"image() takes up to {author.LARGEST_IMAGE} bytes; 'big.png' has {author.LARGEST_IMAGE + len(PIXEL)}"
+        in made.errors[0].message
+    )
+
+
+# ------------------------------------------------------------------------ link
+
+
+def a_section() -> None:
+    pass
+
+
+def test_a_link_goes_to_a_url_a_citation_or_a_function(taker: Taker) -> None:
+    link("https://example.org/a?b=c", "there")
+    link("http://example.org")
+    link("@vaswani2017", "the paper")
+    link(a_section)
+    link(a_section, "see above")
+    assert [piece[1:3] for piece in taker.pieces] == [
+        ("there", "https://example.org/a?b=c"),
+        ("http://example.org", "http://example.org"),
+        ("the paper", "cite:vaswani2017"),
+        ("a_section", "function:a_section"),
+        ("see above", "function:a_section"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["javascript:alert(1)", "ftp://x", "", "@", "@a b", "https://a b", "notes.md", 3, None, lambda: None],
+)
+def test_a_link_to_anything_else_is_refused(target: Any) -> None:
+    with pytest.raises(AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key' or a function, not "):
+        link(target)
+
+
+def test_the_text_of_a_link_is_text() -> None:
+    with pytest.raises(AuthorError, match=r"link\(\) takes text, not int"):
+        link("https://example.org", 3)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------ requires
+
+
+def test_requires_knows_its_devices() -> None:
+    with pytest.raises(AuthorError, match=r"requires\(\) knows 'cuda', not 'tpu'"):
+        requires("tpu")
+
+
+def test_a_required_section_keeps_its_name_and_docstring() -> None:
+    @requires("cuda")
+    def fast() -> None:
+        """Fast."""
+
+    assert (fast.__name__, fast.__doc__) == ("fast", "Fast.")
+
+
+# ------------------------------------------------------------------------ plain Python
+
+
+def test_a_lecture_runs_as_plain_python_and_prints_its_prose(tmp_path: Path) -> None:
+    (tmp_path / "dot.png").write_bytes(PIXEL)
+    path = write(
+        tmp_path,
+        f"""{HEAD}
+import matplotlib; matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+def main():
+    note("A **note**.")
+    one()
+    two()
+def one():
+    x = 2 + 2  # @inspect x
+    assert x == 4, "four"
+    misbelief("it is five", f"it is {{x}}")
+    figure(plt.figure(), caption="Nothing", alt="Empty.")
+    image("dot.png", alt="A dot.")
+    link("https://example.org", "there")
+@requires("cuda")
+def two():
+    note("on a GPU")
+if __name__ == "__main__":
+    main()
+""",
+    )
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={"PYTHONPATH": str(REPO / "tools"), "CUDA_VISIBLE_DEVICES": "", "HOME": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout == (
+        "A **note**.\n\nCommonly said: it is five\nRun: it is 4\n\n[figure: Nothing]\n\n[image: A dot.]\n\n"
+        "[there] https://example.org\n\n[two needs cuda; there is none here]\n"
+    )
+
+
+def test_the_recorder_before_comes_back() -> None:
+    first, second = Taker(), Taker()
+    assert author.hand_to(first) is None
+    assert author.hand_to(second) is first
+    assert author.hand_to(None) is second

@@ -1,0 +1,250 @@
+"""Which text of a lecture goes into which cell of a notebook, and which sections cannot lie open."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from litbook.text import cells, source
+
+HEAD = '"""A lecture."""\nimport math\nfrom statistics import mean\nfrom litbook import link, note, question, requires\n'
+
+
+def laid_out(text: str, root: str = "main", **options) -> cells.Layout:
+    text = HEAD + dedent(text)
+    lecture = source.parse(text, "lecture_sample.py")
+    index = next(i for i, f in enumerate(lecture.functions) if f.name == root)
+    return cells.layouts(text, "lecture_sample.py", [index], **options)[0]
+
+
+def code(found: cells.Layout) -> list[str]:
+    """The text of every piece of code, with `SHOW text` for what is shown."""
+    return [
+        "\n".join(f"{row.text}SHOW {row.show.text}" if row.show else row.text for row in it.rows)
+        for it in (*found.imports, *found.setting, *found.items)
+        if isinstance(it, cells.Code)
+    ]
+
+
+def reasons(found: cells.Layout) -> list[str]:
+    return [it.why for it in found.items if isinstance(it, cells.Section) and it.level > 1]
+
+
+def section(body: str, before: str = "") -> str:
+    indented = dedent(body).strip("\n").replace("\n", "\n    ")
+    return f"{dedent(before)}\ndef main():\n    one()\n\ndef one():\n    {indented}\n"
+
+
+def test_a_section_lies_open_and_shows_follow_their_statements():
+    found = laid_out(section("x = 1  # @inspect x, x + 1 as B\nif x:\n    y = 2  # @inspect y\nz = 3"))
+    assert reasons(found) == [""]
+    assert code(found) == ["x = 1\nSHOW x\nSHOW x + 1", "if x:\n    y = 2\n    SHOW y", "z = 3"]
+
+
+def test_what_a_block_shows_stands_at_its_start_and_what_leaves_it_comes_last():
+    found = laid_out(
+        section("for i in range(3):  # @inspect i\n    if i:\n        continue  # @inspect -i\n    i")
+    )
+    assert code(found) == [
+        "for i in range(3):\n    SHOW i\n    if i:\n        SHOW -i\n        continue\n    i"
+    ]
+
+
+def test_one_line_blocks_keep_their_line():
+    found = laid_out(section("x = 1\nif x: y = 2  # @inspect y"))
+    item = [it for it in found.items if isinstance(it, cells.Code)][1]
+    assert [(row.text, row.inline) for row in item.rows] == [("if x: y = 2", False), ("", True)]
+
+
+def test_lines_inside_strings_keep_their_spaces():
+    found = laid_out(section('text = """a\n      b\n    c"""\nx = (1 +\n     2)'))
+    assert code(found) == ['text = """a\n          b\n        c"""', "x = (1 +\n     2)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "before", "why"),
+    [
+        ("if math.pi > 3:\n    return\nx = 1", "", "it returns early"),
+        ("x = 1\ndef f():\n    nonlocal x\n    x = 2\nf()", "", "a function in it assigns its names (nonlocal)"),
+        ("x = 1\nprint(locals())", "", "it asks for its own scope (locals)"),
+        ("x: Unknown = 1", "", "it annotates with a name that nothing defines"),
+        ("mean = 2\nx = helper(mean)", "def helper(x):\n    return mean([x])", "its name 'mean' is also a name of"),
+        ("len = 2\nx = helper([])", "def helper(x):\n    return len(x)", "its name 'len' is also a name of"),
+    ],
+)  # fmt: skip
+def test_a_section_that_would_not_be_the_same_program_stays_a_function(body, before, why):
+    assert reasons(laid_out(section(body, before)))[0].startswith(why)
+
+
+def test_a_section_with_a_decorator_or_an_exception_stays_a_function():
+    text = "def deco(f):\n    return f\n\ndef main():\n    one()\n    two()\n\n@deco\ndef one():\n    x = 1\n\ndef two():\n    1 / 0\n"
+    assert reasons(laid_out(text, raised={"two"})) == [
+        "it has the decorator @deco",
+        "it raised when it was recorded",
+    ]
+
+
+def test_a_name_that_nobody_else_reads_may_be_taken_and_names_may_be_used_again_by_sections():
+    text = "def main():\n    one()\n    two()\n\ndef one():\n    mean = 2\n    x = mean\n\ndef two():\n    x = 3\n    len = x\n"
+    assert reasons(laid_out(text)) == ["", ""]
+
+
+def test_a_section_called_twice_or_in_a_loop_or_used_as_a_value_stays_a_function():
+    text = """
+        def main():
+            one()
+            one()
+            for _ in range(2):
+                two()
+            three()
+            f = three
+
+        def one():
+            a = 1
+
+        def two():
+            b = 1
+
+        def three():
+            c = 1
+    """
+    assert reasons(laid_out(text)) == [
+        "it is called from more than one place",
+        "it is called inside another statement",
+        "it is used as a value",
+    ]
+
+
+def test_a_link_to_a_section_is_no_use_of_it():
+    text = "def main():\n    one()\n    two()\n\ndef one():\n    a = 1\n\ndef two():\n    link(one)\n"
+    assert reasons(laid_out(text)) == ["", ""]
+
+
+def test_a_child_that_takes_a_name_of_its_parent_stays_a_function_if_the_parent_goes_on():
+    text = "def main():\n    x = 1\n    one()\n    {}\n\ndef one():\n    x = 2\n"
+    assert reasons(laid_out(text.format("print(x)")))[0].startswith("its name 'x'")
+    assert reasons(laid_out(text.format("note('the end')"))) == [""]
+
+
+def test_only_needed_imports_constants_and_helpers_come_and_helpers_stand_before_their_first_use():
+    text = """
+        import json, math as m
+        from collections import Counter, OrderedDict
+        A, B = 1, 2
+        C = 3
+        TABLE = {}
+        TABLE["h"] = lambda: h()
+
+        def f():
+            return g() + A
+
+        def g():
+            return m.pi
+
+        def h():
+            return OrderedDict
+
+        def unused():
+            return json
+
+        def main():
+            one()
+            two()
+
+        def one():
+            x = 1
+
+        def two():
+            y = f()
+            z = TABLE
+    """
+    assert code(laid_out(text)) == [
+        "import math as m",
+        "from collections import OrderedDict",
+        "A, B = 1, 2",
+        "TABLE = {}",
+        'TABLE["h"] = lambda: h()',
+        "def h():\n    return OrderedDict",
+        "x = 1",
+        "def f():\n    return g() + A",
+        "def g():\n    return m.pi",
+        "y = f()",
+        "z = TABLE",
+    ]
+
+
+def test_a_table_filled_with_functions_brings_them():
+    text = (
+        "T = {}\ndef h():\n    return 1\nT['h'] = h\ndef main():\n    one()\ndef one():\n    x = T['h']()\n"
+    )
+    assert code(laid_out(text)) == ["T = {}", "def h():\n    return 1", "T['h'] = h", "x = T['h']()"]
+
+
+def test_module_statements_with_an_effect_always_come():
+    text = "import os\nos.environ['A'] = '1'\nprint('hello')\nX = math.sqrt(2)\nY = 3\ndef main():\n    one()\ndef one():\n    x = 1\n"
+    assert code(laid_out(text)) == [
+        "import math",
+        "import os",
+        "os.environ['A'] = '1'",
+        "print('hello')",
+        "X = math.sqrt(2)",
+        "x = 1",
+    ]
+
+
+def test_a_gpu_section_keeps_its_indentation_for_the_guard_above_it():
+    text = "def main():\n    one()\n\n@requires('cuda')\ndef one():\n    x = 1\n"
+    item = next(it for it in laid_out(text).items if isinstance(it, cells.Code))
+    assert item.device == "cuda" and item.rows[0].text == "    x = 1"
+
+
+def test_the_value_of_a_last_expression_can_be_kept_from_being_shown():
+    item = next(it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, cells.Code))
+    assert item.end == (0, len("x.add_(1)"))
+
+
+def test_a_question_brings_the_text_that_computes_its_answer():
+    found = laid_out(section("question('How many?', answer=math.comb(4,\n  2), unit='B')"))
+    told = next(it for it in found.items if isinstance(it, cells.Told))
+    assert told.answer is not None
+    assert told.answer.rows[0].show == cells.Show("answer", "math.comb(4,\n      2)", "B", 10)
+    assert code(found) == ["import math"]
+
+
+def test_random_numbers_come_back_for_a_parent_that_goes_on():
+    text = "import random\ndef main():\n    one()\n    x = random.random()\n\ndef one():\n    y = 1\n"
+    kinds = [it.kind for it in laid_out(text).items if isinstance(it, cells.Random)]
+    assert kinds == ["seed", "keep", "seed", "back"]
+
+
+def test_modules_beside_the_lecture_and_packages_are_told_apart():
+    text = "import json, numpy as np\nfrom hardware import peak\ndef main():\n    one()\ndef one():\n    x = peak, np, json\n"
+    found = laid_out(text, beside={"hardware"})
+    assert (found.modules, found.packages) == (("hardware",), ("numpy",))
+
+
+def test_what_main_does_before_a_part_comes_first():
+    text = """
+        STATE = {}
+
+        def main():
+            note("all")
+            STATE["x"] = 1
+            one()
+            STATE["x"] = 2
+            two()
+
+        def one():
+            inner()
+
+        def inner():
+            a = STATE
+
+        def two():
+            deep()
+
+        def deep():
+            b = STATE
+    """
+    assert code(laid_out(text, "two")) == ["STATE = {}", 'STATE["x"] = 1', 'STATE["x"] = 2', "b = STATE"]

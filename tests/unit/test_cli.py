@@ -1,0 +1,165 @@
+"""The command line in this process: arguments, finding lectures, lists. What it does when things go wrong
+is in `test_failures.py`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.running import HEAD, SAMPLES, section, write
+
+from litbook import cli
+from litbook.errors import NotFound
+from litbook.record import model
+
+
+@pytest.fixture
+def lectures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of lectures that stands for the book's own."""
+    folder = tmp_path / "lectures"
+    folder.mkdir()
+    write(folder, section("pass").replace("A lecture.", "Tensors."), "lecture_01.py")
+    write(folder, section("pass").replace("A lecture.", "Resources."), "lecture_02b.py")
+    write(folder, "FLOPS = 1\n", "hardware.py")
+    monkeypatch.setattr(cli, "LECTURES", folder)
+    return folder
+
+
+def test_a_lecture_is_found_by_name_and_by_path(
+    lectures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = lectures / "lecture_01.py"
+    for name in ("lecture_01", "lecture_01.py", str(expected)):
+        assert cli.find_lecture(name) == expected
+    monkeypatch.chdir(tmp_path)
+    assert cli.find_lecture("lectures/lecture_01.py").resolve() == expected
+    other = write(tmp_path, section("pass"), "lecture_01.py")
+    assert cli.find_lecture("lecture_01.py").resolve() == other  # a file that is here comes first
+    assert cli.find_lecture("lecture_01") == expected
+    odd = tmp_path / "no_suffix"
+    odd.write_text(section("pass"))
+    assert cli.find_lecture("./no_suffix") == Path("no_suffix")
+    with pytest.raises(NotFound):
+        cli.find_lecture("no_suffix")  # a bare name is a lecture of the book
+
+
+def test_a_lecture_that_is_not_there_names_those_there_are(lectures: Path) -> None:
+    with pytest.raises(NotFound) as caught:
+        cli.find_lecture("lecture_02")
+    assert str(caught.value) == (
+        "no lecture named 'lecture_02'; did you mean 'lecture_02b'?\n    there are: lecture_01, lecture_02b"
+    )
+
+
+def test_without_a_lecture_the_lectures_are_listed(
+    lectures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out == "lecture_01   Tensors\nlecture_02b  Resources\n"
+    assert cli.main(["--list"]) == 0
+    assert capsys.readouterr().out.startswith("lecture_01 ")
+
+
+def test_an_empty_book_says_so(lectures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in lectures.glob("lecture_*.py"):
+        file.unlink()
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out == "there are no lectures yet\n"
+
+
+def test_one_broken_lecture_does_not_hide_the_others(
+    lectures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(lectures, "def main(:\n", "lecture_00.py")
+    status = cli.main([])
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert "lecture_01   Tensors\n" in out
+    assert "lecture_00.py:1:10: syntax error" in err
+
+
+def test_the_sections_of_a_lecture_are_listed_in_reading_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(SAMPLES / "tour.py"), "--list"]) == 0
+    assert capsys.readouterr().out == (
+        "Sample: a tour of the lecture language\n"
+        "  bytes_are_count_times_width  A tensor costs its element count times its element width\n"
+        "  loops_and_views              Loops are folded\n"
+        "    nested                     A part has sections of its own\n"
+        "  on_a_gpu                     Only where there is a GPU  [cuda]\n"
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon", "", "1e9"])
+def test_a_time_out_is_a_number_of_seconds(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([str(SAMPLES / "tour.py"), f"--timeout={value}"])
+    assert caught.value.code == 2
+    assert f"argument --timeout: {value!r} is no number of seconds above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--nonsense"], ["--device", "tpu"], ["--out"]])
+def test_a_command_line_that_cannot_be_used_ends_with_two(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([str(SAMPLES / "tour.py"), *words])
+    assert caught.value.code == 2
+    assert "usage: run_lecture.py" in capsys.readouterr().err
+
+
+def test_help_names_every_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+    assert caught.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture "
+        "raised; 2 the lecture, its recording or the command line cannot be used" in text
+    )
+    assert "130 interrupted" in text
+
+
+def test_the_exit_status_is_that_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(write(tmp_path, section("assert 1 == 1"), "good.py"))]) == 0
+    assert cli.main([str(write(tmp_path, section("assert 1 == 2"), "bad.py"))]) == 1
+    assert cli.main([str(write(tmp_path, section("1 / 0"), "raises.py"))]) == 1
+    assert cli.main([str(write(tmp_path, "x = 1\n", "unusable.py"))]) == 2
+    capsys.readouterr()
+
+
+def test_sections_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"{HEAD}\ndef main():\n    one()\n    two()\ndef one():\n    assert 1 == 2\ndef two():\n    assert 2 == 2\n"
+    path = str(write(tmp_path, text))
+    assert cli.main([path, "two"]) == 0
+    assert cli.main([path, "--device", "cpu", "two"]) == 0
+    assert cli.main([path, "--quiet", "two", "--device", "cpu", "one"]) == 1
+    assert capsys.readouterr().out.endswith("1 claim holds, 1 fails, 0 need another device\n")
+
+
+def test_out_replaces_a_record_whole_also_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, name = tmp_path / "record.json", tmp_path / "link.json"
+    out.write_text("old")
+    name.symlink_to(out)
+    assert cli.main([str(write(tmp_path, section("assert 1"))), "--out", str(name), "--quiet"]) == 0
+    assert model.read(out).lecture == "lecture_sample"
+    assert name.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "link.json", "record.json"]
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_half_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "record.json"
+    out.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert cli.main([str(write(tmp_path, section("assert 1"))), "--out", str(out)]) == 2
+    assert f"--out {out}: No space left on device; nothing was written" in capsys.readouterr().err
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "record.json"]

@@ -1,0 +1,106 @@
+"""What went wrong and how many claims hold, in words; and the golden records of the samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from tests.running import SAMPLES, golden, record, section
+
+from litbook.record import model
+from litbook.render import report
+from litbook.run.run import run
+
+PLACE = model.Environment(
+    python="3", os="", machine="", cpu="", cores=1, threads=1, memory=1,
+    device=model.Device("cpu", "cpu", "NAME"), versions={}, commit=None, date="", seed=0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tour", "failing"])
+def test_a_sample_leaves_its_golden_record(name: str) -> None:
+    made = run(SAMPLES / f"{name}.py", device="cpu")
+    golden(SAMPLES / f"{name}.json", model.dumps(dataclasses.replace(made, environment=PLACE, seconds={})))
+
+
+@pytest.mark.parametrize("name", ["tour", "failing"])
+def test_a_golden_record_is_what_its_text_says(name: str) -> None:
+    made = model.read(SAMPLES / f"{name}.json")
+    assert model.dumps(made) == (SAMPLES / f"{name}.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["tour", "failing"])
+def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> None:
+    made = model.read(SAMPLES / f"{name}.json")
+    text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
+    assert text.endswith(
+        "".join(f"\n{problem}\n" for problem in report.problems(made)) + f"\n{report.summary(made)}\n"
+    )
+    assert report.holds(made) is (name == "tour")
+
+
+def counted(**counts: int) -> model.Record:
+    """A record with so many claims of each verdict."""
+    verdicts = {
+        "holds": "holds",
+        "fails": "fails",
+        "not_reached": "not-reached",
+        "needs_device": "needs-device",
+    }
+    made = model.read(SAMPLES / "tour.json")
+    claims = [model.Claim(0, 1, 1, "x", verdict=verdicts[k]) for k, n in counts.items() for _ in range(n)]  # type: ignore[arg-type]
+    return dataclasses.replace(made, claims=tuple(claims), errors=())
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ({}, "0 claims hold, 0 fail, 0 need another device"),
+        ({"holds": 1}, "1 claim holds, 0 fail, 0 need another device"),
+        ({"holds": 212, "needs_device": 14}, "212 claims hold, 0 fail, 14 need another device"),
+        ({"holds": 2, "fails": 1, "needs_device": 1}, "2 claims hold, 1 fails, 1 needs another device"),
+        ({"not_reached": 1}, "0 claims hold, 0 fail, 0 need another device, 1 was not reached"),
+        ({"not_reached": 2}, "0 claims hold, 0 fail, 0 need another device, 2 were not reached"),
+    ],
+)
+def test_the_last_line_counts_in_plain_words(counts: dict[str, int], line: str) -> None:
+    assert report.summary(counted(**counts)) == line
+
+
+def test_errors_are_counted_and_nothing_holds_with_them(tmp_path: Path) -> None:
+    made = record(tmp_path, section("assert 1\n1 / 0"))
+    assert report.summary(made) == "1 claim holds, 0 fail, 0 need another device; 1 error"
+    assert not report.holds(made)
+    assert report.holds(counted(holds=1, needs_device=1))
+    assert not report.holds(counted(holds=1, fails=1))
+
+
+def test_problems_stand_in_the_order_of_the_lines(tmp_path: Path) -> None:
+    made = record(tmp_path, section("assert 1 == 2\nx = 1  # @inspect x.a\nassert 2 == 3\n1 / 0"))
+    lines = [int(problem.split(":")[1]) for problem in report.problems(made)]
+    assert lines == sorted(lines) and len(lines) == 4
+
+
+def test_a_failed_claim_names_its_place_its_test_and_both_values(tmp_path: Path) -> None:
+    (problem,) = report.problems(
+        record(tmp_path, section('x = [3]\nassert x[0] * 2 == len(x) + 4, "caption"'))
+    )
+    assert problem == (
+        "lecture_sample.py:12: claim fails: caption\n"
+        "    assert x[0] * 2 == len(x) + 4\n"
+        "    6 == 5\n"
+        "      x[0] * 2 is 6\n"
+        "      len(x) + 4 is 5"
+    )
+
+
+def test_a_failed_annotation_says_why(tmp_path: Path) -> None:
+    body = 'x: Float[np.ndarray, "a 4"] = np.zeros((2, 3))'
+    (problem,) = report.problems(
+        record(tmp_path, section(body, "import numpy as np\nfrom jaxtyping import Float\n"))
+    )
+    assert problem.splitlines()[1:] == [
+        '    x: Float[np.ndarray, "a 4"]',
+        "    float64(2, 3) is no Float[ndarray, 'a 4']",
+    ]

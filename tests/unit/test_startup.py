@@ -1,0 +1,95 @@
+"""What needs no lecture to run comes at once: nothing heavy is imported for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.running import REPO, SAMPLES, write
+
+from litbook.text import source
+
+HEAVY = {"torch", "numpy", "matplotlib", "mkdocs", "rich", "pygments", "asyncio"}
+SPY = """
+import sys
+sys.argv[0] = "run_lecture.py"
+from litbook.cli import main
+try:
+    status = main()
+except SystemExit as end:
+    status = end.code
+sys.stdout.flush()
+print(status, *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def modules(*words: str) -> tuple[int, set[str]]:
+    """The exit status of the command line, and the packages that it has imported by then."""
+    done = subprocess.run(
+        [sys.executable, "-c", SPY, *words],
+        cwd=REPO, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "tools")},
+    )  # fmt: skip
+    status, *names = done.stderr.splitlines()[-1].split()
+    return int(status), set(names)
+
+
+@pytest.mark.parametrize(
+    "words, status",
+    [
+        (["--help"], 0),
+        (["--list"], 0),
+        (["lecture_02", "--list"], 0),
+        (["no_such_lecture"], 2),
+        ([str(SAMPLES / "tour.py"), "no_such_section"], 2),
+        (["--device", "abacus"], 2),
+    ],
+)
+def test_nothing_heavy_is_imported_before_a_lecture_runs(words: list[str], status: int) -> None:
+    ended, names = modules(*words)
+    assert ended == status
+    assert names & HEAVY == set()
+    assert "litbook" in names
+
+
+TOOL_SPY = """
+import runpy, sys
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as end:
+    status = end.code
+print(status, *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("tool", ["badge", "mutants", "unbacked", "unrun", "run_lecture"])
+def test_help_is_help_in_every_tool_and_comes_at_once(tool: str, tmp_path: Path) -> None:
+    code = TOOL_SPY.replace(
+        "import runpy, sys", f"import runpy, sys; sys.argv[0] = {f'{REPO}/tools/{tool}.py'!r}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"],
+        cwd=tmp_path, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "tools")},
+    )  # fmt: skip
+    status, *names = done.stderr.split()
+    assert status == "0"
+    assert done.stdout.startswith(f"usage: {tool}.py ")
+    assert set(names) & HEAVY == set()
+    assert list(tmp_path.iterdir()) == []  # `badge.py --help` drew a badge into a file of that name
+
+
+def test_errors_of_the_text_come_before_anything_heavy(tmp_path: Path) -> None:
+    ended, names = modules(str(write(tmp_path, "def main():\n    pass  # @inspekt x\n")))
+    assert ended == 2
+    assert names & HEAVY == set()
+
+
+@pytest.mark.parametrize("sample", ["tour", "failing"])
+def test_the_outline_is_that_of_the_whole_text(sample: str) -> None:
+    path = SAMPLES / f"{sample}.py"
+    outline, whole = source.outline(path), source.read(path)
+    assert outline.section_names() == whole.section_names()
+    shown = [(f.name, f.kind, f.heading, f.parent, f.requires) for f in whole.functions]
+    assert [(f.name, f.kind, f.heading, f.parent, f.requires) for f in outline.functions] == shown
+    assert outline.title == whole.title

@@ -1,0 +1,366 @@
+"""Numbers in prose: what is computed, cited or structural is let be, everything else is found where it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.running import SAMPLES, section, write
+
+from litbook.text import source, unbacked
+
+
+def found(text: str) -> list[str]:
+    """The numbers that are listed for the lecture `text`, as written."""
+    return [problem.what.split("'")[1] for problem in unbacked.unbacked(source.parse(text))]
+
+
+def in_note(prose: str, code: str = "x = 1") -> list[str]:
+    """The same for a section with `code` and a note of the literal `prose`."""
+    return found(section(f"{code}\nnote({prose})"))
+
+
+# ---------------------------------------------------------------------------- the sample
+
+
+def test_twenty_planted_numbers_are_found_and_nothing_else() -> None:
+    planted, lines = [], []
+    for line, marked in enumerate((SAMPLES / "unbacked.py").read_text(encoding="utf-8").splitlines(), 1):
+        parts = re.split("[⟦⟧]", marked)
+        lines.append("".join(parts))
+        columns = [len("".join(parts[:i])) + 1 for i in range(len(parts))]
+        planted += [(line, columns[i], parts[i]) for i in range(1, len(parts), 2)]
+    assert len(planted) == 20
+    listed = unbacked.unbacked(source.parse("\n".join(lines)))
+    places = [(p.place.line, p.place.column, p.what.split("'")[1]) for p in listed if p.place]
+    assert places == planted
+
+
+def test_lecture_02_has_none(repo: Path) -> None:
+    assert unbacked.unbacked(source.read(repo / "lectures" / "lecture_02.py")) == []
+
+
+# ---------------------------------------------------------------------------- computed
+
+
+def test_what_a_hole_puts_there_is_computed_and_what_stands_around_it_is_not() -> None:
+    assert in_note('f"{x} bytes"') == []
+    assert in_note('f"{x:>10,.2f} bytes"') == []
+    assert in_note("f\"{'16' if x else '8'} and {dict(a=1)['a']} bytes\"") == []
+    assert in_note('f"{x} of 16 bytes"') == ["16"]
+    assert in_note('f"{{16}} of {x}"') == ["16"]
+    assert in_note('f"{x}000 bytes"') == ["000"]
+
+
+def test_texts_put_together_are_followed() -> None:
+    assert in_note('"a " + str(x) + " of 16"') == ["16"]
+    assert in_note('"a " + str(x) + " of " + f"{x}"') == []
+    assert in_note('"| a |\\n" + "\\n".join(rows)', 'rows = [f"| {i} | 16 |" for i in "ab"]') == ["16"]
+    assert in_note('"| a |\\n" + "\\n".join(rows)', 'rows = [f"| {i} | {i} |" for i in "ab"]') == []
+    assert in_note("text", 'text = "a 16"\ntext += " b 17"') == ["16", "17"]
+    assert in_note('"16" if x else "17"') == ["16", "17"]
+    assert in_note('"%5.2f of 16" % x') == ["16"]
+    assert in_note('"{0:5.2f} of 16".format(x)') == ["16"]
+
+
+# ---------------------------------------------------------------------------- cited
+
+
+def test_a_citation_backs_its_own_note_and_no_other() -> None:
+    assert in_note('"16 GB [@gpt3]"') == []
+    assert in_note('"16 GB " "[@gpt3; @llama3]"') == []
+    assert in_note('"16 GB, see @gpt3"') == ["16"]
+    assert found(section('note("16 GB [@gpt3]")\nnote("17 GB")')) == ["17"]
+
+
+def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
+    assert found(section('misbelief("It takes 16 GB.", "No: 17 [@gpt3].", rows="N1")')) == []
+    assert found(section('misbelief("It takes 16 GB.", "No: 17.", rows="N1")')) == ["16", "17"]
+
+
+# ---------------------------------------------------------------------------- structural
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "an H100, GPT-3, float32 and E4M3",  # names
+        "## 2.1 On tensors",  # the number of a heading
+        "1. first\\n2) second",  # of an item
+        "$2^{32}$ and $$x = 16$$",
+        "`x[3]` and `2**10` and ``a`16`b``",
+        "```\\nx = 16\\n```",
+        "[here](https://a.b/16) and https://a.b/c-16?d=3",
+        "the second half, twice, one of many, a few million tokens",
+    ],
+)
+def test_what_is_structural_is_let_be(text: str) -> None:
+    assert in_note(f'"{text}"') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("the 16 there", "16"),
+        ("## On 16 tensors", "16"),
+        ("1. takes 16 bytes", "16"),
+        ("so[^1] it is", "1"),  # pages have no footnotes: it would be shown as it stands
+        ("costs \\\\$16 and $x$", "16"),
+        ("an unclosed ` and 16", "16"),
+        ("[16](https://a.b/c)", "16"),
+        ("of 1,234,567.5 bytes", "1,234,567.5"),
+        ("3.14e-23", "3.14e-23"),
+        ("10²³ of them", "10²³"),
+        ("70B", "70B"),
+        ("the 3rd", "3rd"),
+        ("½ of it", "½"),
+        ("1/3 of it", "1/3"),
+        ("on 2023-10-30", "2023-10-30"),
+        ("Python 3.11.7", "3.11.7"),
+        ("from −5", "5"),
+    ],
+)
+def test_what_only_looks_structural_is_found(text: str, number: str) -> None:
+    assert in_note(f'"{text}"') == [number]
+
+
+def test_a_number_alone_in_backticks_is_code_where_the_code_holds_it() -> None:
+    assert in_note('"It takes `16` bytes."', "x = 16") == []
+    assert in_note('"It takes `16` bytes."', "x = 17") == ["16"]
+    assert in_note('"It takes `-1,600.0` bytes."', "x = 1600") == []
+    assert in_note('"It takes `16 GB`."', "x = 17") == ["16"]
+    assert in_note('"It takes `16`, `17`."', "x = 17") == ["16"]
+    text = section('x = helper()\nnote("`16`")', "def helper():\n    return 16\n")
+    assert found(text) == []
+
+
+def test_a_number_in_a_heading_stands_in_the_sections_code() -> None:
+    assert found(section("x = 256").replace('"""One."""', '"""A sum stops at 256."""')) == []
+    assert found(section("x = 255").replace('"""One."""', '"""A sum stops at 256."""')) == ["256"]
+    assert found(section("x = 255").replace('"""One."""', '"""One.\n\n    A remark on 256.\n    """')) == []
+
+
+# ---------------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("for two weeks", "two weeks"),
+        ("a four-byte float", "four-byte"),
+        ("Twenty-five per cent, or twenty-five percent", "twenty-five percent"),
+        ("fifteen trillion tokens", "fifteen trillion tokens"),
+        ("seventy\\n  billion parameters", "seventy billion parameters"),
+        ("three times as much", "three times"),
+        ("a million FLOPs", "million FLOPs"),
+    ],
+)
+def test_a_number_word_counts_where_a_unit_follows(text: str, number: str) -> None:
+    assert in_note(f'"{text}"') == [number]
+
+
+@pytest.mark.parametrize(
+    "text", ["two matrices", "the two", "twice", "a second week", "two, bytes", "weekly"]
+)
+def test_a_number_word_without_a_unit_is_only_a_word(text: str) -> None:
+    assert in_note(f'"{text}"') == []
+
+
+def test_a_scale_behind_a_computed_number_is_said_already() -> None:
+    assert in_note('f"{x} billion parameters"') == []
+    assert in_note('f"{x} and a billion parameters"') == ["billion parameters"]
+
+
+# ---------------------------------------------------------------------------- a forgotten f
+
+
+def braces(body: str, before: str = "") -> list[str]:
+    """What is listed as shown as it stands, in a section of this body."""
+    problems = unbacked.unbacked(source.parse(section(body, before)))
+    return [problem.what.split(" is shown")[0] for problem in problems if problem.slug == "forgotten-f"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'note("value {x} and {x:.1f}")',
+        'note("value {x}" f" and {x} and" " {x:.1f}")',
+        'misbelief("It is {x}.", "It is not {x:.1f}.", rows="N1")',
+        'question("Is it {x}?", answer=x, hint="Not {x:.1f}.")',
+        'figure(None, caption="{x}", alt="{x:.1f}")',
+        'said = "of {x} and {x:.1f}"\nnote(said)',
+        'note("as [@gpt3] says: {x} and {x:.1f}")',
+    ],
+)
+def test_braces_without_an_f_are_found_once_wherever_prose_stands(call: str) -> None:
+    assert braces(f"x = 3\n{call}") == ["{x}", "{x:.1f}"]
+    listed = unbacked.unbacked(source.parse(section(f"x = 3\n{call}")))
+    assert {problem.slug for problem in listed} == {"forgotten-f"}  # and ".1f" is not called a number
+
+
+@pytest.mark.parametrize(
+    "hole",
+    [
+        "{x}",
+        "{x!r}",
+        "{x=}",
+        "{x.real}",
+        "{d['a']}",
+        "{len(d)}",
+        "{x / TOP:.1%}",
+        "{helper(x)}",
+        "{math.pi:g}",
+    ],
+)
+def test_a_forgotten_hole_may_name_what_the_section_and_the_module_know(hole: str) -> None:
+    before = "import math\nTOP = 5\n\n\ndef helper(a):\n    return a\n"
+    assert braces(f'x, d = 3, {{"a": 1}}\nnote("It is {hole}.")', before) == [hole]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "`{x}` and ``{x}``",
+        "```\\n{x}\\n```",
+        "$\\\\frac{x}{2}$ and $$2^{x}$$",
+        "the set {x, TOP} and {1, 2} and {} and {x y}",
+        "{unknown} and {x.unknown + unknown} and {elsewhere}",
+        "{{x}} and {{{x}}}",
+        "{len}",
+    ],
+)
+def test_braces_that_are_no_forgotten_hole_are_let_be(prose: str) -> None:
+    before = "TOP = 5\n\n\ndef helper(a):\n    elsewhere = a\n"
+    assert braces(f'x = 3\nnote("{prose}")', before) == []
+
+
+def test_braces_that_something_else_fills_are_let_be() -> None:
+    assert braces('x = 3\nnote(f"{x} and {{x}}")') == []
+    assert braces('x = 3\nnote("{x}".format(x=x))') == []
+    assert braces('x = 3\nsaid = "{x}"\nnote(said.format(x=x))') == []
+    assert braces('x = 3\nnote("{x}".replace("{x}", str(x)))') == []
+    assert braces('x = 3\nprint("{x}")\nassert x, "{x}"') == []
+    assert braces("x = 3", 'def helper(x):\n    """Of {x}."""\n') == []
+
+
+def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, section('x = 3\nnote("It is {x}.")'))
+    done = subprocess.run(
+        [sys.executable, str(repo / "tools" / "unbacked.py"), str(file)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == (
+        "lecture_sample.py:12:17: {x} is shown as it stands: its string has no f\n"
+        '    note("It is {x}.")\n'
+        "                ^\n"
+        "    put f before the quotation mark, or backticks around {x}\n"
+        "\n"
+        f"{file}: no unbacked numbers, 1 forgotten f\n"
+    )
+
+
+def test_no_sample_and_no_lecture_has_a_forgotten_f(repo: Path) -> None:
+    for file in [*(repo / "lectures").glob("lecture_*.py"), SAMPLES / "tour.py", SAMPLES / "failing.py"]:
+        listed = unbacked.unbacked(source.read(file))
+        assert [str(problem) for problem in listed if problem.slug == "forgotten-f"] == []
+
+
+# ---------------------------------------------------------------------------- which texts
+
+
+def test_what_a_question_gives_in_backticks_needs_no_backing_and_other_numbers_do() -> None:
+    assert found(section('question("How many bytes do `100` floats take?", answer=17)')) == []
+    assert found(section('question("What do `2` trillion tokens take?", answer=17)')) == []
+    assert found(section('question("How many bytes do 100 floats take?", answer=17)')) == ["100"]
+    assert found(section('note("How many bytes do `100` floats take?")')) == ["100"]
+
+
+def test_the_way_out_of_a_number_in_a_question_names_the_backticks() -> None:
+    (problem,) = unbacked.unbacked(source.parse(section('question("How much do 100 take?", answer=17)')))
+    assert problem.way_out == (
+        "put backticks around it where the exercise gives it, compute it in an f-string's {…}, "
+        "cite its source with [@key], or say it without the number"
+    )
+
+
+def test_questions_captions_alternative_texts_and_links_are_prose() -> None:
+    assert found(section('question("16?", answer=17, hint="18", unit="19")')) == ["16", "18"]
+    assert found(section('figure(None, caption="16", alt="17")')) == ["16", "17"]
+    assert found(section('image("18.png", alt="16", caption="17")')) == ["16", "17"]
+    assert found(section('link("https://a.b/18", "16")\nlink("@k16")')) == ["16"]
+
+
+def test_captions_of_claims_strings_comments_and_docstrings_of_helpers_are_none() -> None:
+    assert found(section('x = "16"  # 17\nassert x, "18 GB"\nprint("19")')) == []
+    assert found(section("x = 1", 'def helper(a):\n    """Of 16 bytes."""\n')) == []
+
+
+def test_a_note_in_a_helper_or_under_another_name_is_prose() -> None:
+    assert found(section("helper(1)", 'def helper(a):\n    note("16")\n')) == ["16"]
+    renamed = section('say("16")').replace(" note,", " note as say,")
+    assert found(renamed) == ["16"]
+
+
+# ---------------------------------------------------------------------------- places
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        '"äöü 16"',
+        '"\\u00e4 \\N{BULLET} \\x41\\101\\n 16"',
+        'r"\\n 16"',
+        '"a"  # one\n    " 16"',
+        '"a" \\\n    " 16"',
+        '"""a\n    b 16"""',
+        "f\"{x:{x}} {x!r:>3} {'}' + f'{x}'} 16\"",
+        "f'''{x:%H:%M} {{16}}'''",
+        'f"{x}" "b" f"{x} 16"',
+        'f"{[y for y in (x,)][0]} 16"',
+        'f"{(lambda: x)()} 16"',
+        'f"{x != 1} 16"',
+    ],
+)
+def test_the_column_is_that_of_the_number_however_the_text_is_written(literal: str) -> None:
+    text = section("pass").replace("    pass", f"    x = 1\n    note({literal})")
+    (problem,) = unbacked.unbacked(source.parse(text))
+    assert problem.place is not None
+    assert problem.place.text[problem.place.column - 1 :].startswith("16")
+
+
+def test_a_problem_names_its_place_repeats_the_line_and_gives_the_way_out() -> None:
+    text = section('note("It takes 16 GB.")')
+    (problem,) = unbacked.unbacked(source.parse(text, "lectures/lecture_90.py"))
+    assert str(problem) == (
+        "lectures/lecture_90.py:11:20: unbacked: the number '16' in prose\n"
+        '    note("It takes 16 GB.")\n'
+        "                   ^\n"
+        "    compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
+    )
+
+
+# ---------------------------------------------------------------------------- the command
+
+
+def test_the_command_lists_them_and_says_so_in_its_exit_status(repo: Path, tmp_path: Path) -> None:
+    for prose, status, last in [("16 GB", 1, "1 unbacked number"), ("GB", 0, "no unbacked numbers")]:
+        file = write(tmp_path, section(f'note("{prose}")'))
+        done = subprocess.run(
+            [sys.executable, str(repo / "tools" / "unbacked.py"), str(file)],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, f"{file}: {last}")
+    missing = [sys.executable, str(repo / "tools" / "unbacked.py"), "no_such_lecture"]
+    assert subprocess.run(missing, capture_output=True, check=False, timeout=60).returncode == 2
+
+
+def test_the_tutorials_lectures_have_none_but_the_one_about_them(repo: Path) -> None:
+    text = (repo / "docs" / "write-a-lecture.md").read_text(encoding="utf-8")
+    for name, lecture in re.findall(
+        r'^```python title="(\w+)\.py"\n(.*?)^```', text, re.MULTILINE | re.DOTALL
+    ):
+        assert len(found(lecture)) == (2 if name == "lecture_94" else 0), name

@@ -1,0 +1,160 @@
+"""Claims and @inspects that never ran are listed; where no known device can reach them, the build fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.running import HEAD, line_of, record, section, write
+
+from litbook.record import model
+from litbook.text import unrun
+
+
+def listed(made: model.Record, *others: model.Record) -> list[tuple[int, bool]]:
+    """Line and deadness of what never ran."""
+    found = unrun.unrun(made, others)
+    return [(it.problem.place.line, it.dead) for it in found if it.problem.place]
+
+
+def dead_in(folder: Path, body: str, before: str = "") -> list[str]:
+    """The source lines of a section with `body` that no device can reach."""
+    found = unrun.unrun(record(folder, section(body, before), device="cpu"))
+    return [it.problem.place.text.strip() for it in found if it.problem.place and it.dead]
+
+
+ON_CUDA = (
+    f'{HEAD}\ndef main():\n    one()\n    two()\n\n\ndef one():\n    """One."""\n    x = 1  # @inspect x\n    assert x\n\n\n'
+    '@requires("cuda")\ndef two():\n    """Two."""\n    y = 2  # @inspect y\n    assert y\n    return\n    assert not y\n'
+)
+
+
+def test_what_ran_is_not_listed(tmp_path: Path) -> None:
+    body = "x = 1  # @inspect x\nassert x == 1\nfor i in range(3):  # @inspect i\n    assert i < 3\nwith open(__file__) as f:  # @inspect f.name\n    pass"
+    assert dead_in(tmp_path, body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("return\nassert 1", "assert 1"),
+        ("x = 0\nif x:\n    assert x", "assert x"),
+        ("x = 0\nif x:\n    y = 1  # @inspect y", "y = 1  # @inspect y"),
+        ("for i in ():\n    assert i", "assert i"),
+        ("for i in range(2):\n    continue\n    assert i", "assert i"),
+        ("try:\n    x = 1\nexcept ValueError:\n    assert False", "assert False"),
+        ("match 1:\n    case 2:\n        assert 3", "assert 3"),
+        ("def inner():\n    assert 1", "assert 1"),
+    ],
+)
+def test_a_claim_that_no_run_can_reach_is_dead(tmp_path: Path, body: str, line: str) -> None:
+    assert dead_in(tmp_path, body) == [line]
+
+
+def test_a_helper_that_nothing_calls_is_dead_and_one_that_runs_unrecorded_is_not(tmp_path: Path) -> None:
+    before = "def helper(x):\n    assert x\n"
+    assert dead_in(tmp_path, "x = 1", before) == ["assert x"]
+    assert dead_in(tmp_path, "helper(1)", before) == []
+    assert dead_in(tmp_path, "helper(1)  # @stepover", before) == []
+
+
+def test_what_needs_another_device_waits_for_a_recording_but_a_line_behind_a_return_is_dead(
+    tmp_path: Path,
+) -> None:
+    made = record(tmp_path, ON_CUDA, device="cpu")
+    y, waiting, dead = (line_of(ON_CUDA, part) for part in ("# @inspect y", "assert y", "assert not y"))
+    assert listed(made) == [(y, False), (waiting, False), (dead, True)]
+
+
+def test_what_a_recording_ran_has_run(tmp_path: Path) -> None:
+    here = record(tmp_path, ON_CUDA, device="cpu")
+    there = record(tmp_path, ON_CUDA.replace('@requires("cuda")\n', "# on a GPU\n"), device="cpu")
+    dead = line_of(ON_CUDA, "assert not y")
+    assert listed(here, there) == [(dead, True)]
+    moved = record(tmp_path, ON_CUDA.replace('@requires("cuda")\n', "\n\n\n"), device="cpu")
+    assert listed(here, moved) == [(dead, True)]
+    assert listed(here, replace(there, sources=())) == listed(here)
+
+
+def test_a_section_that_raised_says_so_itself_and_is_not_listed_too(tmp_path: Path) -> None:
+    assert dead_in(tmp_path, "raise ValueError\nassert 1") == []
+    assert dead_in(tmp_path, "x = {}\nx['a']\nassert x") == []
+
+
+def test_of_a_run_of_some_sections_only_those_are_asked(tmp_path: Path) -> None:
+    text = ON_CUDA.replace('@requires("cuda")\n', "")
+    assert listed(record(tmp_path, text, sections=["one"], device="cpu")) == []
+    dead = line_of(text, "assert not y")
+    assert listed(record(tmp_path, text, sections=["two"], device="cpu")) == [(dead, True)]
+
+
+def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
+    (found,) = unrun.unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
+    assert str(found.problem) == (
+        "lecture_sample.py:12:5: never ran: the claim 1 < 2\n"
+        "    assert 1 < 2\n"
+        "    ^\n"
+        "    let a run reach it, mark its section @requires(…), or take it out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "reached"),
+    [
+        (
+            section("1 / 0\nassert 2 == 2"),
+            "lecture_sample.py:11: ZeroDivisionError: division by zero\n    1 / 0\n\n",
+            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+        ),
+        (
+            section("assert 2 == 2").replace("    one()", "    {}['a']\n    one()", 1),
+            "lecture_sample.py:6: KeyError: 'a'\n    {}['a']\n\n",
+            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+        ),
+        (
+            section("assert 2 == 3"),
+            "lecture_sample.py:11: claim fails: 2 == 3\n    assert 2 == 3\n    2 == 3\n\n",
+            "0 claims hold, 1 fails, 0 need another device",
+        ),
+    ],
+)
+def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
+    repo: Path, tmp_path: Path, text: str, said: str, reached: str
+) -> None:
+    file = write(tmp_path, text)
+    done = subprocess.run(
+        [sys.executable, str(repo / "tools" / "unrun.py"), str(file)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (
+        done.stdout
+        == f"{said}{file}: 0 of no known device, 0 that wait for a recording; this run: {reached}\n"
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from litbook.run.run import run
+    from litbook.site import plugin as site
+
+    (tmp_path / "lectures").mkdir()
+    text = section('note("Of 16 bytes.")\nreturn\nassert 1').replace("One.", "One thing.")
+    (tmp_path / "lectures" / "lecture_90.py").write_text(text, encoding="utf-8")
+    with caplog.at_level("WARNING"):
+        site.build(tmp_path / "lectures", tmp_path / "docs", lambda path: run(path, device="cpu"))
+    said = [entry.message.splitlines()[0] for entry in caplog.records]
+    assert any("never ran: the claim 1" in line for line in said)
+    assert any("unbacked: the number '16'" in line for line in said)
+
+
+def test_lecture_02_has_no_dead_claim(repo: Path) -> None:
+    from litbook.run.run import run
+
+    found = unrun.unrun(run(repo / "lectures" / "lecture_02.py", device="cpu"))
+    assert [str(it.problem) for it in found if it.dead] == []
+    assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}

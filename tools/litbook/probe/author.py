@@ -1,0 +1,222 @@
+"""The author's words: each hands a piece to the running recorder, or prints it when none runs."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol
+
+from litbook.errors import AuthorError
+from litbook.probe import vector
+from litbook.record.model import PieceKind
+
+P = ParamSpec("P")
+
+DEVICES = ("cuda",)
+LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
+LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
+_IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
+           ".webp": "image/webp", ".gif": "image/gif"}  # fmt: skip
+
+
+class Recorder(Protocol):
+    """What the words need of a running recorder; `run` provides it."""
+
+    def piece(
+        self, kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
+    ) -> None:
+        """Take one piece, made by the statement that is running now."""
+
+    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+        """Take a question with its answer as it is now."""
+
+
+_recorder: Recorder | None = None
+
+
+def hand_to(recorder: Recorder | None) -> Recorder | None:
+    """Give all further pieces to `recorder` (None: print them). Returns the one before."""
+    global _recorder  # the one switch between recording and plain Python
+    before, _recorder = _recorder, recorder
+    return before
+
+
+def note(text: str) -> None:
+    """Prose, as Markdown: a paragraph, list, heading, admonition, `$math$`; `[@key]` cites the bibliography.
+
+    Raises `AuthorError` for anything that is not text.
+    """
+    _hand("note", _text("note", text))
+
+
+def speaker_note(text: str) -> None:
+    """What the lecturer means to say here: shown in the player when asked for, and to no reader of the page.
+
+    Raises `AuthorError` for anything that is not text.
+    """
+    _hand("speaker", _text("speaker_note", text))
+
+
+def misbelief(said: str, run: str, *, rows: str = "") -> None:
+    """A wrong or imprecise statement that is commonly made (`said`), and what the machine says (`run`).
+
+    `rows` holds the ids of the inventory rows that this settles, separated by spaces; it is not shown.
+    """
+    _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run), rows=tuple(rows.split()))
+
+
+def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
+    """A question that the reader answers before opening `answer`, which is kept as it is at this moment.
+
+    `text` and `hint` are Markdown. `unit` drives the display of `answer`, as in `# @inspect x as UNIT`.
+    Raises `AuthorError` for a blank text, and for an answer that is no value yet: a function, a generator.
+    """
+    asked, helped = _text("question", text), _text("question", hint)
+    if not asked.strip():
+        raise AuthorError("question() needs a text: ask something that this section answers")
+    if unit is not None and not _text("question", unit).strip():
+        raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
+    _refuse_unfinished(answer)
+    if _recorder is not None:
+        _recorder.question(asked, answer, unit, helped)
+    else:
+        print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}\n")
+
+
+def _refuse_unfinished(answer: object) -> None:
+    """Raise `AuthorError` for what would have to run before it is an answer."""
+    kind = type(answer)
+    if callable(answer):
+        name = str(getattr(answer, "__name__", kind.__name__))[:60]
+        raise AuthorError(f"question() takes the answer itself, not {name}: call it and pass what comes back")
+    if issubclass(kind, Iterator | AsyncIterator | Awaitable):
+        raise AuthorError(
+            f"question() takes the answer itself, not a {kind.__name__}: a record cannot hold what has not "
+            "been computed; pass a number, or a list of what it gives"
+        )
+
+
+def _bounded_repr(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # the lecture goes on, as it does when it is recorded
+        return f"(its text raised {type(error).__name__})"
+    return text if len(text) <= LONGEST_ANSWER else text[:LONGEST_ANSWER] + " …"
+
+
+def figure(fig: Any, *, caption: str, alt: str) -> None:
+    """A Matplotlib figure, kept as SVG. `alt` says what it shows to someone who cannot see it.
+
+    Raises `AuthorError` for an empty `alt`, and for something that is no figure.
+    """
+    if not _text("figure", alt).strip():
+        raise AuthorError("figure() needs an alt text: say what the figure shows, in a sentence")
+    if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
+        name = type(fig).__name__
+        raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
+    _hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
+
+
+def image(path: str | Path, *, alt: str, caption: str = "") -> None:
+    """A picture from a file beside the lecture. Nothing is fetched from elsewhere.
+
+    Raises `AuthorError` for a URL, a missing or too large file, an unknown kind, and an empty `alt`.
+    """
+    if not _text("image", alt).strip():
+        raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
+    if re.match(r"[a-z]+://", str(path)):
+        raise AuthorError(f"image() shows local files; {path!r} is elsewhere: save it beside the lecture")
+    caller = Path(sys._getframe(1).f_code.co_filename).parent
+    file = caller / path
+    if file.suffix.lower() not in _IMAGES:
+        raise AuthorError(f"image() knows {', '.join(_IMAGES)}; {str(path)!r} is none of these")
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise AuthorError(f"image() cannot read {str(path)!r}: {error.strerror}") from None
+    if len(content) > LARGEST_IMAGE:
+        raise AuthorError(f"image() takes up to {LARGEST_IMAGE} bytes; {str(path)!r} has {len(content)}")
+    data = f"data:{_IMAGES[file.suffix.lower()]};base64,{base64.b64encode(content).decode()}"
+    _hand("image", _text("image", caption), data=data, alt=cleandoc(alt))
+
+
+def link(target: str | Callable[..., object], text: str = "") -> None:
+    """A link to a URL, to a citation (`"@key"`) or to a function of the lecture.
+
+    Raises `AuthorError` for any other target.
+    """
+    if not isinstance(text, str):
+        raise AuthorError(f"link() takes text, not {type(text).__name__}")
+    name = str(getattr(target, "__name__", "")) if callable(target) else ""
+    if name.isidentifier():
+        _hand("link", text or name, data=f"function:{name}")
+    elif isinstance(target, str) and re.fullmatch(r"@[\w:.-]+", target):
+        _hand("link", text, data=f"cite:{target[1:]}")
+    elif isinstance(target, str) and re.match(r"https?://[^\s]+$", target):
+        _hand("link", text or target, data=target)
+    else:
+        raise AuthorError(f"link() takes an http(s) URL, '@key' or a function, not {target!r}")
+
+
+def requires(device: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Mark a section that runs only where there is such a device: `@requires("cuda")`.
+
+    Raises `AuthorError` for a device that nobody knows.
+    """
+    if device not in DEVICES:
+        raise AuthorError(f"requires() knows {', '.join(map(repr, DEVICES))}, not {device!r}")
+
+    def wrap(section: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(section)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            # The recorder decides for itself and never calls a section whose device is not here.
+            if _recorder is not None or has_device(device):
+                section(*args, **kwargs)
+            else:
+                print(f"[{section.__name__} needs {device}; there is none here]")
+
+        return run
+
+    return wrap
+
+
+def has_device(device: str) -> bool:
+    """Whether torch sees a device of this kind here. Imports torch."""
+    import torch
+
+    return device == "cuda" and torch.cuda.is_available()
+
+
+def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
+    if _recorder is not None:
+        _recorder.piece(kind, text, data, alt, rows)
+    else:
+        print(_plain(kind, text, data, alt) + "\n")
+
+
+def _plain(kind: PieceKind, text: str, data: str, alt: str) -> str:
+    if kind == "misbelief":
+        return f"Commonly said: {text}\nRun: {data}"
+    if kind == "link":
+        return f"[{text}] {data}"
+    if kind == "speaker":
+        return f"[speaker note] {text}"
+    return text if kind == "note" else f"[{kind}: {text or alt}]"
+
+
+def _text(word: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise AuthorError(f"{word}() takes text, not {type(text).__name__}{_shown(text)}")
+    return cleandoc(text)
+
+
+def _shown(thing: object) -> str:
+    try:
+        return f": {str(thing)[:60]}"
+    except Exception:  # the message is about its type
+        return ""

@@ -1,0 +1,333 @@
+"""Source -> code object with probes. Knows no rendering, no torch, and no values.
+
+How it works, with every piece of state. A lecture is compiled with *probes* (and as the author wrote it
+where the compiler has warnings to give): calls that stand as statements of their own
+before and after the author's statements. The author's expressions are never moved or evaluated twice;
+only the operands of a claim are wrapped, each in a call that hands its argument back.
+
+A probe must not be visible to the program. It therefore has no name: in the tree it is a call on a
+`bytes` constant that no program holds, and after compilation that constant is replaced, in every code
+object, by the bound method itself (`_with_probes`). So `globals()`, `locals()`, `dir()`, class
+namespaces and custom metaclasses see nothing, `del` and shadowing cannot hurt, and a probe costs a
+constant load and a call. Every probe carries the line of the statement it belongs to, so tracebacks keep
+their line numbers.
+
+    before every statement     step(statement)
+    first in every function    enter(function, its arguments ...)
+    before / in a loop         loop(statement), turn(statement)
+    after an inspected line    try: watch(n, expression)  except Exception: missed(n)
+    around an @stepover line   pause() ... finally: resume()
+    a section's `name()`       section(function, name)
+    a claim                    claim(n); if test: holds(n) else: fails(n)   with operand(i, value) inside
+    an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
+
+Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import secrets
+import types
+import warnings
+from typing import Any, Protocol, TypeVar
+
+from litbook.errors import Problem, UnusableLecture
+from litbook.text.source import Definition, Lecture, own_nodes, parameters, uncollected
+
+Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
+New = TypeVar("New", bound=Placed)
+
+
+class Probes(Protocol):
+    """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
+
+    def step(self, statement: int) -> None: ...
+    def enter(self, function: int, *arguments: object) -> None: ...
+    def loop(self, statement: int) -> None: ...
+    def turn(self, statement: int) -> None: ...
+    def watch(self, watch: int, value: object) -> None: ...
+    def missed(self, watch: int) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def section(self, function: int, call: Any) -> None: ...
+    def claim(self, claim: int) -> None: ...
+    def operand(self, number: int, value: Any) -> Any: ...
+    def holds(self, claim: int, caption: object = None) -> None: ...
+    def fails(self, claim: int, caption: object = None) -> None: ...
+    def axes(self, claim: int, annotation: object, value: object) -> None: ...
+    def unread(self, claim: int) -> None: ...
+
+
+NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
+
+
+@uncollected()
+def instrument(lecture: Lecture, probes: Probes, filename: str | None = None) -> types.CodeType:
+    """The lecture's module code with `probes` compiled in, for `exec` in a fresh module namespace.
+
+    `filename` is what tracebacks name. Warnings that the compiler has about the author's text are given
+    once; the probes add none. Raises `UnusableLecture` where an expression to be shown may not stand where
+    it is (`global x` further down, say), and where the probes nest deeper than the compiler goes.
+    """
+    filename = filename or lecture.path
+    if lecture.warns:
+        compile(lecture.tree, filename, "exec", dont_inherit=True, optimize=0)
+    nonce = secrets.token_hex(8)
+    keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, "Exception")}
+    code = _compiled(lecture, keys, filename)
+    found: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
+    found[keys["Exception"]] = Exception
+    return _with_probes(code, found)
+
+
+def _compiled(lecture: Lecture, keys: dict[str, bytes], filename: str) -> types.CodeType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
+            tree = _Writer(lecture, keys).module()
+            return compile(tree, filename, "exec", dont_inherit=True, optimize=0)
+    except SyntaxError as error:  # the text alone compiles, so it is what is shown
+        what = f"what is to be shown here cannot stand here: {error.msg}"
+        problem = Problem("bad-expression", what, lecture.place(error.lineno or 1))
+    except RecursionError:
+        problem = Problem("too-deep", f"{lecture.path} nests its statements too deep to be followed")
+    raise UnusableLecture([problem])
+
+
+def _with_probes(code: types.CodeType, found: dict[object, object]) -> types.CodeType:
+    """`code` with the stand-in constants replaced, in nested functions and classes too."""
+    constants: list[object] = []
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            constants.append(_with_probes(constant, found))
+        elif type(constant) is bytes:
+            constants.append(found.get(constant, constant))
+        else:
+            constants.append(constant)
+    return code.replace(co_consts=tuple(constants))
+
+
+def _at(place: Placed, node: New) -> New:
+    """The new node, placed where the author's is. As `ast.copy_location`, which takes six times as long."""
+    node.lineno, node.col_offset = place.lineno, place.col_offset
+    node.end_lineno, node.end_col_offset = place.end_lineno, place.end_col_offset
+    return node
+
+
+class _Writer:
+    """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
+
+    def __init__(self, lecture: Lecture, keys: dict[str, bytes]) -> None:
+        self.lecture = lecture
+        self.keys = keys
+        self.quiet = False  # inside an @stepover statement: claims and sections only
+        self.folding = True  # loops of generators and coroutines are not folded: they interleave
+
+    def module(self) -> ast.Module:
+        tree = copy.copy(self.lecture.tree)
+        tree.body = self._function_body(self.lecture.tree, tree.body)
+        return tree
+
+    # -- probes
+
+    def _constant(self, name: str, at: Placed) -> ast.expr:
+        return _at(at, ast.Constant(self.keys[name]))
+
+    def _call(self, name: str, at: Placed, *arguments: int | ast.expr) -> ast.expr:
+        nodes = [a if isinstance(a, ast.expr) else _at(at, ast.Constant(a)) for a in arguments]
+        return _at(at, ast.Call(self._constant(name, at), nodes, []))
+
+    def _probe(self, name: str, at: Placed, *arguments: int | ast.expr) -> ast.stmt:
+        return _at(at, ast.Expr(self._call(name, at, *arguments)))
+
+    def _guarded(self, at: Placed, probe: ast.stmt, otherwise: ast.stmt) -> ast.stmt:
+        """The probe, or `otherwise` when evaluating the probe's arguments raises."""
+        handler = _at(at, ast.ExceptHandler(self._constant("Exception", at), None, [otherwise]))
+        return _at(at, ast.Try([probe], [handler], [], []))
+
+    # -- blocks
+
+    def _function_body(self, node: ast.Module | Definition, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The body of a module, class or function: docstring and future imports stay first."""
+        if not body:
+            return []
+        first = 0 if ast.get_docstring(node, clean=False) is None else 1
+        while first < len(body) and _is_future_import(body[first]):
+            first += 1
+        at = body[min(first, len(body) - 1)]
+        enter = self._enter(node, at)
+        shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
+        behind = [probe for statement in body[:first] for probe in self._behind(statement)]
+        return [*body[:first], enter, *behind, *shown, *self._block(body[first:])]
+
+    def _enter(self, node: ast.Module | Definition, at: Placed) -> ast.stmt:
+        """`enter(f, a, b)`: always with the arguments, as a jump around them would be seen by a tracer."""
+        taken = [] if isinstance(node, ast.Module | ast.ClassDef) else parameters(node)
+        names = [_at(at, ast.Name(name, ast.Load())) for _, name in taken]
+        return self._probe("enter", at, self.lecture.function_of[node], *names)
+
+    def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The probes of a statement that must come first in its body, so that none can stand before it."""
+        if _is_future_import(statement):
+            step = self._probe("step", statement, self.lecture.statement_of[statement])
+            return [step, *self._watches(statement, statement)]
+        return self._watches(statement, statement)
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [new for statement in body for new in self._statement(statement)]
+
+    def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
+        number = self.lecture.statement_of[statement]
+        step = [] if self.quiet else [self._probe("step", statement, number)]
+        if statement in self.lecture.stepover and not isinstance(statement, Definition):
+            return [*step, *self._stepped_over(statement)]
+        return [*step, *self._with_watches(statement, self._written(statement, number))]
+
+    def _stepped_over(self, statement: ast.stmt) -> list[ast.stmt]:
+        number = self.lecture.statement_of[statement]
+        before, self.quiet = self.quiet, True
+        written = self._written(statement, number)
+        self.quiet = before
+        around = ast.Try(written, [], [], [self._probe("resume", statement)])
+        paused = [self._probe("pause", statement), _at(statement, around)]
+        if _has_block(statement):  # inside it nothing is shown
+            return [*paused, *self._watches(statement, statement)]
+        return self._with_watches(statement, paused)
+
+    def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
+        """A simple statement with what is inspected after it; before it, where it leaves the block."""
+        if _has_block(statement) and not isinstance(statement, ast.ClassDef):
+            return written  # shown where its block begins
+        watches = self._watches(statement, statement)
+        leaves = isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
+        return [*watches, *written] if leaves else [*written, *watches]
+
+    def _watches(self, anchor: ast.AST, at: Placed | None) -> list[ast.stmt]:
+        if self.quiet or at is None:
+            return []
+        return [self._watch(number, at) for number in self.lecture.watches_of.get(anchor, [])]
+
+    def _watch(self, number: int, at: Placed) -> ast.stmt:
+        watch = self.lecture.watches[number]
+        if watch.kind == "clear":
+            return self._probe("watch", at, number, _at(at, ast.Constant(None)))
+        for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
+            ast.copy_location(node, at)
+        probe = self._probe("watch", at, number, watch.node)
+        return self._guarded(at, probe, self._probe("missed", at, number))
+
+    # -- statements
+
+    def _written(self, statement: ast.stmt, number: int) -> list[ast.stmt]:
+        claim = self.lecture.claim_of.get(statement)
+        target = self.lecture.statements[number].target
+        if isinstance(statement, ast.Assert) and claim is not None:
+            return self._claim(statement, claim)
+        if isinstance(statement, ast.AnnAssign) and claim is not None:
+            return [statement, self._axes(statement, claim)]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
+            return [self._probe("section", statement, target, statement.value.func)]
+        if isinstance(statement, Definition):
+            return [self._definition(statement)]
+        if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+            return self._looped(statement, number)
+        return [self._compound(statement)]
+
+    def _definition(self, node: Definition) -> ast.stmt:
+        if node in self.lecture.untouched:
+            return node
+        new = copy.copy(node)
+        before = self.folding, self.quiet
+        self.folding, self.quiet = not _is_suspended(node, self.lecture.text_of(node)), False
+        new.body = self._function_body(node, node.body)
+        self.folding, self.quiet = before
+        return new
+
+    def _looped(self, node: ast.For | ast.AsyncFor | ast.While, number: int) -> list[ast.stmt]:
+        new = copy.copy(node)
+        turn = [self._probe("turn", node, number)] if self.folding and not self.quiet else []
+        new.body = [*turn, *self._watches(node, node), *self._block(node.body)]
+        new.orelse = self._block(node.orelse)
+        return [self._probe("loop", node, number), new] if turn else [new]
+
+    def _compound(self, node: ast.stmt) -> ast.stmt:
+        """`if`, `with`, `try`, `match`: the same statement around probed blocks. Others: themselves."""
+        if not _has_block(node):
+            return node
+        new: Any = copy.copy(node)
+        for name in ("body", "orelse", "finalbody"):
+            if block := getattr(node, name, None):
+                setattr(new, name, self._block(block))
+        if getattr(new, "body", None):
+            new.body = [*self._watches(node, node), *new.body]
+        for name in ("handlers", "cases"):
+            if parts := getattr(node, name, None):
+                shown = node if name == "cases" else None  # `match` has no block of its own
+                setattr(new, name, [self._part(part, shown) for part in parts])
+        return new  # type: ignore[no-any-return]
+
+    def _part(self, part: Any, whole: ast.stmt | None) -> Any:
+        """An `except` or a `case`; `whole` is the statement whose watches are shown in each of its parts."""
+        new = copy.copy(part)
+        above = self._watches(whole, whole) if whole is not None else []
+        new.body = [*above, *self._watches(part, part.body[0]), *self._block(part.body)]
+        return new
+
+    # -- claims
+
+    def _claim(self, node: ast.Assert, number: int) -> list[ast.stmt]:
+        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
+        test = self._with_operands(node.test, operands)
+        holds, fails = (self._verdict(name, node, number) for name in ("holds", "fails"))
+        judged = _at(node, ast.If(test, [holds], [fails]))
+        return [self._probe("claim", node, number), judged]
+
+    def _verdict(self, name: str, node: ast.Assert, number: int) -> ast.stmt:
+        plain = self._probe(name, node, number)
+        if node.msg is None or isinstance(node.msg, ast.Constant):
+            return plain
+        return self._guarded(node, self._probe(name, node, number, node.msg), plain)
+
+    def _with_operands(self, node: ast.expr, operands: dict[ast.expr, int]) -> ast.expr:
+        """A copy of the test in which every operand hands its value over, then on."""
+        if node in operands:
+            return self._call("operand", node, operands[node], node)
+        new: Any = copy.copy(node)
+        match node:
+            case ast.Compare():
+                new.left = self._with_operands(node.left, operands)
+                new.comparators = [self._with_operands(side, operands) for side in node.comparators]
+            case ast.BoolOp():
+                new.values = [self._with_operands(value, operands) for value in node.values]
+            case ast.UnaryOp():
+                new.operand = self._with_operands(node.operand, operands)
+            case ast.Call():
+                new.args = [self._with_operands(argument, operands) for argument in node.args]
+            case ast.Starred():
+                new.value = self._with_operands(node.value, operands)
+        return new  # type: ignore[no-any-return]
+
+    def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
+        assert isinstance(node.target, ast.Name)
+        value = _at(node, ast.Name(node.target.id, ast.Load()))
+        probe = self._probe("axes", node, number, node.annotation, value)
+        return self._guarded(node, probe, self._probe("unread", node, number))
+
+
+def _has_block(node: ast.AST) -> bool:
+    return any(getattr(node, name, None) for name in ("body", "cases")) and isinstance(node, ast.stmt)
+
+
+def _is_future_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _is_suspended(node: Definition, text: str) -> bool:
+    """Whether a function may stop half-way and go on later, as a generator or a coroutine does."""
+    if isinstance(node, ast.AsyncFunctionDef):
+        return True
+    suspends = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+    spelled = any(word in text for word in ("yield", "await", "async"))
+    return spelled and any(isinstance(inner, suspends) for inner in own_nodes(node))

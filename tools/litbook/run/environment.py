@@ -1,0 +1,123 @@
+"""Where a run takes place: machine, versions, device, commit. Asks; changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from litbook.record.model import Device, Environment
+
+LIBRARIES = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
+
+
+def environment(lecture: Path, device: str, seed: int) -> Environment:
+    """The environment of a run of the file `lecture` that starts now."""
+    torch = sys.modules.get("torch")
+    return Environment(
+        python=platform.python_version(),
+        os=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        cpu=_cpu(),
+        cores=os.cpu_count() or 1,
+        threads=torch.get_num_threads() if torch else 0,
+        memory=_memory(),
+        device=_device(device),
+        versions=_versions(),
+        commit=_commit(lecture.parent),
+        date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seed=seed,
+    )
+
+
+def has_cuda() -> bool:
+    """Whether torch is imported and sees a CUDA device."""
+    torch = sys.modules.get("torch")
+    return bool(torch and torch.cuda.is_available())
+
+
+def why_no_cuda() -> str:
+    """Why there is no CUDA device, and after a line break what to do about it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "torch is not installed\n    install a build of it that has CUDA"
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA\n    install a build of it that has CUDA"
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = f"; CUDA_VISIBLE_DEVICES is {hidden!r}" if hidden is not None else ""
+    return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
+
+
+def _device(asked: str) -> Device:
+    if asked == "cpu" or not has_cuda():
+        return Device("cpu", "cpu", _cpu(), _memory())
+    torch = sys.modules["torch"]
+    properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
+    return Device(
+        kind="cuda",
+        slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
+        name=properties.name,
+        memory=properties.total_memory,
+        driver=_driver(),
+        cuda=torch.version.cuda,
+        capability=f"{properties.major}.{properties.minor}",
+        count=torch.cuda.device_count(),
+    )
+
+
+def _driver() -> str | None:
+    return _first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], Path.cwd())
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the libraries that are installed; of torch the one that is imported, with its build."""
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    torch = sys.modules.get("torch")
+    return found | ({"torch": str(torch.__version__)} if torch else {})
+
+
+def _cpu() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor() or platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def _memory() -> int:
+    """Bytes of main memory; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 0
+
+
+def _commit(folder: Path) -> str | None:
+    """The commit that `folder` is at, with `+` where the working tree has changes; None outside git."""
+    commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], folder)
+    if commit is None:
+        return None
+    status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
+    changes = _first_line(status, folder)
+    return commit + ("+" if changes else "")
+
+
+def _first_line(command: list[str], folder: Path) -> str | None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.splitlines()
+    return lines[0].strip() if done.returncode == 0 and lines else None

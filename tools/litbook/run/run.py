@@ -1,0 +1,449 @@
+"""Running a lecture: the one impure room. Seeds, working directory, device, execution -> a record."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import faulthandler
+import gc
+import importlib
+import io
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from litbook.errors import Interrupted, LitbookError, Place, TimedOut
+from litbook.probe import author
+from litbook.probe.instrument import instrument
+from litbook.probe.recorder import STEPS, Listener, Recorder
+from litbook.record import model
+from litbook.run import device as device_memory
+from litbook.run import state
+from litbook.run.environment import environment, has_cuda, why_no_cuda
+from litbook.text import source
+from litbook.text.source import INSTALLED
+
+_END = os._exit  # what really ends this process, also while a lecture runs
+GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
+LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
+
+
+class NoDevice(LitbookError):
+    """The device that was asked for is not here."""
+
+    slug = "no-device"
+
+
+def run(
+    path: Path,
+    *,
+    sections: Sequence[str] = (),
+    device: str = "auto",
+    timeout: float | None = None,
+    seed: int = 0,
+    listener: Listener | None = None,
+    shown: str | None = None,
+    recorded_by: type[Recorder] = Recorder,
+) -> model.Record:
+    """Run the lecture in the file `path` and return its record.
+
+    `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
+    seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
+    `recorded_by` may be a recorder that also does something else at each claim.
+
+    Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
+    each naming the line reached, when the run ends early.
+    """
+    path = path.resolve()
+    lecture = usable(path, sections, shown)
+    with _settings(device):
+        import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
+        if device == "cuda" and not has_cuda():
+            raise NoDevice(
+                f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
+            )
+        recorder = recorded_by(lecture, str(path), listener)
+        place = environment(path, device, seed)
+        if listener is not None:
+            listener.begin(lecture, place)
+        with (
+            state.restored(),
+            _libraries_aside(),
+            state.temporary_folder() as folder,
+            _own_modules(path.parent),
+            _deadline(timeout, recorder, folder),
+        ):
+            _execute(recorder, path, sections, device, seed)
+        return recorder.finish(place, tuple(sections))
+
+
+usable, shown_path = source.usable, source.shown_path
+
+
+# ---------------------------------------------------------------------------- preparing
+
+
+@contextlib.contextmanager
+def _settings(device: str) -> Iterator[None]:
+    """Environment variables that libraries read when they are imported."""
+    before = dict(os.environ)
+    os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
+    if device == "cpu" and "torch" not in sys.modules:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
+    """Import what the lecture imports of the large libraries, so that their state can be noted first.
+
+    The modules in the lecture's `folder` that it imports are looked at too.
+    """
+    if all(name in sys.modules for name in (*LIBRARIES, *also)):
+        return  # a warm process has them
+    wanted, todo = set(also), [tree]
+    while todo:
+        for name in _imported(todo.pop()) - wanted:
+            wanted.add(name)
+            beside = folder / f"{name}.py"
+            with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
+                todo.append(ast.parse(beside.read_bytes()))
+    for name in LIBRARIES:
+        if name in wanted:
+            with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
+                importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _libraries_aside() -> Iterator[None]:
+    """The garbage collector leaves alone what there is before the lecture: torch has 200,000 objects.
+
+    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
+    """
+    before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if before == 0:
+            gc.unfreeze()
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The packages that the text imports anywhere, by their first name."""
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+
+
+# ---------------------------------------------------------------------------- executing
+
+
+def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
+    lecture = recorder.lecture
+    code = instrument(lecture, recorder, str(path))
+    module = types.ModuleType(path.stem)
+    module.__file__ = str(path)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
+    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(path)]
+    sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
+    os._exit = _no_exit(os.getpid())  # type: ignore[assignment]  # typeshed gives the parameter a name
+    sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
+    sys.modules[path.stem] = module
+    before = author.hand_to(recorder)
+    try:
+        _seed(seed)
+        if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
+            _run_asked(recorder, module, sections, seed)
+    finally:
+        author.hand_to(before)
+        _close_figures()
+
+
+class _Exit(SystemExit):
+    """A lecture called `os._exit`, which would end this process with a status of its choice, unreported."""
+
+    call = "os._exit"
+
+
+def _no_exit(here: int) -> Callable[[int], NoReturn]:
+    """`os._exit` for a lecture: an error in the process `here`, what it always was in a child of it."""
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() == here:
+            raise _Exit(status)
+        _END(status)
+
+    return _exit
+
+
+def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
+    """The whole lecture through `main`, or each section that was asked for."""
+    functions = recorder.lecture.functions
+    for name in dict.fromkeys(sections):
+        number = next(i for i, f in enumerate(functions) if f.name == name and f.kind in ("part", "section"))
+        recorder.section(number, partial(_call, module, name))
+    if not sections:
+        main = next(i for i, f in enumerate(functions) if f.kind == "main")
+        _seed(seed)
+        _survives(recorder, main, partial(_call, module, "main"))
+
+
+def _call(module: types.ModuleType, name: str) -> None:
+    getattr(module, name)()  # looked up late: the lecture may have deleted it, which is its error
+
+
+def _run_section(
+    recorder: Recorder,
+    function: int,
+    call: Callable[[], object],
+    device: str,
+    seed: int,
+) -> None:
+    """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
+    spec = recorder.lecture.functions[function]
+    needed = _missing(spec.requires, device)
+    if needed:
+        recorder.needs[function] = needed
+        if recorder.listener is not None:
+            recorder.listener.skipped(function, needed)
+        return
+    if recorder.listener is not None:
+        recorder.listener.section(function)
+    recorder.allow_steps(STEPS)
+
+    start = time.perf_counter()
+    with _own_randomness(seed):
+        _survives(recorder, function, call)
+    recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+
+
+def _missing(required: str | None, device: str) -> str | None:
+    """The required device, where this run does not have it; None where nothing is missing."""
+    return None if required == "cuda" and device != "cpu" and has_cuda() else required
+
+
+@contextlib.contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """Seeds the section; what runs after it sees the random state from before it."""
+    entries = [e for e in state.entries() if e.name.endswith("random")]
+    before = [(entry, entry.read()) for entry in entries]
+    _seed(seed)
+    try:
+        yield
+    finally:
+        for entry, value in before:
+            entry.write(value)
+
+
+def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> bool:
+    """Call, and keep what it raises as an error of `function`. False when it raised.
+
+    Ctrl-C and the time-out pass through; `sys.exit()` does not: it is an error like any other.
+    """
+    claims = len(recorder.open_claims)
+    full = False
+    try:
+        call()
+    except (KeyboardInterrupt, _Deadline):
+        raise
+    except BaseException as error:  # the lecture's, whatever it is
+        shortage = device_memory.ran_out(error)
+        recorder.raised(function, shortage or error)
+        if shortage is None:
+            return False
+        device_memory.forget(error)
+        full = True
+    finally:
+        del recorder.open_claims[claims:]
+        recorder.recover()
+    if full:  # only here the error is gone, and with it what it kept alive
+        device_memory.give_back()
+    return not full
+
+
+class _Output(io.TextIOBase):
+    """What a lecture prints goes into the record, beside the line that printed it; it cannot be closed."""
+
+    encoding = "utf-8"
+    errors = "strict"
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._recorder.output(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
+        for line in lines:
+            self.write(line)
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Others print after this lecture's line."""
+
+
+@contextlib.contextmanager
+def _own_modules(folder: Path) -> Iterator[None]:
+    """Modules from the lecture's folder are read afresh; afterwards the modules are those from before."""
+    before = dict(sys.modules)
+    for name in _modules_in(folder):
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for name in _modules_in(folder):
+            del sys.modules[name]
+        for name, module in before.items():
+            sys.modules[name] = module
+
+
+def _modules_in(folder: Path) -> list[str]:
+    """Names of the imported modules whose file lies in `folder`, but not in a `.venv` there."""
+    prefix = f"{folder}{os.sep}"
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        for place in [_place_of_module(module)]
+        if place.startswith(prefix)
+        and not INSTALLED.intersection(Path(place[len(prefix) :]).parts)
+        and name.split(".")[0] != "litbook"
+    ]
+
+
+def _place_of_module(module: object) -> str:
+    """The file of a module, or the first folder of a package without one; "" where there is none."""
+    known = getattr(module, "__dict__", {})  # not the attributes: some modules import when asked for one
+    file = known.get("__file__") or next(iter(known.get("__path__") or ()), "")
+    return file if isinstance(file, str) else ""
+
+
+def _close_figures() -> None:
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
+
+
+# ---------------------------------------------------------------------------- ending early
+
+
+class _Deadline(BaseException):
+    """Raised inside the lecture when its time is up. No `except Exception` of a lecture catches it."""
+
+
+@contextlib.contextmanager
+def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterator[None]:
+    """Turns the time-out and Ctrl-C into errors that name the line reached."""
+    stop = threading.Event()
+    if timeout is not None:
+        watched = (timeout, stop, recorder, threading.get_ident(), folder)
+        threading.Thread(target=_watchdog, args=watched, daemon=True).start()
+        # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
+        faulthandler.dump_traceback_later(timeout + 2 * GRACE, exit=True, file=2)
+    try:
+        with _alarm(timeout):
+            yield
+    except _Deadline as error:
+        raise TimedOut(f"timed out after {timeout:g} s", _reached(recorder, error)) from None
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted", _reached(recorder, error)) from None
+    finally:
+        stop.set()
+        if timeout is not None:
+            faulthandler.cancel_dump_traceback_later()
+
+
+@contextlib.contextmanager
+def _alarm(timeout: float | None) -> Iterator[None]:
+    if timeout is None or not hasattr(signal, "setitimer") or not _in_main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise _Deadline
+
+    before = signal.signal(signal.SIGALRM, ring)
+    outer, start = signal.setitimer(signal.ITIMER_REAL, timeout), time.monotonic()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if outer[0]:  # somebody else's alarm, a test's say, goes on
+            left = outer[0] - (time.monotonic() - start)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), outer[1])
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, folder: Path) -> None:
+    """Ends a process whose lecture swallows the time-out, or sits in native code."""
+    if stop.wait(timeout + GRACE):
+        return
+    frame = sys._current_frames().get(runner)
+    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _place_of(recorder, frame))
+    if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
+        last_words = threading.Thread(target=recorder.listener.end, daemon=True)
+        last_words.start()
+        last_words.join(1.0)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.write(2, f"run_lecture.py: {error}\n".encode(errors="backslashreplace"))
+    _END(TimedOut.exit_status)
+
+
+def _reached(recorder: Recorder, error: BaseException) -> Place | None:
+    """The line of the lecture where it was when it was stopped."""
+    line = _line_of(recorder, error)
+    return recorder.lecture.place(line) if line is not None else None
+
+
+def _line_of(recorder: Recorder, error: BaseException) -> int | None:
+    """The lecture's innermost line in the error's traceback."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == recorder.filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
+
+
+def _place_of(recorder: Recorder, frame: Any) -> Place | None:
+    while frame is not None:
+        if frame.f_code.co_filename == recorder.filename:
+            return recorder.lecture.place(frame.f_lineno)
+        frame = frame.f_back
+    return None

@@ -1,0 +1,366 @@
+"""Runs a lecture and, at every claim, the mutants of that claim. `mutants` says what they are.
+
+The lecture runs once, instrumented as always. A claim's first probe stands right before its test, in the
+section's own frame; there the recorder of this room stops and tries the mutants, in the names and values that
+the section has at that moment. Nothing is copied and nothing is run twice: every mutant is evaluated in a
+*child process* made by `fork`, which sees the section's memory as it is, may change it at will (draw random
+numbers, advance an iterator, take an optimizer's step), and is gone when it has said what became of the test.
+Only then does the section go on, as if nothing had been asked. So a whole lecture costs one run and a few
+milliseconds for each mutant. A test that calls nothing changes nothing: all its mutants share a child.
+
+Each child of a claim first evaluates the claim's own test. If that does not hold there, nothing said of the
+mutants would count, and the claim is listed as *unsteady*. A claim in a loop is tried in each of its first
+turns until every trial is passed. torch runs on one thread meanwhile: threads do not survive a fork.
+
+A survivor is a defect of the lecture, unless the mutant says the same as the claim. Then a comment on one of
+the claim's lines, or right above it, says so and why: `# survives: 256 -> 257: bfloat16 has no 257`. A trial
+of two changes may be named by one of them, or as it is listed: `50 -> 45 and 50 -> 55`. Readers see it as
+they see the claim. An excuse that excuses nothing is listed too, and so is one that cannot be read.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import io
+import json
+import os
+import re
+import select
+import signal
+import sys
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from litbook.errors import Problem
+from litbook.probe.axes import Sizes, mismatch
+from litbook.probe.recorder import Recorder
+from litbook.record import model
+from litbook.run import run
+from litbook.snapshot.snapshot import snapshot
+from litbook.text import mutants
+from litbook.text.mutants import Mutant, Trial
+from litbook.text.source import Lecture
+
+PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
+TURNS = 20  # of a loop, in which a claim is tried
+HOLDS, FAILS, TOO_LONG = "holds", "fails", "fails: it took too long"
+_EXCUSE = re.compile(r"(?P<change>.+?)\s*:\s+(?P<reason>\S.*)")
+_COMMENT = re.compile(r"#\s*survives\s*:\s*(?P<said>.*)")
+_MEANT = re.compile(r"#\s*survives\b(?:\s*:|.*(?:->|not dropped))")  # not `# survives the loop`
+
+
+@dataclass
+class Outcome:
+    """What became of the trials of one claim."""
+
+    claim: int
+    trials: list[Trial]
+    passed: set[int] = field(default_factory=set)  # indices of trials of which a mutant failed
+    turns: int = 0
+    comments: tuple[str, ...] = ()  # what the claim's comments say after `# survives:`
+    unsteady: str = ""  # what the claim's own test did in a child, if it did not hold
+    names: dict[str, model.Snapshot] = field(default_factory=dict)  # what its test names, where one survived
+
+    @property
+    def left(self) -> list[Trial]:
+        """The trials of which no mutant ever failed."""
+        return [trial for i, trial in enumerate(self.trials) if i not in self.passed]
+
+    @property
+    def survivors(self) -> list[Trial]:
+        """Those of them that nothing excuses."""
+        return [trial for trial in self.left if not self.excuse(trial)]
+
+    @property
+    def excuses(self) -> dict[str, str]:
+        """What the comments at the claim excuse: change, as written there -> why it may survive."""
+        known = sorted((name for trial in self.trials for name in _names(trial)), key=len, reverse=True)
+        found = (_excuse(comment, known) for comment in self.comments)
+        return dict(excuse for excuse in found if excuse)
+
+    def excuse(self, trial: Trial) -> str:
+        """Why the lecture's source says that a trial may survive, or ""."""
+        excuses = self.excuses
+        return next((excuses[name] for name in _names(trial) if name in excuses), "")
+
+    @property
+    def idle(self) -> list[str]:
+        """Changes that are excused and did not survive, or were never made."""
+        used = {name for trial in self.left for name in _names(trial)}
+        return [change for change in self.excuses if change not in used]
+
+
+def _names(trial: Trial) -> list[str]:
+    """What an excuse may call a trial: one of its changes, or all as listed; its kind may stand before."""
+    changes = [mutant.change for mutant in trial.mutants]
+    names = [*changes, " and ".join(changes)]
+    return [*names, *(f"{trial.kind} {name}" for name in names)]
+
+
+def _excuse(comment: str, known: list[str]) -> tuple[str, str] | None:
+    """Change and reason. A change may hold a colon itself, so those in `known` are looked for first."""
+    for change in known:
+        if comment.startswith(change) and (rest := re.match(r"\s*:\s+(\S.*)", comment[len(change) :])):
+            return change, rest[1].strip()
+    match = _EXCUSE.fullmatch(comment)
+    return (match["change"], match["reason"].strip()) if match else None
+
+
+def tried(
+    path: Path, *, sections: tuple[str, ...] = (), claims: set[int] | None = None
+) -> tuple[list[Outcome], model.Record]:
+    """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
+
+    On the CPU only: what runs on a GPU does not survive a fork. The record of the run says whether it came to
+    its end: of a claim behind an exception there is no outcome.
+    """
+    if not hasattr(os, "fork"):
+        raise OSError("claims are tried in forked processes, and this system has none")
+    outcomes: dict[int, Outcome] = {}
+
+    class Trying(_Trying):
+        """The recorder of this run."""
+
+        found = outcomes
+        wanted = claims
+
+    with _one_thread():
+        record = run.run(path, sections=sections, device="cpu", recorded_by=Trying)
+    return [outcomes[number] for number in sorted(outcomes)], record
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Trying(Recorder):
+    """A recorder that tries the mutants of a claim before the claim is evaluated."""
+
+    found: dict[int, Outcome]
+    wanted: set[int] | None
+
+    def claim(self, number: int) -> None:
+        outcome = self._outcome(number)
+        if outcome is not None:
+            _try(outcome, self.lecture, sys._getframe(1))
+        super().claim(number)
+
+    def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
+        outcome = self._outcome(number)
+        if outcome is not None:
+            _try_annotation(outcome, annotation, value, text, dict(self.sizes.get(frame, {})))
+        super().check_axes(number, frame, annotation, value, text)
+
+    def _outcome(self, number: int) -> Outcome | None:
+        """Where to put what is tried now; None where nothing is left to be tried."""
+        if self.wanted is not None and number not in self.wanted:
+            return None
+        if number not in self.found:
+            made = mutants.trials(self.lecture, number)
+            self.found[number] = Outcome(number, made, comments=tuple(_comments(self.lecture, number)))
+        outcome = self.found[number]
+        outcome.turns += 1
+        if outcome.turns > TURNS or (outcome.turns > 1 and not outcome.left):
+            return None
+        return outcome
+
+
+# ---------------------------------------------------------------------------- excuses
+
+
+def unreadable(lecture: Lecture) -> list[Problem]:
+    """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
+    at_claims = {line for number in range(len(lecture.claims)) for line in _lines(lecture, number)}
+    found = []
+    for line, (column, comment) in _all_comments(lecture.text).items():
+        if not _MEANT.match(comment):
+            continue
+        said = _COMMENT.match(comment)
+        if not (said and _EXCUSE.fullmatch(said["said"])):
+            what = "this excuse cannot be read"
+            way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
+        elif line not in at_claims:
+            what, way_out = "this excuse stands at no claim", "put it on the claim's line, or right above it"
+        else:
+            continue
+        found.append(Problem("excuse", what, lecture.place(line, column), way_out))
+    return found
+
+
+def _comments(lecture: Lecture, number: int) -> Iterator[str]:
+    """What the comments at a claim say after `# survives:`."""
+    comments = _all_comments(lecture.text)
+    for line in _lines(lecture, number):
+        if said := _COMMENT.match(comments.get(line, (0, ""))[1]):
+            yield said["said"].strip()
+
+
+def _lines(lecture: Lecture, number: int) -> range:
+    """The lines of a claim, with those of the comments right above it."""
+    statement = lecture.statements[lecture.claims[number].statement]
+    first = statement.first
+    while first > 1 and lecture.lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+    return range(first, statement.end + 1)
+
+
+@functools.lru_cache(maxsize=1)
+def _all_comments(text: str) -> dict[int, tuple[int, str]]:
+    """The comments of a text by line, each with its 1-based column."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {t.start[0]: (t.start[1] + 1, t.string.rstrip()) for t in tokens if t.type == tokenize.COMMENT}
+
+
+# ---------------------------------------------------------------------------- asserts
+
+
+def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
+    """Try what is left of the trials of a claim whose test is about to be evaluated in `frame`."""
+    node = lecture.claims[outcome.claim].node
+    assert isinstance(node, ast.Assert)
+    names = {**frame.f_globals, **frame.f_locals}
+    own = _compiled(node.test, lecture.path)
+    left = [
+        (i, _compiled(mutant.test, lecture.path))
+        for i, trial in enumerate(outcome.trials)
+        if i not in outcome.passed
+        for mutant in trial.mutants
+    ]
+    together = [code for _, code in left]
+    said = _in_child([own, *together], names) if _calls_nothing(node.test) else []
+    if len(said) <= len(left):  # it calls something, or the child did not come to its end
+        said = [next(iter(_in_child([code], names)), TOO_LONG) for code in (own, *together)]
+    if said[0] != HOLDS:
+        outcome.unsteady = said[0]
+        return
+    outcome.passed |= {i for (i, _), verdict in zip(left, said[1:], strict=True) if verdict != HOLDS}
+    if outcome.left:
+        outcome.names = _shown(node.test, names)
+
+
+def _compiled(test: ast.expr, path: str) -> CodeType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `"a" is 3`
+        return compile(ast.Expression(test), path, "eval", dont_inherit=True, optimize=0)
+
+
+_CALLS = ast.Call | ast.Await | ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.FormattedValue
+
+
+def _calls_nothing(test: ast.expr) -> bool:
+    return not any(isinstance(node, _CALLS) for node in ast.walk(test))
+
+
+def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
+    """What each test says, evaluated one after the other in a forked child; fewer where its time is up."""
+    reading, writing = os.pipe()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of forks beside threads; torch has one, and it waits
+        child = os.fork()
+    if not child:
+        _be_child(writing, codes, names)
+    os.close(writing)
+    try:
+        said = _read(reading)
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return [json.loads(line) for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _be_child(writing: int, codes: list[CodeType], names: dict[str, Any]) -> None:
+    """All of a child's life. It never returns: what it holds of its parent must not be tidied up twice."""
+    try:
+        for name in ("SIGALRM", "SIGINT"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        for code in codes:
+            os.write(writing, f"{json.dumps(_verdict(code, names))}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _verdict(code: CodeType, names: dict[str, Any]) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return HOLDS if eval(code, dict(names)) else FAILS
+    except BaseException as error:
+        return f"{FAILS}: {type(error).__name__}"
+
+
+def _read(reading: int) -> bytes:
+    """Everything that a child writes, as long as it goes on writing."""
+    said = b""
+    while select.select([reading], [], [], PATIENCE)[0]:
+        more = os.read(reading, 1 << 16)
+        if not more:
+            break
+        said += more
+    return said
+
+
+def _shown(test: ast.expr, names: dict[str, Any]) -> dict[str, model.Snapshot]:
+    """The data that a test names, for the list of survivors."""
+    used = [node.id for node in ast.walk(test) if isinstance(node, ast.Name)]
+    return {name: snapshot(names[name]) for name in used if _is_data(names.get(name))}
+
+
+def _is_data(value: object) -> bool:
+    return value is not None and not callable(value) and type(value).__name__ != "module"
+
+
+# ---------------------------------------------------------------------------- annotations
+
+
+def _try_annotation(outcome: Outcome, annotation: Any, value: Any, text: str, sizes: Sizes) -> None:
+    """Try what an annotation promises otherwise. It draws nothing and changes nothing: no child is needed."""
+    outcome.trials.clear()
+    outcome.passed.clear()
+    if why := mismatch(annotation, value, text, sizes):
+        outcome.unsteady = why
+        return
+    for change, other, dims, known in _otherwise(annotation, text, sizes):
+        if mismatch(other, value, dims, known):
+            outcome.passed.add(len(outcome.trials))
+        outcome.trials.append(Trial(outcome.claim, "annotation", 0, 1, (Mutant(change, ast.Constant(text)),)))
+
+
+def _otherwise(annotation: Any, text: str, sizes: Sizes) -> Iterator[tuple[str, Any, str, Sizes]]:
+    """How the annotation changes, what it is then, its dimensions, and the sizes that the names have."""
+    import jaxtyping
+
+    kind, array, words = annotation.dtype, annotation.array_type, text.split()
+    if kind.__name__ not in ("Shaped", "Num"):
+        other: Any = jaxtyping.Float if kind is jaxtyping.Bool else jaxtyping.Bool
+        yield f"{kind.__name__} -> {other.__name__}", other[array, text], text, sizes
+    if not re.search(r"\*|\.\.\.", text):
+        for dims in (f"{text} _".strip(), " ".join(words[:-1])):
+            if dims != text:
+                yield f"{text!r} -> {dims!r}", kind[array, dims], dims, sizes
+    for i, word in enumerate(words):
+        name = word.lstrip("#?*").split("=")[0]
+        if word.isdecimal():
+            dims = " ".join([*words[:i], str(int(word) + 1), *words[i + 1 :]])
+            yield f"{text!r} -> {dims!r}", kind[array, dims], dims, sizes
+        elif name in sizes and not word.startswith("#"):
+            size, line = sizes[name]
+            yield f"{name} = {size} -> {size + 1}", annotation, text, {**sizes, name: (size + 1, line)}

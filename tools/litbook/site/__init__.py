@@ -1,0 +1,1 @@
+"""Which pages exist: the MkDocs plugin, the list of pages, the preview."""

@@ -1,0 +1,1 @@
+"""Any object -> a bounded snapshot, ready for JSON."""

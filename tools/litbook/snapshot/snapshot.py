@@ -1,0 +1,203 @@
+"""Any object -> a bounded, JSON-ready snapshot.
+
+A snapshot is taken between two lines of somebody's lecture. So it must end soon whatever the object is,
+and it must leave no trace: nothing is consumed, changed, counted, or seen by torch's modes. Three habits
+follow, and hold in every room that this one asks:
+
+- *Trust the type, not the object* (`kinds`). What `type()` says decides, and the base type's own methods are
+  called (`list.__len__(x)`, never `len(x)`), so overridden methods, properties and `__getattr__` do not run.
+- *Foreign code runs in one place* (`foreign`), under a time limit. It is only ever a `repr` or a `str`.
+- *Torch is looked up, never imported* (`libraries`), and called below autograd and all modes.
+
+This room knows which room to ask, and what may still be spent. It does not know how anything is read: see
+`plain`, `containers`, `tensors` and `objects`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json.encoder
+from typing import Any
+
+from litbook.errors import Stopped
+from litbook.record import model
+from litbook.snapshot import libraries, objects, tensors
+from litbook.snapshot.containers import BUILTIN, Contents, contents
+from litbook.snapshot.foreign import Clock
+from litbook.snapshot.kinds import name_of
+from litbook.snapshot.plain import PLAIN, scalar
+from litbook.snapshot.storages import Storages
+
+__all__ = ["Storages", "glimpse", "is_immediate", "snapshot", "spelled", "type_alone"]
+
+NODES = 200  # snapshots within one snapshot
+TENSOR_NODES = 8  # as many of them does a tensor count for, besides itself
+TEXT = 4096  # bytes of JSON text within one snapshot, type names included
+DEPTH = 4  # containers within containers
+SECONDS = 0.2  # for all the foreign code of one snapshot
+GLIMPSED_NODES, GLIMPSED_TEXT = 24, 512  # as `NODES` and `TEXT`, of a glimpse
+
+
+def snapshot(
+    value: object,
+    storages: Storages | None = None,
+    *,
+    axes: tuple[str, ...] | None = None,
+    bits: bool = False,
+) -> model.Snapshot:
+    """What `value` is now, bounded: at most 32 kB of JSON, 4 kB for a single tensor.
+
+    `storages` numbers the memory of tensors; pass the same one throughout a run, so that sharing shows.
+    `axes` names the axes of `value` where it is a tensor of that rank, and is ignored elsewhere. `bits` asks
+    for the bits of its floats.
+
+    Never raises, except for what comes from outside while it works: `KeyboardInterrupt`, `Stopped`, and
+    a `BaseException` that `value` did not raise itself.
+    """
+    try:
+        if is_immediate(value):
+            return PLAIN[id(type(value))](value)
+        walk = _Walk(storages, axes)
+        walk.allowance.bits = bits
+        return walk.see(value)
+    except Stopped:
+        raise
+    except Exception:  # out of memory or of stack, most likely: so nothing more is called
+        return _UNREADABLE
+
+
+def glimpse(value: object, storages: Storages | None = None) -> model.Snapshot:
+    """As `snapshot`, of a value that nobody asked to see: smaller, and nothing foreign runs.
+
+    A tensor keeps its values where it is small and in main memory, else its metadata alone: nothing large is
+    read, and no device is waited for.
+    """
+    try:
+        if is_immediate(value):
+            return PLAIN[id(type(value))](value)
+        walk = _Walk(storages, None)
+        walk.allowance.brief = True
+        walk.clock = Clock(0, "is not asked for")
+        walk.nodes, walk.text = GLIMPSED_NODES, GLIMPSED_TEXT
+        return walk.see(value)
+    except Stopped:
+        raise
+    except Exception:  # as in `snapshot`
+        return _UNREADABLE
+
+
+def type_alone(value: object, why: str) -> model.Opaque:
+    """The type of `value` alone, and why there is no more."""
+    return model.Opaque(name_of(type(value)), "", why=why)
+
+
+def spelled(value: object) -> str:
+    """`str(value)`, bounded in time and length; where there is none, the type, and why."""
+    return objects.spelled(value, Clock(SECONDS))
+
+
+def is_immediate(value: object) -> bool:
+    """Whether `value` is a small immutable builtin, so that keeping it now and snapshotting later is safe."""
+    kind = type(value)
+    if kind is str:
+        return len(value) <= 64  # type: ignore[arg-type]
+    return kind is float or kind is int or kind is bool or value is None
+
+
+_UNREADABLE = model.Opaque("object", "", why="could not be read")
+
+
+class _Walk:
+    """One snapshot in the making: what may still be spent, and the containers it is inside of."""
+
+    def __init__(self, storages: Storages | None, axes: tuple[str, ...] | None) -> None:
+        self.allowance = tensors.Allowance(storages, axes)
+        self.clock = Clock(SECONDS)
+        self.nodes = NODES
+        self.text = TEXT
+        self.inside: list[int] = []
+
+    def see(self, value: object) -> model.Snapshot:
+        """The snapshot of `value`; what cannot be read is said to be so in its place."""
+        self.nodes -= 1
+        try:
+            return self._charged(self._seen(value, type(value)))
+        except Stopped:
+            raise
+        except Exception as error:
+            return model.Opaque(name_of(type(value)), "", why=f"could not be read: {name_of(type(error))}")
+
+    def _seen(self, value: object, kind: type) -> model.Snapshot:
+        plain = PLAIN.get(id(kind))
+        if plain is not None:
+            return plain(value)
+        if id(kind) in BUILTIN:
+            return self._container(value, kind) or model.Opaque(name_of(kind), "")
+        torch = libraries.torch()
+        if torch is not None and issubclass(kind, torch.Tensor):
+            return self._tensor(torch, value, kind)
+        if libraries.is_array(kind):
+            self.nodes -= TENSOR_NODES
+            return tensors.array(value, kind, self.allowance)
+        return (
+            scalar(value, kind) or self._container(value, kind) or objects.described(value, kind, self.clock)
+        )
+
+    def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
+        self.nodes -= TENSOR_NODES
+        with torch.quiet():
+            if torch.is_plain(kind):
+                return tensors.tensor(torch, value, kind, self.allowance)
+            found, why = self.clock.call(  # its own dispatch may answer even `.shape` with foreign code
+                lambda it: tensors.tensor(torch, it, kind, self.allowance), value, "its dispatch"
+            )
+        return found if found is not None else model.Opaque(name_of(kind), "", why=why)
+
+    def _container(self, value: Any, kind: type) -> model.Snapshot | None:
+        found = contents(value, kind)
+        if found is None:
+            return None
+        name = name_of(kind)
+        if id(value) in self.inside:
+            return model.Opaque(name, "...", why="contains itself")
+        if len(self.inside) >= DEPTH and found.length:
+            return model.Opaque(name, f"{found.length} items", why="nested too deep")
+        self.allowance.nest()
+        self.inside.append(id(value))
+        try:
+            keys, items = self._children(found)
+        finally:
+            self.inside.pop()
+        if found.keys is None:
+            return model.Sequence(name, found.length, items)
+        return model.Mapping(name, found.length, keys, items)
+
+    def _children(self, found: Contents) -> tuple[tuple[model.Snapshot, ...], tuple[model.Snapshot, ...]]:
+        """As many children as may still be spent; each leaves their share to those after it."""
+        keys, items = [], []
+        for i, item in enumerate(found.items):
+            if self.nodes < 2 or self.text <= 0:
+                break
+            share = max(2, self.nodes // (len(found.items) - i))
+            reserve, self.nodes = self.nodes - share, share
+            if found.keys is not None:
+                keys.append(self.see(found.keys[i]))
+            items.append(self.see(item))
+            self.nodes += reserve
+        return tuple(keys), tuple(items)
+
+    def _charged(self, shot: model.Snapshot) -> model.Snapshot:
+        """`shot`, with a text that fits what is left."""
+        self.text -= len(shot.type)
+        if isinstance(shot, model.Scalar | model.Opaque):
+            weight = _weight(shot.text)
+            if weight > max(self.text, 0):
+                fits = shot.text[: max(self.text, 0) * len(shot.text) // weight]
+                shot = dataclasses.replace(shot, text=fits, cut=True)
+            self.text -= weight
+        return shot
+
+
+def _weight(text: str) -> int:
+    """Bytes of `text` in JSON, where quotes and control characters are longer."""
+    return len(json.encoder.encode_basestring(text).encode()) - 2

@@ -1,0 +1,74 @@
+"""Which memory is which: a number for every storage of a run.
+
+This room knows storages of torch and arrays of numpy that own their memory: where each begins, where it ends,
+and whether it still lives. It knows nothing of tensors, shapes or values.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from litbook.snapshot.kinds import is_one_of, name_of
+from litbook.snapshot.libraries import is_array, placed
+
+
+class Storages:
+    """Numbers the storages of one run from 1, so that shared memory shows as an equal number.
+
+    Each number is held with a weak reference: the storage may die, and whatever later lives at the same
+    address gets a new number. Memory that torch and numpy share (`from_numpy`, `.numpy()`, DLPack) has
+    one number.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.taken = 0  # the last number that was given
+        self._borrowed = False  # whether any memory so far may have two owners
+
+    def number(self, storage: Any) -> int:
+        """The number of a torch storage, or of the numpy array that owns its memory.
+
+        Raises `TypeError` for anything else.
+        """
+        # Since torch 2.1 the Python object of a storage lives as long as the storage: it can stand for it.
+        key = id(storage)
+        ref, number = self._known.get(key, (None, 0))
+        if ref is None or ref() is not storage:
+            if not (is_array(type(storage)) or is_one_of(type(storage), {"torch": "UntypedStorage"})):
+                raise TypeError(f"{name_of(type(storage))} is no storage")
+            number = self._alias(storage) or self._next()
+            self._known[key] = weakref.ref(storage, lambda _: self._known.pop(key, None)), number
+        return number
+
+    def _next(self) -> int:
+        self.taken += 1
+        return self.taken
+
+    def _alias(self, storage: Any) -> int | None:
+        """The number of a live storage that occupies the same memory: only borrowed memory can."""
+        self._borrowed = self._borrowed or _borrows(storage)
+        here = _region(storage) if self._borrowed else None
+        if here is None:
+            return None
+        for ref, number in list(self._known.values()):
+            there = _region(ref())
+            if there and there[0] == here[0] and there[1] < here[2] and here[1] < there[2]:
+                return number
+        return None
+
+
+def _borrows(storage: Any) -> bool:
+    """Torch can resize what it allocated itself, and nothing else."""
+    return is_array(type(storage)) or not storage.resizable()
+
+
+def _region(storage: Any) -> tuple[str, int, int] | None:
+    """Device, first address and end of the memory; None where there is none."""
+    if storage is None:
+        return None
+    if is_array(type(storage)):
+        device, (start, size) = "cpu", placed(storage)
+    else:
+        device, start, size = str(storage.device), storage.data_ptr(), storage.nbytes()
+    return (device, start, start + size) if start and size else None

@@ -1,0 +1,420 @@
+"""Tensors of torch and arrays of numpy: where they lie, a corner of their values, their statistics.
+
+One class holds what the two have in common, and one class for each says how it is read. This room knows
+shapes, strides and devices. It does not know what contains a tensor, only what may still be spent on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from litbook.errors import Stopped
+from litbook.record import model
+from litbook.snapshot import libraries
+from litbook.snapshot.kinds import TYPE_NAME, cleaned, name_of
+from litbook.snapshot.moments import Reader, joined, numbers, part_of, stats
+from litbook.snapshot.storages import Storages
+
+GLIMPSED = 8  # as many elements at most does a glimpse read: what stands on one line
+WHOLE = 64  # a tensor with at most so many elements keeps all of its values
+CORNER = 96  # values of a larger one
+ROWS, COLUMNS, LEADING = 6, 8, 2  # shape of that corner
+PATTERNS = 8  # elements of which the bits are kept, where a lecture asks for them
+MEMORY = 32  # a storage with at most so many elements is kept whole
+VALUES = 192  # tensor values within one snapshot
+NESTED_READ = 2**26  # elements that statistics of tensors inside containers may read, all together
+BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 48 MiB of scratch
+
+
+class Allowance:
+    """What one snapshot may still spend on tensors, and what was said about the one that it is of."""
+
+    def __init__(self, storages: Storages | None, axes: tuple[str, ...] | None) -> None:
+        self.storages = storages if storages is not None else Storages()
+        self.axes = axes
+        self.bits = False  # whether to keep the bits of floats
+        self.brief = False  # whether only what is small and in main memory is read
+        self._values = VALUES
+        self._reading = math.inf
+
+    def nest(self) -> None:
+        """From here on tensors are inside a container: nobody named their axes, and reading has a budget."""
+        self.axes, self.bits = None, False
+        self._reading = min(self._reading, NESTED_READ)
+
+    def axes_of(self, rank: int) -> tuple[str, ...] | None:
+        return tuple(self.axes) if self.axes is not None and len(self.axes) == rank else None
+
+    def may_read(self, count: int) -> bool:
+        """Whether statistics may read `count` more elements."""
+        self._reading -= count
+        return self._reading >= 0
+
+    def may_show(self, count: int) -> bool:
+        """Whether `count` more tensor values fit into this snapshot."""
+        if count > self._values:
+            return False
+        self._values -= count
+        return True
+
+
+def tensor(torch: libraries.Torch, value: Any, kind: type, allowance: Allowance) -> model.Snapshot:
+    """The snapshot of a torch tensor, to be taken within `torch.quiet()`."""
+    it = _innermost(torch, value)
+    shape = _or((None,), torch.shape, it)
+    if any(type(n) is not int for n in shape):  # nested, or traced with symbolic sizes
+        dtype = str(torch.dtype(it)).removeprefix("torch.")
+        return model.Opaque(name_of(kind), f"{dtype} tensor", why="it has no fixed shape")
+    grad = _or(False, torch.requires_grad, value)
+    return _Tensor(torch, it, allowance).seen(type=name_of(kind), requires_grad=grad)
+
+
+def array(value: Any, kind: type, allowance: Allowance) -> model.Tensor:
+    """The snapshot of a numpy array, with sizes and strides in elements as for tensors."""
+    with libraries.numpy().errstate(all="ignore"):
+        return _Array(value, allowance).seen(type=name_of(kind))
+
+
+def _innermost(torch: libraries.Torch, tensor: Any) -> Any:
+    """Inside `torch.func.grad` the values are in a tensor within. (Within vmap there are none to see.)"""
+    functorch = torch.c._functorch
+    while functorch.is_gradtrackingtensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _or(default: Any, read: Callable[..., Any], *arguments: Any) -> Any:
+    """`read(*arguments)`, or `default` where this kind of tensor has no such thing."""
+    try:
+        return read(*arguments)
+    except Stopped:
+        raise
+    except Exception:
+        return default
+
+
+# ---------------------------------------------------------------------------- what both have
+
+
+class _Seen(ABC):
+    """One tensor or array being read: its metadata at first, then all that takes looking at elements."""
+
+    meta: model.Tensor  # without values
+    itemsize: int
+    is_float: bool
+    is_complex: bool
+    narrow: bool  # floats of at most 32 bits, or pairs of them
+    alike: bool  # whether the storage holds just such elements: of the same dtype, not conjugated
+    library: Any  # the module whose `Reader` reads it, torch or numpy
+    allowance: Allowance
+
+    @abstractmethod
+    def _readable(self) -> bool:
+        """Whether there are numbers in reach."""
+
+    @abstractmethod
+    def _sliceable(self) -> tuple[Any, tuple[int, ...]]:
+        """The elements as a plain tensor or array, and its strides in whatever unit."""
+
+    @abstractmethod
+    def _stored(self) -> Any:
+        """All elements of the storage in its own order."""
+
+    @abstractmethod
+    def _list(self, it: Any) -> list[Any]:
+        """The elements of `it`, row-major, as Python numbers."""
+
+    @abstractmethod
+    def _bytes_of(self, it: Any) -> bytes:
+        """The elements of `it`, row-major, as they lie in memory."""
+
+    def _near(self, piece: Any) -> Any:
+        """A piece of `_sliceable`, where the reader can read it."""
+        return piece
+
+    def seen(self, **known: Any) -> model.Tensor:
+        """The metadata with what else is `known`, values, and statistics."""
+        values, corner, found = self._values()
+        memory = _or(None, self._memory, values if corner is None else ())
+        bits = _or(None, self._bits) if self.allowance.bits else None
+        return dataclasses.replace(
+            self.meta, **known, stats=found, corner=corner, values=values, memory=memory, bits=bits
+        )
+
+    def _values(self) -> tuple[tuple[model.Number, ...], tuple[int, ...] | None, model.Stats | None]:
+        """Values, how far they reach (None: they are all there are), and statistics."""
+        count = math.prod(self.meta.shape)
+        if not count or self._too_far(count) or not _or(False, self._readable):
+            return (), None, None
+        corner = None if count <= WHOLE else self._corner()
+        raw = _or(None, self._first, corner)
+        shown = raw is not None and self.allowance.may_show(len(raw))
+        found = _or(None, self._statistics, raw if corner is None else None)
+        return numbers(raw, self.narrow) if shown else (), corner if shown else None, found
+
+    def _too_far(self, count: int) -> bool:
+        """Whether a glimpse leaves these many elements unread: they are many, or not in main memory."""
+        return self.allowance.brief and (count > GLIMPSED or self.meta.device != "cpu")
+
+    def _first(self, corner: tuple[int, ...] | None) -> list[Any]:
+        it, _ = self._sliceable()
+        return self._list(it[tuple(map(slice, corner))] if corner else it)
+
+    def _corner(self) -> tuple[int, ...]:
+        """How far the kept values reach: columns and rows first, then the leading axes from the inside."""
+        most = CORNER // 2 if self.is_complex else CORNER  # a complex value is two numbers
+        corner: list[int] = []
+        for back, n in enumerate(reversed(self.meta.shape)):
+            reach = (COLUMNS, ROWS)[back] if back < 2 else LEADING
+            corner.insert(0, min(n, reach, max(most // math.prod(corner), 1)))
+        return tuple(corner)
+
+    def _memory(self, values: tuple[model.Number, ...]) -> tuple[model.Number, ...] | None:
+        """The whole storage in its own order, if it is small. `values` are all of the tensor's, or none."""
+        count = (self.meta.storage_bytes or 0) // self.itemsize
+        if self.allowance.brief:
+            return None
+        if not (0 < count <= MEMORY and self.alike and self._readable() and self.allowance.may_show(count)):
+            return None
+        if len(values) == count and self.meta.contiguous:
+            return values
+        return numbers(self._list(self._stored()), self.narrow)
+
+    def _bits(self) -> tuple[str, ...] | None:
+        """The bits of the first elements of the last axis, or of all elements where they are few."""
+        count, shape = math.prod(self.meta.shape), self.meta.shape
+        if not (self.is_float and count and self._readable()):
+            return None
+        first = shape if count <= PATTERNS else (*[1] * (len(shape) - 1), min(shape[-1], PATTERNS))
+        it, _ = self._sliceable()
+        raw, size = self._bytes_of(it[tuple(map(slice, first))]), self.itemsize
+        found = [int.from_bytes(raw[i : i + size], sys.byteorder) for i in range(0, len(raw), size)]
+        return tuple(f"{pattern:0{2 * size}x}" for pattern in found)
+
+    def _statistics(self, raw: list[Any] | None) -> model.Stats | None:
+        """From `raw` where that is the whole tensor, else from reading it; None if neither is sensible."""
+        if self.is_complex or self.allowance.brief:
+            return None
+        if raw is not None:
+            return stats(part_of(raw), 1, self.narrow)
+        once, repeat = _each_once(*self._sliceable())
+        count = math.prod(once.shape)
+        if count * self.itemsize > (self.meta.storage_bytes or 0):
+            return None  # windows that overlap: more elements than memory
+        if not self.allowance.may_read(count):
+            return None
+        wide = self.library.float32 if self.narrow else self.library.float64
+        reader = Reader(self.library, wide if self.is_float else None, min(count, BLOCK))
+        parts = (reader.part(self._near(piece)) for piece in _pieces(once))
+        return stats(joined(parts), repeat, self.narrow)
+
+
+def _each_once(it: Any, strides: tuple[int, ...]) -> tuple[Any, int]:
+    """The same elements in the order of memory, each once, and how often each was seen.
+
+    Axes of stride 0 repeat elements. The longest stride comes outermost, so that a transposed tensor is read
+    from its beginning to its end.
+    """
+    repeat = math.prod(n for n, s in zip(it.shape, strides, strict=True) if not s)
+    it = it[tuple(slice(0, 1) if not s else slice(None, None, -1 if s < 0 else 1) for s in strides)]
+    order = sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+    return it.transpose(order) if hasattr(it, "flags") else it.permute(order), repeat
+
+
+def _pieces(it: Any) -> Iterator[Any]:
+    """`it` in pieces of at most `BLOCK` elements, split along its outermost axes."""
+    inner = math.prod(it.shape[1:])
+    if math.prod(it.shape) <= BLOCK:
+        yield it
+    elif inner > BLOCK:
+        for row in it:
+            yield from _pieces(row)
+    else:
+        step = BLOCK // inner
+        for i in range(0, it.shape[0], step):
+            yield it[i : i + step]
+
+
+# ---------------------------------------------------------------------------- torch
+
+
+class _Tensor(_Seen):
+    """A torch tensor. What its kind does not have is left at its default, field by field."""
+
+    def __init__(self, torch: libraries.Torch, it: Any, allowance: Allowance) -> None:
+        self.torch, self.it, self.allowance = torch, it, allowance
+        base, dtype = torch.base, torch.dtype(it)
+        self.itemsize = dtype.itemsize
+        self.is_float, self.is_complex = dtype.is_floating_point, dtype.is_complex
+        self.narrow = dtype.itemsize <= (8 if self.is_complex else 4 if self.is_float else 0)
+        self.alike = not (base.is_conj(it) or base.is_neg(it))
+        name = str(dtype).removeprefix("torch.")
+        # Torch has no reductions of the unsigned integers that it took over from numpy.
+        self.library = libraries.numpy() if name in ("uint16", "uint32", "uint64") else torch.module
+        is_strided = torch.layout(it) is torch.module.strided
+        self.storage = _or(None, self._storage) if is_strided else None
+        self.strides = self._strides() if is_strided else None
+        shape = tuple(torch.shape(it))
+        self.meta = model.Tensor(
+            type="",
+            dtype=name,
+            shape=shape,
+            strides=self.strides,
+            offset=_or(0, base.storage_offset, it),
+            device=str(torch.device(it)),
+            bytes=self._bytes(),
+            storage=_or(None, allowance.storages.number, self.storage),
+            storage_bytes=self.storage.nbytes() if self.storage is not None else None,
+            contiguous=self.strides is not None and _or(False, base.is_contiguous, it),
+            axes=allowance.axes_of(len(shape)),
+        )
+
+    def _strides(self) -> tuple[int, ...] | None:
+        strides = _or((None,), self.torch.base.stride, self.it)
+        return strides if all(type(s) is int for s in strides) else None
+
+    def _storage(self) -> Any:
+        storage = self.torch.base.untyped_storage(self.it)
+        storage.data_ptr()  # raises for what only looks like a storage, in wrappers around other tensors
+        return storage
+
+    def _bytes(self) -> int:
+        """Elements times their width; of a sparse tensor, what its parts take."""
+        parts = _SPARSE.get(str(self.torch.layout(self.it)))
+        if not parts:
+            return int(self.torch.base.numel(self.it)) * self.itemsize
+        tensors = [getattr(self.torch.base, part)(self.it) for part in parts]
+        return sum(int(t.numel()) * int(t.element_size()) for t in tensors)
+
+    def _readable(self) -> bool:
+        """Whether there is memory behind this tensor, and all of it is there."""
+        if self.storage is None or self.strides is None or self.torch.is_quantized(self.it):
+            return False
+        device = self.storage.device.type
+        if device == "meta" or not self.storage.data_ptr():
+            return False
+        if device == "cuda" and self.torch.module.cuda.is_current_stream_capturing():
+            return False  # reading back waits for the device, which would break the capture of a CUDA graph
+        end = self.meta.offset + _span(self.meta.shape, self.strides)
+        return bool(end * self.itemsize <= self.storage.nbytes())
+
+    def _sliceable(self) -> tuple[Any, tuple[int, ...]]:
+        strides = self.strides or ()
+        return self.torch.module.as_strided(self.it, self.meta.shape, strides, self.meta.offset), strides
+
+    def _stored(self) -> Any:
+        count = (self.meta.storage_bytes or 0) // self.itemsize
+        return self.torch.module.as_strided(self.it, (count,), (1,), 0)
+
+    def _list(self, it: Any) -> list[Any]:
+        return list(self._here(it).reshape(-1).tolist())
+
+    def _bytes_of(self, it: Any) -> bytes:
+        torch = self.torch.module
+        here = torch.resolve_neg(self._here(it)).reshape(-1).clone(memory_format=torch.contiguous_format)
+        return bytes(here.view(torch.uint8).tolist())
+
+    def _near(self, piece: Any) -> Any:
+        if self.torch.device(piece).type != "cpu" and _span(piece.shape, piece.stride()) > 16 * piece.numel():
+            raise ValueError("too thinly spread over the device's memory to be copied")
+        here = self.torch.module.resolve_neg(self._here(piece, 16 * BLOCK))
+        if self.library is self.torch.module:
+            return here
+        return here.clone().numpy()  # a clone: numpy() forbids the lecture's own storage to be resized
+
+    def _here(self, view: Any, most: int = BLOCK) -> Any:
+        """`view` in main memory, without allocating on the device.
+
+        A copy of a strided view would first be packed on the device, and a lecture that counts peak memory
+        would count that too. So the contiguous run around it is copied, or one for each row if it is long.
+        """
+        torch = self.torch.module
+        if self.torch.device(view).type == "cpu":
+            return view
+        span = _span(view.shape, view.stride())
+        if span <= most or not view.ndim:
+            run = self._copied(torch.as_strided(view, (span,), (1,), view.storage_offset()))
+            return torch.as_strided(run, view.shape, view.stride(), 0)
+        return torch.stack([self._here(row, most) for row in torch.unbind(view)])
+
+    def _copied(self, run: Any) -> Any:
+        target = self.torch.module.empty(run.shape, dtype=self.torch.dtype(run), device="cpu")
+        return target.copy_(run)
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last, both included, in memory."""
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+_SPARSE = {
+    "torch.sparse_coo": ("_indices", "_values"),
+    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "torch.sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+# ---------------------------------------------------------------------------- numpy
+
+
+class _Array(_Seen):
+    """A numpy array, and the array at the end of its chain of views, which owns the memory."""
+
+    def __init__(self, value: Any, allowance: Allowance) -> None:
+        self.library, self.allowance = libraries.numpy(), allowance
+        base = self.library.ndarray
+        owner = _owner(value, base)
+        self.it, self.owner = it, whole = base.view(value, base), base.view(owner, base)  # sheds subclasses
+        letter, self.itemsize = it.dtype.kind, it.itemsize
+        self.is_number = letter in "biufc" and it.dtype.fields is None
+        self.is_float, self.is_complex = letter == "f", letter == "c"
+        self.narrow = it.itemsize <= {"f": 4, "c": 8}.get(letter, 0)
+        self.alike = whole.dtype == it.dtype and (whole.flags.c_contiguous or whole.flags.f_contiguous)
+        (start, size), (origin, storage_size) = libraries.placed(it), libraries.placed(whole)
+        self.meta = model.Tensor(
+            type="",
+            dtype=cleaned(str(it.dtype.name), TYPE_NAME)[0],
+            shape=it.shape,
+            strides=self._strides(),
+            offset=(start - origin) // self.itemsize if it.size and self.itemsize else 0,
+            bytes=size,
+            storage=_or(None, allowance.storages.number, owner),
+            storage_bytes=storage_size,
+            contiguous=it.flags.c_contiguous,
+            axes=allowance.axes_of(it.ndim),
+        )
+
+    def _strides(self) -> tuple[int, ...] | None:
+        if not self.itemsize or any(s % self.itemsize for s in self.it.strides):
+            return None  # a field of a record array, say
+        return tuple(s // self.itemsize for s in self.it.strides)
+
+    def _readable(self) -> bool:
+        return self.is_number
+
+    def _sliceable(self) -> tuple[Any, tuple[int, ...]]:
+        return self.it, self.it.strides
+
+    def _stored(self) -> Any:
+        return self.owner.ravel(order="K")
+
+    def _list(self, it: Any) -> list[Any]:
+        if (self.is_float or self.is_complex) and not self.narrow:  # tolist() leaves a longdouble one
+            it = it.astype("c16" if self.is_complex else "f8", copy=False)
+        return list(it.ravel().tolist())
+
+    def _bytes_of(self, it: Any) -> bytes:
+        return bytes(it.astype(it.dtype.newbyteorder("="), copy=False).tobytes())
+
+
+def _owner(value: Any, base: Any) -> Any:
+    while issubclass(type(found := base.base.__get__(value)), base):
+        value = found
+    return value
