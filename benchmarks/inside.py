@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import notebooks, texts
 from benchmarks.one import bibliography_of, program, silence
 from benchmarks.spreads import interleaved, spread
-from litbook.record import model
+from litbook.record import encoding, model
 
 Found = dict[str, Any]
 
@@ -66,7 +66,7 @@ def _recorded(lecture: Path, last: Found) -> float:
     record = run(lecture)
     if record.errors or record.count().fails:
         raise AssertionError(f"the case fails: {record.errors}")
-    text = model.dumps(record).encode()
+    text = encoding.dumps(record).encode()
     last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))
     return record.seconds["one"]
 
@@ -175,7 +175,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
     ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
-    shown = model._compact(model.to_data(last["shot"]))
+    shown = encoding._compact(encoding.to_data(last["shot"]))
     bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
     return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 
@@ -207,13 +207,13 @@ def pages(lecture: str, rounds: int) -> Found:
 
     path = Path(lecture)
     known = bibliography_of(path)
-    text, last = model.dumps(run(path)), dict[str, Any]()
+    text, last = encoding.dumps(run(path)), dict[str, Any]()
     with notebooks.kernel() as kernel:
         _, notebook = kernel.run(path.read_text(encoding="utf-8"))
 
     def ours() -> float:
         start = perf_counter()
-        drawn = page.pages(model.loads(text), known)
+        drawn = page.pages(encoding.loads(text), known)
         seconds = perf_counter() - start
         last["bytes"] = sum(len(it.encode()) for it in drawn.values())
         last["pages"], last["largest"] = len(drawn), max(len(it.encode()) for it in drawn.values())
@@ -259,7 +259,7 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
         read = perf_counter()
         record = run(lecture)
         ran = perf_counter()
-        text = model.dumps(record).encode()
+        text = encoding.dumps(record).encode()
         written = perf_counter()
         drawn = page.pages(record)
         for name, seconds in zip(

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from litbook.record import model
+from litbook.record import encoding
 
 Found = dict[str, Any]
 
@@ -71,7 +71,7 @@ def litbook(lecture: Path) -> Found:
     sections = sum(record.seconds[record.functions[i].name] for i in record.sections())
     parts["sections, without figures"] = sections - parts.get("drawing figures as SVG", 0.0)
     start = perf_counter()
-    text = model.dumps(record).encode(errors="backslashreplace")
+    text = encoding.dumps(record).encode(errors="backslashreplace")
     written = perf_counter()
     known = bibliography_of(lecture)
     drawn_from = perf_counter()

@@ -20,7 +20,7 @@ from benchmarks import cases, goals, inside, notebooks, numbers, one, outside, p
 from benchmarks.spreads import Spread, chance, difference, interleaved, ratio, slope, spread
 from tests.running import REPO, record
 
-from litbook.record import model
+from litbook.record import encoding
 
 # ------------------------------------------------------------------------------- measurements
 
@@ -433,7 +433,7 @@ def test_a_lecture_that_plain_python_cannot_run_is_no_benchmark(tmp_path, monkey
 
 
 def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):
-    text = model.dumps(record(tmp_path, texts.long(30).text)).encode()
+    text = encoding.dumps(record(tmp_path, texts.long(30).text)).encode()
     weights = one.fields(text)
     assert {"sources", "claims", "pieces: note"} <= set(weights)
     assert sum(size for size, _ in weights.values()) == pytest.approx(len(text), rel=0.1)
@@ -443,7 +443,7 @@ def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):
 
 
 def size_of(folder: Path, case: texts.Case) -> int:
-    return len(model.dumps(record(folder, case.text)).encode())
+    return len(encoding.dumps(record(folder, case.text)).encode())
 
 
 def test_a_record_does_not_grow_with_iterations(tmp_path):

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.running import HEAD, REPO, command, line_of
 
-from litbook.record import model
+from litbook.record import encoding
 
 LECTURE = f"""{HEAD}
 import torch
@@ -159,7 +159,7 @@ def test_a_claim_that_fails_on_the_card_and_a_full_card_keep_the_record_and_reco
         "run_lecture.py: not recorded: a claim fails or the lecture raised\n"
         "    a recording is of a run in which every claim holds\n"
     )
-    kept = model.read(book.folder / "run.json")
+    kept = encoding.read(book.folder / "run.json")
     assert (kept.environment.device.name, kept.environment.device.slug) == ("STAND-IN 64", "stand-in-64")
     verdicts = {claim.caption: claim.verdict for claim in kept.claims}
     assert verdicts == {
@@ -176,13 +176,13 @@ def test_where_every_claim_holds_the_recording_has_the_name_of_its_device(book: 
     )
     assert [it.name for it in book.recordings.iterdir()] == [SLUG]
     for file in (book.recordings / SLUG, book.folder / "run.json"):
-        device = model.read(file).environment.device
+        device = encoding.read(file).environment.device
         assert (device.kind, device.name, device.capability) == ("cuda", "STAND-IN 128", "9.0")
 
 
 def test_the_site_shows_the_recording_under_the_name_of_its_card_and_nowhere_as_its_own(book: Book) -> None:
     site = book.site() / "lectures"
-    day = model.read(book.recordings / SLUG).environment.date[:10]
+    day = encoding.read(book.recordings / SLUG).environment.date[:10]
     page = unescape((site / "lecture_07" / "index.html").read_text(encoding="utf-8"))
     stamp = re.findall(r"STAND-IN 128, \d+ \w+ \d{4}, torch 2\.11\.0", page)[0]
     sections = page.split("<h2 ")
@@ -259,5 +259,5 @@ def test_a_second_record_compares_and_changes_nothing(book: Book) -> None:
     approved = book.run(changed, "--approve", release="2.13.0+stand-in")
     assert approved.returncode == 0
     assert f"recorded in lectures/recordings/{SLUG}" in approved.stdout
-    now = model.read(book.recordings / SLUG).environment
+    now = encoding.read(book.recordings / SLUG).environment
     assert (now.versions["torch"], now.device.capability) == ("2.13.0+stand-in", "9.1")

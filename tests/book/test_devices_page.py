@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.running import HEAD, record, write
 
-from litbook.record import model, recordings
+from litbook.record import encoding, model, recordings
 from litbook.render import devices
 from litbook.render.ledger import Shelf
 from litbook.site import plugin as site
@@ -97,7 +97,7 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     folder = tmp_path / "book"
     folder.mkdir()
     lecture = write(folder, NEEDS)
-    changed = model.dumps(recordings.trimmed(stand_in))
+    changed = encoding.dumps(recordings.trimmed(stand_in))
     data = json.loads(changed)
     data["lecture"] = "lecture_sample"
     file = recordings.file_of(lecture, H200)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.running import record as ran
 from tests.running import section
 
+from litbook.probe.recorder import _recorded
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -133,7 +134,8 @@ def record(text: str = LECTURE) -> Record:
     return Record(
         schema=model.SCHEMA, lecture="lecture_02", title=text.split('"""')[1], environment=PLACE,
         sources=(found.source(),),
-        functions=tuple(found.functions), statements=tuple(found.statements),
+        functions=tuple(_recorded(it) for it in found.functions),
+        statements=tuple(model.Statement(**vars(it)) for it in found.statements),
     )  # fmt: skip
 
 

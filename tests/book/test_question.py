@@ -16,7 +16,7 @@ from tests.running import line_of, messages, record, section, write
 
 from litbook import question
 from litbook.errors import AuthorError
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.render import page, prose, questions
 from litbook.render.terminal import Terminal
 from litbook.run.run import run
@@ -163,7 +163,7 @@ def test_the_record_holds_question_answer_unit_and_hint(made: model.Record) -> N
     assert (piece.text, piece.data, piece.unit) == ("How many bytes take `x`?", "Count the *elements*.", "B")
     assert answers(made) == [model.Scalar("int", "24", 24)]
     assert piece.line == line_of(made.sources[0].text, "question(")
-    assert model.loads(model.dumps(made)) == made
+    assert encoding.loads(encoding.dumps(made)) == made
 
 
 def test_the_answer_is_what_it_was_when_the_question_was_asked(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_an_answer_that_points_nowhere_is_a_damaged_record(made: model.Record) -
 
     pieces = tuple(replace(p, answer=999) if p.kind == "question" else p for p in made.pieces)
     with pytest.raises(RecordError, match="snapshot 999 does not exist"):
-        model.loads(model.dumps(replace(made, pieces=pieces)))
+        encoding.loads(encoding.dumps(replace(made, pieces=pieces)))
 
 
 def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.running import COMMAND, HEAD, REPO, command, write
 
 from litbook.errors import RecordError
-from litbook.record import compare, model, recordings
+from litbook.record import compare, encoding, model, recordings
 from litbook.render import ledger
 from litbook.site.plugin import badge
 
@@ -448,7 +448,7 @@ def test_a_replaced_file_keeps_its_permissions_and_a_new_one_has_the_usual(tmp_p
 def test_a_recording_says_the_same_as_its_record_in_less(recorded: Place) -> None:
     out = recorded.folder / "out.json"
     recorded.run("--out", out)
-    full, kept = model.read(out), model.read(recorded.file)
+    full, kept = encoding.read(out), encoding.read(recorded.file)
     assert compare.compare(full, kept).differences == ()
     assert compare.compare(kept, full).differences == ()
     assert compare.compare(full, kept).values > 30
@@ -466,9 +466,9 @@ def test_sections_on_a_device_keep_all_that_their_page_is_drawn_from(recorded: P
     for function in data["functions"]:
         if function["name"] == "two":
             function["requires"] = "cuda"
-    full = model.loads(json.dumps(data))
+    full = encoding.loads(json.dumps(data))
     kept = recordings.trimmed(full)
-    model.loads(model.dumps(kept))  # every index points into its list
+    encoding.loads(encoding.dumps(kept))  # every index points into its list
     assert [piece.text for piece in kept.pieces] == ["Now."]
     two = next(i for i, f in enumerate(full.functions) if f.name == "two")
     ran = [full.statements[s].first for f, s in full.steps if full.frames[f].function == two]
@@ -577,7 +577,7 @@ def test_the_badge_of_the_readme_counts_what_the_recordings_hold() -> None:
 
 def test_the_badge_counts_a_claim_that_holds_on_any_recorded_device(recorded: Place) -> None:
     assert "claims: 2 hold, 1 not run<" in badge(recorded.folder)
-    made = model.read(recorded.file)
+    made = encoding.read(recorded.file)
     gpu = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
     claims = [
         c if c.verdict == "holds" else c.__class__(**{**vars(c), "verdict": "holds"}) for c in made.claims
@@ -596,7 +596,7 @@ def test_a_badge_is_not_made_of_a_recording_that_cannot_be_used(recorded: Place)
 
 
 def test_the_counts_of_run_recording_and_claims_json_are_the_same(recorded: Place) -> None:
-    full, kept = model.read(out(recorded, "a.json")), model.read(recorded.file)
+    full, kept = encoding.read(out(recorded, "a.json")), encoding.read(recorded.file)
     said = json.loads(ledger.data([ledger.Shelf("lecture_sample", full, (), kept)]))
     counts = full.count()
     expected = {"claims": 3, "holds": counts.holds, "fails": counts.fails}

@@ -17,7 +17,7 @@ import pytest
 from tests.book.test_page import lived, recorded
 
 from litbook.errors import Place, Problem, UnusableLecture
-from litbook.record import model, recordings
+from litbook.record import encoding, model, recordings
 from litbook.site import plugin as site
 
 REPO = Path(__file__).resolve().parents[2]
@@ -152,8 +152,8 @@ def test_a_lecture_that_cannot_run_is_a_warning_and_the_others_are_built(project
 def test_recordings_of_other_devices_are_read_and_a_broken_one_is_a_warning(project, caplog):
     place = project / "lectures" / "recordings"
     place.mkdir()
-    (place / "lecture_02.nvidia-h200.json").write_text(model.dumps(recorded()))
-    (place / "lecture_02.cpu.json").write_text(model.dumps(lived()))
+    (place / "lecture_02.nvidia-h200.json").write_text(encoding.dumps(recorded()))
+    (place / "lecture_02.cpu.json").write_text(encoding.dumps(lived()))
     (place / "lecture_02.other.json").write_text("{")
     build(project)
     assert "NVIDIA H200, 19 Nov 2026" in (project / "docs/lectures/lecture_02/compute.md").read_text()
@@ -203,9 +203,9 @@ def test_hostile_text_in_a_recording_reaches_no_page_as_markup_and_no_terminal(p
     other = replace(
         other, claims=claims, environment=replace(other.environment, device=device, commit=hostile)
     )
-    (place / "lecture_02.nvidia-h200.json").write_text(model.dumps(other))
+    (place / "lecture_02.nvidia-h200.json").write_text(encoding.dumps(other))
     same = replace(lived(), snapshots=tuple(model.Opaque(hostile, hostile) for _ in lived().snapshots))
-    (place / "lecture_02.cpu.json").write_text(model.dumps(same))
+    (place / "lecture_02.cpu.json").write_text(encoding.dumps(same))
     build(project)
     assert "\x1b" not in caplog.text
     for file in (project / "docs/lectures").rglob("*"):

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.render import bits, floats, page, values
 from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
@@ -179,7 +179,7 @@ def test_as_bits_draws_tensors_and_labels_plain_numbers(tmp_path: Path):
     path = tmp_path / "lecture_07.py"
     path.write_text(LECTURE, encoding="utf-8")
     record = run.run(path, device="cpu")
-    body = page.pages(model.loads(model.dumps(record)))["index.md"]
+    body = page.pages(encoding.loads(encoding.dumps(record)))["index.md"]
     assert body.count('class="lb-bitrow"') == 2
     assert '<span class="lb-text">0.1 · float32</span>' in body
     assert '<span class="lb-text">16 bits</span>' in body

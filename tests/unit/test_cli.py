@@ -11,7 +11,7 @@ from tests.running import HEAD, SAMPLES, section, write
 
 from litbook import cli
 from litbook.errors import NotFound
-from litbook.record import model
+from litbook.record import encoding
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_out_replaces_a_record_whole_also_through_a_link(
     out.write_text("old")
     name.symlink_to(out)
     assert cli.main([str(write(tmp_path, section("assert 1"))), "--out", str(name), "--quiet"]) == 0
-    assert model.read(out).lecture == "lecture_sample"
+    assert encoding.read(out).lecture == "lecture_sample"
     assert name.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "link.json", "record.json"]
 

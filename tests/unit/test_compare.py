@@ -12,7 +12,7 @@ import pytest
 from tests.running import HEAD, REPO, SAMPLES, record, section
 
 from litbook.errors import RecordError
-from litbook.record import compare, model
+from litbook.record import compare, encoding, model
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Stats, Tensor
 
 # What docs/maintain.md promises, written out once more, so that no tolerance moves unnoticed.
@@ -436,19 +436,19 @@ def test_a_long_list_of_changes_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_sample_with_every_word_of_the_language_does_not_differ_from_its_golden_record() -> None:
-    golden = model.read(SAMPLES / "tour.json")
+    golden = encoding.read(SAMPLES / "tour.json")
     from litbook.run.run import run
 
     assert differences(golden, run(SAMPLES / "tour.py", device="cpu")) == []
 
 
 def test_any_damage_that_a_reader_accepts_is_compared_without_an_exception(two: model.Record) -> None:
-    text = model.dumps(two)
+    text = encoding.dumps(two)
     for number in re.findall(r"\d+", text)[:400:7]:
         for instead in ("0", "1", "99999999999999999999"):
             changed = text.replace(f"{number},", f"{instead},", 3)
             try:
-                damaged = model.loads(changed)
+                damaged = encoding.loads(changed)
             except RecordError:
                 continue
             compare.compare(two, replace(damaged, lecture=two.lecture))

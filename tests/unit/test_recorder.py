@@ -12,7 +12,7 @@ from tests.running import HEAD, claims, line_of, messages, record, section, show
 
 from litbook.probe.instrument import instrument
 from litbook.probe.recorder import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS, Recorder
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.text.source import parse
 
 
@@ -396,7 +396,7 @@ def test_memory_does_not_grow_with_iterations(tmp_path: Path, body: str) -> None
 
 def test_the_record_of_a_long_loop_is_small(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(10**5):\n    j = i / 3  # @inspect j"))
-    assert len(model.dumps(made)) < 8_000
+    assert len(encoding.dumps(made)) < 8_000
 
 
 def test_steps_over_the_budget_are_counted_and_values_still_kept(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.running import SAMPLES, golden, record, section
 
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.render import report
 from litbook.run.run import run
 
@@ -21,18 +21,18 @@ PLACE = model.Environment(
 @pytest.mark.parametrize("name", ["tour", "failing"])
 def test_a_sample_leaves_its_golden_record(name: str) -> None:
     made = run(SAMPLES / f"{name}.py", device="cpu")
-    golden(SAMPLES / f"{name}.json", model.dumps(dataclasses.replace(made, environment=PLACE, seconds={})))
+    golden(SAMPLES / f"{name}.json", encoding.dumps(dataclasses.replace(made, environment=PLACE, seconds={})))
 
 
 @pytest.mark.parametrize("name", ["tour", "failing"])
 def test_a_golden_record_is_what_its_text_says(name: str) -> None:
-    made = model.read(SAMPLES / f"{name}.json")
-    assert model.dumps(made) == (SAMPLES / f"{name}.json").read_text(encoding="utf-8")
+    made = encoding.read(SAMPLES / f"{name}.json")
+    assert encoding.dumps(made) == (SAMPLES / f"{name}.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["tour", "failing"])
 def test_the_terminal_ends_with_the_report_of_the_golden_record(name: str) -> None:
-    made = model.read(SAMPLES / f"{name}.json")
+    made = encoding.read(SAMPLES / f"{name}.json")
     text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
     assert text.endswith(
         "".join(f"\n{problem}\n" for problem in report.problems(made)) + f"\n{report.summary(made)}\n"
@@ -48,7 +48,7 @@ def counted(**counts: int) -> model.Record:
         "not_reached": "not-reached",
         "needs_device": "needs-device",
     }
-    made = model.read(SAMPLES / "tour.json")
+    made = encoding.read(SAMPLES / "tour.json")
     claims = [model.Claim(0, 1, 1, "x", verdict=verdicts[k]) for k, n in counts.items() for _ in range(n)]  # type: ignore[arg-type]
     return dataclasses.replace(made, claims=tuple(claims), errors=())
 

@@ -16,7 +16,7 @@ from tests.running import HEAD, claims, line_of, messages, record, section, show
 
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.render import report
 from litbook.run.run import NoDevice, run, shown_path
 
@@ -448,7 +448,7 @@ def test_paths_are_named_from_the_root_of_the_project(tmp_path: Path) -> None:
 
 def test_a_record_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
     made = record(tmp_path, RANDOM)
-    assert model.loads(model.dumps(made)) == made
+    assert encoding.loads(encoding.dumps(made)) == made
 
 
 def test_nothing_is_printed_by_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from litbook.errors import TimedOut
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.snapshot import libraries
 from litbook.snapshot.moments import shortest
 from litbook.snapshot.snapshot import Storages, is_immediate
@@ -48,7 +48,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def as_json(shot: model.Snapshot) -> str:
-    return json.dumps(model.to_data(shot), allow_nan=False, ensure_ascii=False)
+    return json.dumps(encoding.to_data(shot), allow_nan=False, ensure_ascii=False)
 
 
 def check(value: object, most: int = 32_000) -> Any:
@@ -56,7 +56,7 @@ def check(value: object, most: int = 32_000) -> Any:
     shot = snapshot(value)
     text = as_json(shot)
     assert len(text.encode("utf-8")) <= most
-    assert model._decode(model.Snapshot, json.loads(text), "shot") == shot
+    assert encoding._decode(model.Snapshot, json.loads(text), "shot") == shot
     return shot
 
 
@@ -321,7 +321,7 @@ nested = st.recursive(
 @given(nested)
 def test_any_nesting_of_values_survives_json_and_stays_small(value):
     shot = check(value)
-    assert as_json(model._decode(model.Snapshot, json.loads(as_json(shot)), "shot")) == as_json(shot)
+    assert as_json(encoding._decode(model.Snapshot, json.loads(as_json(shot)), "shot")) == as_json(shot)
 
 
 # ---------------------------------------------------------------------------- hostile objects

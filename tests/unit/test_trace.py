@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from litbook.errors import RecordError
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.record.model import (
     Claim,
     Device,
@@ -71,7 +71,7 @@ SMALL = Record(
 
 
 def there_and_back(record: Record) -> Record:
-    return model.loads(model.dumps(record))
+    return encoding.loads(encoding.dumps(record))
 
 
 def with_snapshot(shown: Any) -> Record:
@@ -86,15 +86,15 @@ def test_a_record_survives():
 
 
 def test_a_record_from_before_frames_had_arguments_is_read():
-    assert model.loads(changed("frames", to=[[0], [1], [2, 1, 2]])).frames[2] == Frame(2, 1, 2)
+    assert encoding.loads(changed("frames", to=[[0], [1], [2, 1, 2]])).frames[2] == Frame(2, 1, 2)
 
 
 def test_a_record_of_schema_1_is_read():
     """There a statement's lines were numbers of lines, and a claim said all."""
-    data = json.loads(model.dumps(SMALL)) | {"schema": 1}
+    data = json.loads(encoding.dumps(SMALL)) | {"schema": 1}
     data["statements"] = [[0, 1, 1, "def", 2, 1], [1, 2, 2, "section", 2, 2], [2, 4, 4, "code", 4]]
     data["claims"][0] |= {"last": 4, "text": "x == 1"}
-    assert model.loads(json.dumps(data)) == SMALL
+    assert encoding.loads(json.dumps(data)) == SMALL
     del data["claims"][0]["text"]
     assert (
         refusal(json.dumps(data))
@@ -162,7 +162,7 @@ def test_an_integer_that_python_may_refuse_to_write_is_infinite(sign):
 )
 def test_a_plain_scalar_is_stored_as_itself_and_any_other_with_its_fields(shown, stored):
     record = with_snapshot(shown)
-    [data] = json.loads(model.dumps(record))["snapshots"]
+    [data] = json.loads(encoding.dumps(record))["snapshots"]
     if stored is None:
         assert data["kind"] == "scalar"
     else:
@@ -178,12 +178,12 @@ def test_any_text_survives_also_through_a_file(tmp_path, text):
         SMALL, title=text, pieces=(Piece("note", 0, 0, 1, text, alt=text),), seconds={text: 1.0}
     )
     file = tmp_path / "record.json"
-    file.write_text(model.dumps(record), encoding="utf-8")
-    assert model.read(file) == record
+    file.write_text(encoding.dumps(record), encoding="utf-8")
+    assert encoding.read(file) == record
 
 
 def test_fields_that_hold_their_default_are_left_out():
-    data = json.loads(model.dumps(dataclasses.replace(SMALL, ran=(), dropped=0)))
+    data = json.loads(encoding.dumps(dataclasses.replace(SMALL, ran=(), dropped=0)))
     assert "ran" not in data and "dropped" not in data
     assert data["statements"] == [[0, 1, 0, "def", 1, 1], [1, 1, 0, "section", 0, 2], [2, 2, 0]]
     assert data["frames"] == [[0], [1], [2, 1, 2, [["x", 0], ["**more", 0]]]]
@@ -216,7 +216,7 @@ def test_statements_survive_also_where_their_lines_go_back():
 )  # fmt: skip
 def test_a_claim_leaves_out_what_its_other_fields_say(claim, left_out):
     record = dataclasses.replace(SMALL, claims=(claim,))
-    [data] = json.loads(model.dumps(record))["claims"]
+    [data] = json.loads(encoding.dumps(record))["claims"]
     assert {"last", "text"} - set(data) == left_out
     assert there_and_back(record) == record
 
@@ -237,11 +237,11 @@ def test_false_is_not_taken_for_a_default_zero():
 
 
 def test_steps_are_stored_as_runs_of_one_frame():
-    assert json.loads(model.dumps(SMALL))["steps"] == [[0, 0], [1, 1], [2, 2, 2], [1, 1]]
+    assert json.loads(encoding.dumps(SMALL))["steps"] == [[0, 0], [1, 1], [2, 2, 2], [1, 1]]
 
 
 def test_every_element_of_a_list_has_its_own_line():
-    text = model.dumps(SMALL)
+    text = encoding.dumps(SMALL)
     lines = text.split("\n")
     start = lines.index('"statements": [')
     assert lines[start + 1 : start + 5] == [
@@ -250,12 +250,12 @@ def test_every_element_of_a_list_has_its_own_line():
         "[2,2,0]",
         "],",
     ]
-    changed = model.dumps(dataclasses.replace(SMALL, snapshots=(Scalar("int", "2", 2),)))
+    changed = encoding.dumps(dataclasses.replace(SMALL, snapshots=(Scalar("int", "2", 2),)))
     assert [(a, b) for a, b in zip(lines, changed.split("\n"), strict=True) if a != b] == [("1", "2")]
 
 
 def test_the_same_record_makes_the_same_text():
-    assert model.dumps(SMALL) == model.dumps(there_and_back(SMALL))
+    assert encoding.dumps(SMALL) == encoding.dumps(there_and_back(SMALL))
 
 
 # ------------------------------------------------------------------------------- what a record answers
@@ -302,14 +302,14 @@ def test_sections_come_in_the_order_of_their_calls_each_once():
 
 def refusal(text: str) -> str:
     with pytest.raises(RecordError) as caught:
-        model.loads(text, "recordings/lecture_00.cpu.json")
+        encoding.loads(text, "recordings/lecture_00.cpu.json")
     assert caught.value.exit_status == 2
     return str(caught.value)
 
 
 def changed(*path: str | int, to: Any) -> str:
     """The small record's JSON with one place changed."""
-    data = json.loads(model.dumps(SMALL))
+    data = json.loads(encoding.dumps(SMALL))
     *way, last = path
     place = data
     for key in way:
@@ -445,10 +445,10 @@ def test_a_newer_schema_is_refused_and_says_what_to_do():
 
 
 def test_every_place_at_which_a_record_can_be_cut_is_noticed():
-    text = model.dumps(SMALL).rstrip()
+    text = encoding.dumps(SMALL).rstrip()
     for end in range(len(text)):
         with pytest.raises(RecordError, match=r"^record is not a whole record: "):
-            model.loads(text[:end])
+            encoding.loads(text[:end])
 
 
 def test_a_snapshot_that_nests_too_deep_is_refused():
@@ -470,13 +470,13 @@ def test_reading_a_file_names_it(tmp_path, name, content, message):
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(RecordError) as caught:
-        model.read(file)
+        encoding.read(file)
     assert str(caught.value) == message.format(path=file)
 
 
 def test_a_folder_is_no_record(tmp_path):
     with pytest.raises(RecordError, match="cannot be read: Is a directory\n    record it again"):
-        model.read(tmp_path)
+        encoding.read(tmp_path)
 
 
 # ------------------------------------------------------------------------------- any record at all
@@ -586,8 +586,8 @@ def mended(record: Record) -> Record:
 @given(of(Record).map(mended))
 @settings(max_examples=150)
 def test_any_record_survives(record):
-    text = model.dumps(record)
-    again = model.loads(text)
+    text = encoding.dumps(record)
+    again = encoding.loads(text)
     assert repr(again) == repr(record)
     assert again == record
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not strict JSON"))
@@ -605,7 +605,7 @@ def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
 
 
-DATA = json.loads(model.dumps(SMALL))
+DATA = json.loads(encoding.dumps(SMALL))
 PLACES = _places(DATA)[1:]
 
 
@@ -618,7 +618,7 @@ def test_whatever_stands_at_any_place_a_record_is_read_or_refused_and_nothing_el
         place = place[key]
     place[path[-1]] = value
     try:
-        record = model.loads(json.dumps(data), "the file")
+        record = encoding.loads(json.dumps(data), "the file")
     except RecordError as error:
         message = str(error)
     else:

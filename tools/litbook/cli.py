@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook.errors import LitbookError, NotFound, RecordError
-from litbook.record import model
+from litbook.record import encoding, model
 from litbook.text import source
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _compare(asked: argparse.Namespace) -> int:
         raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
     from litbook.record import compare
 
-    old, new = (model.read(file) for file in asked.compare)
+    old, new = (encoding.read(file) for file in asked.compare)
     found = compare.compare(new, old)
     _say(harmless("\n".join([*_columns(_environments(old, new, asked.compare)), "", *_table(found), ""])))
     counted = f"{_count(found.values, 'value')} and {_count(found.claims, 'claim')} were compared"
@@ -411,7 +411,7 @@ def _write(out: Path, record: model.Record) -> None:
     """
     from litbook.record import recordings
 
-    content = model.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
+    content = encoding.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
     try:
         if out.exists() and not out.is_file():
             out.write_bytes(content)

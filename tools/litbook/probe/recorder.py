@@ -32,7 +32,7 @@ import threading
 import tokenize
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from sys import _getframe
 from types import CodeType, FrameType, ModuleType
@@ -42,7 +42,7 @@ from litbook.errors import AuthorError
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.record import model
 from litbook.snapshot.snapshot import Storages, glimpse, is_immediate, snapshot, spelled, type_alone
-from litbook.text.source import INSTALLED, Assertion, Function, Lecture, parameters, unspoken
+from litbook.text.source import INSTALLED, Assertion, Function, FunctionNode, Lecture, parameters, unspoken
 
 FIRST, LAST = 3, 2  # iterations of a loop that are kept, from its start and its end (`turn` knows the 2)
 GLIMPSES = 64  # calls of one function whose arguments are looked at; of later ones what is immediate is kept
@@ -621,7 +621,7 @@ class Recorder:
             title=lecture.title,
             environment=environment,
             sources=(lecture.source(),),
-            functions=tuple(lecture.functions),
+            functions=tuple(_recorded(function) for function in lecture.functions),
             statements=tuple(self._statements()),
             frames=tuple(made.frames),
             steps=tuple(made.steps),
@@ -640,12 +640,13 @@ class Recorder:
 
     def _statements(self) -> list[model.Statement]:
         """The lecture's statements; a note that never ran carries its text, which pages then show."""
-        return [
-            spec if self.reached[number] or spec.kind != "piece" else replace(spec, prose=unspoken(node))
-            for (node, number), spec in zip(
-                self.lecture.statement_of.items(), self.lecture.statements, strict=True
-            )
-        ]
+        found = []
+        nodes = self.lecture.statement_of.items()
+        for (node, number), it in zip(nodes, self.lecture.statements, strict=True):
+            silent = it.kind == "piece" and not self.reached[number]
+            prose = unspoken(node) if silent else ""
+            found.append(model.Statement(it.function, it.first, it.last, it.kind, it.end, it.target, prose))
+        return found
 
     def _unreached(self) -> tuple[int, ...]:
         """Statements that could have run, in functions that did, and never were."""
@@ -763,6 +764,12 @@ class _Made:
         ]
 
 
+def _recorded(it: Function) -> model.Function:
+    """A function of the text as the record has it."""
+    known = {field.name: getattr(it, field.name) for field in fields(model.Function)}
+    return model.Function(**known)
+
+
 def _silent(lecture: Lecture) -> set[int]:
     """Statements without a step probe: inside compiled functions and stepped-over statements."""
     inside = {
@@ -791,7 +798,7 @@ def _parameters(lecture: Lecture) -> dict[int, list[str]]:
     return {
         number: [shown for shown, _ in parameters(node)]
         for node, number in lecture.function_of.items()
-        if isinstance(node, Function)
+        if isinstance(node, FunctionNode)
     }
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litbook.errors import RecordError
-from litbook.record import model
+from litbook.record import encoding, model
 
 FOLDER = "recordings"
 
@@ -47,7 +47,7 @@ def read(file: Path, lecture: str) -> model.Record:
     except UnicodeDecodeError:
         raise _unusable(f"{shown} is not a record: it is not UTF-8 text") from None
     try:
-        record = model.loads(text, shown)
+        record = encoding.loads(text, shown)
     except RecordError as error:
         raise _unusable(str(error)) from None
     device = record.environment.device
@@ -89,7 +89,7 @@ def write(file: Path, record: model.Record) -> None:
 
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
-    return model.dumps(trimmed(record))
+    return encoding.dumps(trimmed(record))
 
 
 def replace_whole(file: Path, content: bytes) -> None:

@@ -25,7 +25,7 @@ import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from litbook.text.source import Definition, Function, Lecture, first_line, own_nodes, parse
+from litbook.text.source import Definition, FunctionNode, Lecture, first_line, own_nodes, parse
 
 STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
 WORDS = (*STATED, "figure", "requires")
@@ -482,7 +482,7 @@ class _Writer:
                 return "it is used as a value"
         return ""
 
-    def _sharing(self, caller: Function, index: int) -> list[ast.stmt]:
+    def _sharing(self, caller: FunctionNode, index: int) -> list[ast.stmt]:
         groups = _groups(_body(caller))
         return next((g for g in groups if any(self.text.target(s) == index for s in g)), [])
 
@@ -857,9 +857,9 @@ class _Writer:
         text = self.lines[line - 1]
         return text[: len(text) - len(text.lstrip())]
 
-    def _function(self, index: int) -> Function:
+    def _function(self, index: int) -> FunctionNode:
         node = self.node_of[index]
-        assert isinstance(node, Function)
+        assert isinstance(node, FunctionNode)
         return node
 
 
@@ -912,7 +912,7 @@ def _words(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _body(node: Function) -> list[ast.stmt]:
+def _body(node: FunctionNode) -> list[ast.stmt]:
     """The statements of a function without its docstring, and without imports of the author's words."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     return [s for s in body if not _imports_words(s)]
@@ -945,14 +945,14 @@ def _showing(node: ast.AST, lecture: Lecture, quiet: bool = False) -> Iterator[t
 
     For a section that stays a function `node` is its definition: its body shows, its signature does not.
     """
-    if not isinstance(node, Function):
+    if not isinstance(node, FunctionNode):
         yield node, quiet
         if isinstance(node, ast.ClassDef):
             return
     quiet = quiet or (node in lecture.stepover and not isinstance(node, Definition))
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
-            child, Function
+            child, FunctionNode
         ):
             yield from _showing(child, lecture, quiet)
 

@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from litbook.errors import NotFound, Place, Problem, UnusableLecture
 from litbook.record import model
@@ -40,7 +40,7 @@ COMPILERS = {"compile", "jit", "script", "njit", "trace_fn"}
 _FOREIGN = re.compile(r"[^\W\x00-\x7f]")  # a letter that Python may read as an ASCII one in a name
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
@@ -52,6 +52,45 @@ _MARK = re.compile(
 )
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
+
+
+FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
+StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A module, function or class of the lecture's text; sections and parts are functions too.
+
+    `file` counts the lecture's files; lines are those of that file. `key` names it within the lecture, with
+    the names around it: `Decoder.forward`. `digest` is the hash of its text. `parent` is, for a section, the
+    part or main that calls it first.
+    """
+
+    name: str
+    kind: FunctionKind
+    first: int
+    last: int
+    heading: str = ""
+    body: int = 0  # first line of the body after the docstring
+    parent: int | None = None
+    requires: str | None = None
+    hidden: bool = False
+    digest: str = ""
+    file: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: its lines, and what it is to a reader. `function` owns it."""
+
+    function: int
+    first: int
+    last: int  # of a compound statement: the last line of its header
+    kind: StatementKind = "code"
+    end: int = 0  # last line with the whole body
+    target: int | None = None  # for "section": the function called; for "def": the function defined
 
 
 @dataclass(frozen=True)
@@ -99,8 +138,8 @@ class Lecture:
     text: str
     tree: ast.Module
     title: str = ""
-    functions: list[model.Function] = field(default_factory=list)
-    statements: list[model.Statement] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     claims: list[Assertion] = field(default_factory=list)
     cuts: list[tuple[int, int]] = field(default_factory=list)
@@ -645,7 +684,7 @@ def _number_definitions(found: Lecture) -> None:
     """Number the module and every function and class in it."""
     found.title = _heading(found.tree) or Path(found.path).stem
     last = max(1, len(found.lines))
-    found.functions.append(model.Function("<module>", "module", 1, last, found.title))
+    found.functions.append(Function("<module>", "module", 1, last, found.title))
     found.function_of[found.tree] = 0
     _number_functions(found, found.tree)
 
@@ -658,7 +697,7 @@ def _number_functions(found: Lecture, node: ast.AST) -> None:
             text = "\n".join(found.lines[first - 1 : last])
             found.function_of[child] = len(found.functions)
             found.functions.append(
-                model.Function(
+                Function(
                     name=child.name,
                     kind="class" if isinstance(child, ast.ClassDef) else "helper",
                     first=first,
@@ -758,7 +797,7 @@ def _everything(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def parameters(node: Function) -> list[tuple[str, str]]:
+def parameters(node: FunctionNode) -> list[tuple[str, str]]:
     """Every parameter in the order of the signature: as a reader sees it (`*rest`), and its bare name."""
     a = node.args
     rest = [(f"*{a.vararg.arg}", a.vararg.arg)] if a.vararg else []
@@ -913,7 +952,7 @@ def _number_statements(found: Lecture, calls: Calls) -> None:
             kind, target = "def", found.function_of[statement]
         found.statement_of[statement] = len(found.statements)
         found.statements.append(
-            model.Statement(
+            Statement(
                 function=found.function_of[owner],
                 first=first_line(statement),
                 last=_last_line_of_header(statement, found.lines),
@@ -970,7 +1009,7 @@ def _words(tree: ast.Module, words: set[str]) -> set[str]:
     return names
 
 
-def _kind(statement: ast.stmt, words: set[str], asides: set[str]) -> model.StatementKind:
+def _kind(statement: ast.stmt, words: set[str], asides: set[str]) -> StatementKind:
     match statement:
         case ast.Expr(ast.Call(func=called)):
             name = _dotted(called)
@@ -1059,21 +1098,21 @@ def _find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: li
                 problems.append(Problem("no-section", what, _at(found, node), way_out))
 
 
-def _module_functions(tree: ast.Module) -> dict[str, Function]:
+def _module_functions(tree: ast.Module) -> dict[str, FunctionNode]:
     """The functions of the module by name; those inside an `if` or `try` only where there is no other."""
-    inside: dict[str, Function] = {}
+    inside: dict[str, FunctionNode] = {}
     todo: list[Anchor] = [node for node in tree.body if not isinstance(node, Definition)]
     while todo:
         for node in _blocks(todo.pop()):
-            if isinstance(node, Function):
+            if isinstance(node, FunctionNode):
                 inside[node.name] = node
             elif not isinstance(node, Definition):
                 todo.append(node)
-    return inside | {node.name: node for node in tree.body if isinstance(node, Function)}
+    return inside | {node.name: node for node in tree.body if isinstance(node, FunctionNode)}
 
 
 def _why_no_section(
-    found: Lecture, node: Function, there: dict[str, Function], among_sections: bool
+    found: Lecture, node: FunctionNode, there: dict[str, FunctionNode], among_sections: bool
 ) -> tuple[str, str]:
     """Why a call of `node` is no section's, and the way out; two blanks where nothing is lost.
 
@@ -1095,7 +1134,7 @@ def _why_no_section(
     return "", ""
 
 
-def _asserts(node: Function, there: dict[str, Function], seen: set[ast.AST]) -> bool:
+def _asserts(node: FunctionNode, there: dict[str, FunctionNode], seen: set[ast.AST]) -> bool:
     """Whether a function, as if it were a section, makes a claim, or one that it calls does."""
     if node in seen:
         return False
@@ -1192,9 +1231,9 @@ def _untupled(found: Lecture, test: ast.Tuple) -> str:
 
 def _find_replaced(found: Lecture, problems: list[Problem]) -> None:
     """Functions at the left margin of which a later one takes the name."""
-    first: dict[str, Function] = {}
+    first: dict[str, FunctionNode] = {}
     for node in found.tree.body:
-        if not isinstance(node, Function) or node.name == "_":
+        if not isinstance(node, FunctionNode) or node.name == "_":
             continue
         before = first.setdefault(node.name, node)
         if before is not node and not _joined(before) and not _joined(node):
@@ -1202,7 +1241,7 @@ def _find_replaced(found: Lecture, problems: list[Problem]) -> None:
             problems.append(Problem("replaced", what, _at(found, node), "give one of them another name"))
 
 
-def _joined(node: Function) -> bool:
+def _joined(node: FunctionNode) -> bool:
     """Whether a decorator makes this one of several functions under one name."""
     named = (_dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
     return any(name.rpartition(".")[2] in _JOINS for name in named)
