@@ -1,7 +1,7 @@
 """The record's JSON: dataclasses -> text and back, strictly.
 
 In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by
-hand, or is of another schema is refused, with what to do. It knows the model's dataclasses and nothing of what they mean.
+hand, or is of another schema is refused, with what to do. It knows the model's dataclasses alone.
 """
 
 from __future__ import annotations
