@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -18,6 +19,7 @@ import pytest
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import PluginCollection
 from mkdocs.structure.files import Files
+from tests.book.test_preview import CONFIG, lecture, serving
 from tests.browser.test_browser import CONTRAST
 
 import calculator
@@ -172,6 +174,27 @@ def test_this_book_has_calculator_data_and_puts_them_on_its_page(repo: Path) -> 
     assert collected(repo) == ["assets/calculator-data.js"]
     page = calculator.on_page_markdown((repo / "docs" / "calculator.md").read_text(encoding="utf-8"))
     assert "<!--" not in page and "989.5" in page
+
+
+def test_the_preview_has_the_calculator_and_shows_a_saved_card(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "lectures").mkdir()
+    (tmp_path / "docs").mkdir()
+    for name in ("hardware.py", "napkin.py", "references.bib"):
+        shutil.copyfile(repo / "lectures" / name, tmp_path / "lectures" / name)
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
+    (tmp_path / "docs" / "index.md").write_text("<!-- cards -->\n\n<!-- formulas -->\n")
+    plugin = "site/plugin.py\n"
+    assert plugin in CONFIG
+    (tmp_path / "mkdocs.yml").write_text(
+        CONFIG.replace(plugin, f"{plugin}  - {repo}/docs/hooks/calculator.py\n")
+    )
+    with serving(tmp_path) as served:
+        assert "989.5" in served.page("") and "def largest_model" in served.page("")
+        assert served.page("assets/calculator-data.js").count("H100 SXM") == 1
+        cards = tmp_path / "lectures" / "hardware.py"
+        cards.write_text(cards.read_text(encoding="utf-8").replace('"H100 SXM"', '"H100 XXL"'))
+        served.until(lambda text: "H100 XXL" in text, "assets/calculator-data.js")
+        assert "H100 XXL" in served.page("")
 
 
 def test_another_book_has_no_calculator_data(repo: Path, tmp_path: Path) -> None:
