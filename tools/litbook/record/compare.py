@@ -251,16 +251,20 @@ class _Comparing:
             if self.fresh.was_asked(section):
                 self._section(section, self.recording.by_key.get(section.key))
         if not self.fresh.asked:
-            main = self._place(self.fresh.sections[0], 0)
             gone = [section for section in self.recording.sections if section.key not in self.fresh.by_key]
+            top = Place(self._path(0), 1)
             self.found += [
-                Difference("section", it.key, main, "was recorded and is no longer there") for it in gone
+                Difference("section", it.key, top, "was recorded and is no longer there") for it in gone
             ]
-        return Comparison(tuple(self.found), self.values, self.claims)
+        order = {source.path: number for number, source in enumerate(self.fresh.sources)}
+        found = sorted(self.found, key=lambda it: (order.get(it.place.path, 0), it.place.line))
+        return Comparison(tuple(found), self.values, self.claims)
+
+    def _path(self, file: int) -> str:
+        return self.fresh.sources[file].path if self.fresh.sources else self.fresh.lecture
 
     def _place(self, section: Section, line: int) -> Place:
-        path = self.fresh.sources[section.file].path if self.fresh.sources else self.fresh.lecture
-        return Place(path, section.first + line)
+        return Place(self._path(section.file), section.first + line)
 
     def _section(self, now: Section, was: Section | None) -> None:
         place = self._place(now, 0)
