@@ -1,23 +1,23 @@
-"""The record of one run: frozen dataclasses, and their JSON.
+"""The record of one run: frozen dataclasses.
 
-This is the waist of the house. Everything left of it (source, instrument, snapshot, run) makes a
-`Record` and formats nothing; everything right of it (compare, render, site) reads a `Record` and
-executes nothing. It knows no torch, no `ast` and no HTML. `docs/record.md` explains every field.
+This is the waist of the house. What stands before it (text, probe, run) makes a `Record` and formats
+nothing; what stands behind it (compare, render, site) reads a `Record` and executes nothing. It knows no torch,
+no `ast` and no HTML. `docs/record.md` explains every field.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from bisect import bisect_left
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-# History of the format, newest first. A reader refuses what is newer than itself.
+# History of the format: a reader takes this one alone, and says of any other how to record anew.
+#   3  a list of sections, each whole in itself
 #   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
-#   1  first published form, still read; since 2026-11-20 a frame may have `arguments`
-SCHEMA = 2
+#   1  first published form
+SCHEMA = 3
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
@@ -162,42 +162,49 @@ class Source:
     cuts: tuple[tuple[int, int], ...] = ()  # (line, column), column 0-based in characters
 
 
-FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function or class of the lecture; sections and parts are functions too.
-
-    `digest` is the hash of its text. `parent` is, for a section, the part or main that calls it first.
-    """
-
-    name: str
-    kind: FunctionKind
-    first: int
-    last: int
-    heading: str = ""
-    body: int = 0  # first line of the body after the docstring
-    parent: int | None = None
-    requires: str | None = None
-    hidden: bool = False
-    digest: str = ""
-
-
 StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its lines, and what it is to a reader. `function` owns it."""
+    """One statement: its lines, counted from the first of its section or definition, and what it is."""
 
-    function: int
     first: int
     last: int  # of a compound statement: the last line of its header
     kind: StatementKind = "code"
     end: int = 0  # last line with the whole body
-    target: int | None = None  # for "section": the function called; for "def": the function defined
+    target: str = ""  # for "section": the key of the section called; for "def": of the definition
     prose: str = ""  # of a note that never ran: its text, with an ellipsis where a value would stand
+    binds: tuple[str, ...] = ()  # the names to which its header gives a new value
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A helper or class of the lecture. It stands once, however many sections call it.
+
+    `key` names it within the lecture: `mean`, `Decoder.forward`, and in a folder `models.Decoder.forward`.
+    """
+
+    key: str
+    kind: Literal["helper", "class"]
+    file: int  # index into `sources`
+    first: int  # line of that file
+    lines: int  # how many it takes
+    heading: str = ""
+    body: int = 0  # first line of the body after the docstring, counted from `first`
+    hidden: bool = False
+    digest: str = ""  # hash of its text
+    statements: tuple[Statement, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name that its `def` or `class` gives it."""
+        return self.key.rpartition(".")[2].partition("#")[0]
+
+    @property
+    def last(self) -> int:
+        """Its last line in the file."""
+        return self.first + self.lines - 1
 
 
 # ---------------------------------------------------------------------------- what happened
@@ -205,9 +212,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Frame:
-    """One call of a lecture function. `line` is where `parent` called from."""
+    """One call, of the section itself or of a definition. `line`, in `parent`'s lines, is where it came from."""
 
-    function: int
+    called: int = 0  # 0: the section; n: the n-th of the section's `calls`
     parent: int | None = None
     line: int = 0
     arguments: tuple[tuple[str, int], ...] = ()  # (name, index into `snapshots`), as they were at the call
@@ -220,7 +227,7 @@ PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", 
 class Piece:
     """Something the author handed over: prose, a picture, a link, printed output.
 
-    `line` is the line of the *section* that the piece belongs to, also when a helper made it.
+    `line` is the line of the section's own statement, also when a helper made it.
     """
 
     kind: PieceKind
@@ -236,7 +243,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Value:
-    """What one inspected expression was, after the statement on `line` had run for the `turn`-th time."""
+    """What one inspected expression was, after the statement on `line` had run for the `turn`-th time.
+
+    `line` counts from the first line of what `frame` calls.
+    """
 
     step: int
     frame: int
@@ -290,7 +300,6 @@ class Claim:
     `count` says how often it ran; the operands are those of the first failure, else of the first run.
     """
 
-    function: int
     line: int
     last: int
     text: str
@@ -305,14 +314,88 @@ class Claim:
 
 @dataclass(frozen=True)
 class Error:
-    """Something that went wrong while the lecture ran. `trace` holds its own lines and its modules' only."""
+    """Something that went wrong while a section ran.
+
+    `line` is the section's own line beside which it is shown. `trace` holds the lecture's lines and those of
+    modules beside it, outermost first, with the lines that the files had then: it ends where it went wrong.
+    """
 
     kind: Literal["exception", "exit", "inspect", "author"]
-    function: int
     line: int
     text: str  # the user's line
     message: str
     trace: tuple[tuple[str, int, str, str], ...] = ()  # (path, line, function, source line)
+
+
+# ---------------------------------------------------------------------------- sections, and all of them
+
+SectionKind = Literal["module", "main", "part", "section"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a run, whole in itself: its text's lines, and all that happened while it ran.
+
+    Nothing in it points outside: statements, frames, steps, values, snapshots and storages are numbered
+    within it, lines count from its first. Only `parent`, `calls` and the targets of statements name others, by key.
+    So a section is reused, compared, kept or shown by taking its entry, and moving it changes none of it but
+    `file` and `first`.
+    """
+
+    key: str  # its name; where two parts have a section of one name, in a folder: `storage.a_view`
+    kind: SectionKind
+    file: int  # index into `sources`
+    first: int  # line of that file
+    lines: int  # how many it takes
+    name: str = ""
+    heading: str = ""
+    parent: str = ""  # key of the part or main that calls it first
+    body: int = 0  # first line of the body after the docstring, counted from `first`
+    requires: str | None = None
+    hidden: bool = False
+    digest: str = ""  # hash of its text
+    seconds: float = 0.0  # wall time, with the sections inside it
+    statements: tuple[Statement, ...] = ()
+    calls: tuple[str, ...] = ()  # keys of the definitions that it calls
+    frames: tuple[Frame, ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()  # (frame, statement of what it calls), in order of execution
+    dropped: int = 0  # steps that ran but were folded away or over the budget
+    unreached: tuple[
+        tuple[int, int], ...
+    ] = ()  # (as `Frame.called`, statement): never reached in this section
+    pieces: tuple[Piece, ...] = ()
+    values: tuple[Value, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    series: tuple[Series, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    errors: tuple[Error, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+
+    @property
+    def last(self) -> int:
+        """Its last line in the file."""
+        return self.first + self.lines - 1
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was entered at all."""
+        return bool(self.frames)
+
+    @functools.cached_property
+    def values_of(self) -> dict[int, list[Value]]:
+        """Frame -> what was shown in it, in order."""
+        found: dict[int, list[Value]] = {}
+        for value in self.values:
+            found.setdefault(value.frame, []).append(value)
+        return found
+
+    @functools.cached_property
+    def ran_in(self) -> dict[int, set[int]]:
+        """Frame -> the statements that ran in it."""
+        found: dict[int, set[int]] = {}
+        for frame, statement in self.steps:
+            found.setdefault(frame, set()).add(statement)
+        return found
 
 
 @dataclass(frozen=True)
@@ -327,129 +410,86 @@ class Counts:
 
 @dataclass(frozen=True)
 class Record:
-    """Everything that one run left, enough for a renderer that has neither the lecture nor torch."""
+    """Everything that one run left, enough for a renderer that has neither the lecture nor torch.
+
+    `sections` stand in the order of the book: what the modules' own lines do, `main`, then every part with
+    its sections as `main` reaches them.
+    """
 
     schema: int
     lecture: str
     title: str
     environment: Environment
     sources: tuple[Source, ...]
-    functions: tuple[Function, ...]
-    statements: tuple[Statement, ...]
-    frames: tuple[Frame, ...] = ()
-    steps: tuple[tuple[int, int], ...] = ()  # (frame, statement), in order of execution
-    dropped: int = 0  # steps that ran but were folded away or over the budget
-    unreached: tuple[int, ...] = ()  # statements of what ran that were never reached
-    pieces: tuple[Piece, ...] = ()
-    values: tuple[Value, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    series: tuple[Series, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    errors: tuple[Error, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()
-    seconds: dict[str, float] = field(default_factory=dict)  # wall time per section name
-    ran: tuple[str, ...] = ()  # the sections asked for; empty: the whole lecture
-
-    # What renderers ask for section by section: looked up, so that pages cost in proportion to the lecture.
+    definitions: tuple[Definition, ...] = ()
+    sections: tuple[Section, ...] = ()
+    seconds: float = 0.0  # wall time of the whole lecture
+    asked: tuple[str, ...] = ()  # keys of the sections asked for; empty: the whole lecture
 
     @functools.cached_property
-    def frames_of(self) -> dict[int, list[int]]:
-        """Function -> its frames, in order."""
-        found: dict[int, list[int]] = {}
-        for i, frame in enumerate(self.frames):
-            found.setdefault(frame.function, []).append(i)
+    def by_key(self) -> dict[str, Section]:
+        """Key -> section."""
+        return {section.key: section for section in self.sections}
+
+    @functools.cached_property
+    def definition_of(self) -> dict[str, Definition]:
+        """Key -> definition."""
+        return {definition.key: definition for definition in self.definitions}
+
+    @functools.cached_property
+    def main(self) -> Section:
+        """The section that is the lecture's table of contents."""
+        return next(section for section in self.sections if section.kind == "main")
+
+    @functools.cached_property
+    def _inside(self) -> dict[str, list[Section]]:
+        found: dict[str, list[Section]] = {}
+        for section in self.sections:
+            found.setdefault(section.parent, []).append(section)
         return found
 
-    @functools.cached_property
-    def statements_of(self) -> dict[int, list[tuple[int, Statement]]]:
-        """Function -> its statements with their indices, in order."""
-        found: dict[int, list[tuple[int, Statement]]] = {}
-        for i, statement in enumerate(self.statements):
-            found.setdefault(statement.function, []).append((i, statement))
-        return found
+    def inside(self, section: Section | None = None) -> list[Section]:
+        """The sections that a part or main (the default) calls as its own, in order."""
+        return self._inside.get((section or self.main).key, [])
 
-    @functools.cached_property
-    def hidden(self) -> list[Statement]:
-        """The statements that no page shows."""
-        return [statement for statement in self.statements if statement.kind == "hidden"]
+    def tree(self, section: Section) -> list[Section]:
+        """A section and all that it reaches, in order."""
+        return [section, *(deeper for child in self.inside(section) for deeper in self.tree(child))]
 
-    @functools.cached_property
-    def values_of(self) -> dict[int, list[Value]]:
-        """Frame -> what was shown in it, in order."""
-        found: dict[int, list[Value]] = {}
-        for value in self.values:
-            found.setdefault(value.frame, []).append(value)
-        return found
+    def called(self, section: Section, frame: int) -> Section | Definition:
+        """What runs in a frame of the section: the section itself, or a definition."""
+        number = section.frames[frame].called
+        return self.definition_of[section.calls[number - 1]] if number else section
 
-    @functools.cached_property
-    def claims_of(self) -> dict[int, list[Claim]]:
-        """Function -> its claims, in order."""
-        found: dict[int, list[Claim]] = {}
-        for claim in self.claims:
-            found.setdefault(claim.function, []).append(claim)
-        return found
+    def was_asked(self, section: Section) -> bool:
+        """Whether the section was to run: always, or because it or a part above it was asked for."""
+        found: Section | None = section
+        while self.asked and found is not None:
+            if found.key in self.asked:
+                return True
+            found = self.by_key.get(found.parent)
+        return not self.asked
 
-    @functools.cached_property
-    def _pieces_by_line(self) -> list[tuple[int, int]]:
-        return sorted((piece.line, number) for number, piece in enumerate(self.pieces))
+    def claims(self) -> Iterator[tuple[Section, Claim]]:
+        """Every claim with its section, in the order of the book."""
+        return ((section, claim) for section in self.sections for claim in section.claims)
 
-    def pieces_between(self, first: int, last: int) -> list[Piece]:
-        """Pieces that came from these lines, both included, in the order in which they came."""
-        by_line = self._pieces_by_line
-        inside = by_line[bisect_left(by_line, (first, 0)) : bisect_left(by_line, (last + 1, 0))]
-        return [self.pieces[number] for number in sorted(number for _, number in inside)]
-
-    @functools.cached_property
-    def ran_in(self) -> dict[int, set[int]]:
-        """Frame -> the statements that ran in it."""
-        found: dict[int, set[int]] = {}
-        for frame, statement in self.steps:
-            found.setdefault(frame, set()).add(statement)
-        return found
+    def errors(self) -> Iterator[tuple[Section, Error]]:
+        """Every error with its section, in the order of the book."""
+        return ((section, error) for section in self.sections for error in section.errors)
 
     def count(self) -> Counts:
         """How many claims hold, fail, were not reached, and need a device that was not here.
 
         Of a run of some sections, those sections' claims only.
         """
-        found = [claim.verdict for claim in self.claims if self.asked(claim.function)]
+        found = [claim.verdict for section, claim in self.claims() if self.was_asked(section)]
         return Counts(
             holds=found.count("holds"),
             fails=found.count("fails"),
             not_reached=found.count("not-reached"),
             needs_device=found.count("needs-device"),
         )
-
-    def taken(self) -> float | None:
-        """Seconds that the whole lecture took; None where the record does not say."""
-        if "main" in self.seconds:  # a recording keeps the sum alone
-            return self.seconds["main"]
-        parts = [self.functions[i].name for i in self.sections()]
-        return sum(self.seconds.get(name, 0.0) for name in parts) if self.seconds else None
-
-    def asked(self, function: int | None) -> bool:
-        """Whether `function` was to run: always, or because it or a part above it was asked for."""
-        while self.ran and function is not None:
-            if self.functions[function].name in self.ran:
-                return True
-            function = self.functions[function].parent
-        return not self.ran
-
-    def sections(self, parent: int | None = None) -> list[int]:
-        """Indices of the functions that `parent` (default: main) calls as sections, in order."""
-        if parent is None:
-            parent = next((i for i, f in enumerate(self.functions) if f.kind == "main"), None)
-        return list(self._sections.get(parent, ()))
-
-    @cached_property
-    def _sections(self) -> dict[int | None, list[int]]:
-        """For every function, the sections that are its own: pages ask for them again and again."""
-        found: dict[int | None, list[int]] = {}
-        for statement in self.statements:
-            caller, called = statement.function, statement.target
-            if statement.kind == "section" and called is not None and self.functions[called].parent == caller:
-                found.setdefault(caller, []).append(called)
-        return {caller: list(dict.fromkeys(several)) for caller, several in found.items()}
 
 
 # ---------------------------------------------------------------------------- numbers
