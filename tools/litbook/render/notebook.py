@@ -29,7 +29,8 @@ from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
 from litbook.render.order import moments
 from litbook.text import cells
-from litbook.text.source import Function, parse
+from litbook.text.lecture import Function
+from litbook.text.source import parse
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed

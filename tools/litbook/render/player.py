@@ -173,8 +173,8 @@ class _Maker:
             if entry.frame_of:
                 self._full(entry)
         for section in self.book.sections(self.page):
-            if entry := self.entries.get(section.key):
-                self._notes(entry)
+            if section.key in self.entries:
+                self._notes(self.entries[section.key])
                 for error in here(self.record, section).errors:
                     self._error(section, error)
         self._elsewhere()

@@ -17,7 +17,7 @@ from rich.text import Text
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
-from litbook.text.source import Function, Statement
+from litbook.text.lecture import Function, Statement
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
