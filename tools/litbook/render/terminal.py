@@ -14,6 +14,7 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
+from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
@@ -166,13 +167,13 @@ class Terminal:
         remark = f"   {tested}" if tested else ""
         self._say(Text.assemble(MARGIN, (f"{sign} {caption}", style), (remark, "dim")))
 
-    def error(self, error: model.Error) -> None:
+    def error(self, error: model.Error, place: Place) -> None:
         """Something went wrong; the end of the run lists it in full."""
         if not self.quiet:
             first, _, more = harmless(error.message).partition("\n")
-            inner = error.trace[-1] if error.trace else (self.path, error.line)
+            inner = error.trace[-1] if error.trace else (self.path, place.line)
             where = "" if inner[0] == self.path else f", in {harmless(inner[0])}:{inner[1]}"
-            said = f"{MARGIN}! line {error.line}{where}: {first}{' …' if more else ''}"
+            said = f"{MARGIN}! line {place.line}{where}: {first}{' …' if more else ''}"
             self._say(Text(said, style="bold red"))
 
     # -- printing

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.probe import author
 from litbook.probe.instrument import instrument
-from litbook.probe.recorder import STEPS, Listener, Recorder
+from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
 from litbook.run import device as device_memory
 from litbook.run import state
@@ -177,11 +177,13 @@ def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: st
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
     sys.modules[path.stem] = module
     before = author.hand_to(recorder)
+    start = time.perf_counter()
     try:
         _seed(seed)
         if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
             _run_asked(recorder, module, sections, seed)
     finally:
+        recorder.seconds = time.perf_counter() - start
         author.hand_to(before)
         _close_figures()
 
@@ -212,7 +214,8 @@ def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[
     if not sections:
         main = next(i for i, f in enumerate(functions) if f.kind == "main")
         _seed(seed)
-        _survives(recorder, main, partial(_call, module, "main"))
+        with recorder.inside(main):
+            _survives(recorder, main, partial(_call, module, "main"))
 
 
 def _call(module: types.ModuleType, name: str) -> None:
@@ -236,12 +239,8 @@ def _run_section(
         return
     if recorder.listener is not None:
         recorder.listener.section(function)
-    recorder.allow_steps(STEPS)
-
-    start = time.perf_counter()
-    with _own_randomness(seed):
+    with recorder.inside(function), _own_randomness(seed):
         _survives(recorder, function, call)
-    recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
 
 
 def _missing(required: str | None, device: str) -> str | None:

@@ -164,7 +164,7 @@ class _Trying(Recorder):
     def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
         outcome = self._outcome(number)
         if outcome is not None:
-            _try_annotation(outcome, annotation, value, text, dict(self.sizes.get(frame, {})))
+            _try_annotation(outcome, annotation, value, text, dict(self.log.sizes.get(frame, {})))
         super().check_axes(number, frame, annotation, value, text)
 
     def _outcome(self, number: int) -> Outcome | None:

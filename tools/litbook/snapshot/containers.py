@@ -14,11 +14,9 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from litbook.record.limits import ITEMS, SORTED_SET
 from litbook.snapshot.kinds import is_one_of, own, static
 from litbook.snapshot.plain import FieldName
-
-ITEMS = 20  # of one container
-SORTED_SET = 10_000  # sets up to this size are shown in order
 
 
 class Contents(NamedTuple):

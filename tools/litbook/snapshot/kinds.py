@@ -11,8 +11,7 @@ import sys
 import types
 from typing import Any
 
-ONE_TEXT = 1000  # characters of a single text
-TYPE_NAME = 120  # characters
+from litbook.record.limits import ONE_TEXT, TYPE_NAME
 
 MRO = type.__dict__["__mro__"].__get__
 NAMESPACE = type.__dict__["__dict__"].__get__

@@ -14,10 +14,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from litbook.record import model
+from litbook.record.limits import ONE_TEXT
 from litbook.snapshot import libraries
 from litbook.snapshot.containers import ITEMS
 from litbook.snapshot.foreign import Clock
-from litbook.snapshot.kinds import ONE_TEXT, QUALNAME, cleaned, is_one_of, name_of, own, qualified, static
+from litbook.snapshot.kinds import QUALNAME, cleaned, is_one_of, name_of, own, qualified, static
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")  # differs from run to run and tells a reader nothing
 

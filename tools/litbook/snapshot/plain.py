@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from litbook.record import model
+from litbook.record.limits import ONE_TEXT, TYPE_NAME
 from litbook.snapshot import libraries
-from litbook.snapshot.kinds import ONE_TEXT, QUALNAME, TYPE_NAME, cleaned, is_one_of, name_of, own
+from litbook.snapshot.kinds import QUALNAME, cleaned, is_one_of, name_of, own
 from litbook.snapshot.moments import numbers
 
 SAFE_BITS = 2000  # int -> decimal text is never refused below 640 digits (sys.int_info)

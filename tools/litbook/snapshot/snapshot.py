@@ -21,6 +21,7 @@ from typing import Any
 
 from litbook.errors import Stopped
 from litbook.record import model
+from litbook.record.limits import DEPTH, GLIMPSED_NODES, GLIMPSED_TEXT, NODES, SECONDS, TENSOR_NODES, TEXT
 from litbook.snapshot import libraries, objects, tensors
 from litbook.snapshot.containers import BUILTIN, Contents, contents
 from litbook.snapshot.foreign import Clock
@@ -28,14 +29,7 @@ from litbook.snapshot.kinds import name_of
 from litbook.snapshot.plain import PLAIN, scalar
 from litbook.snapshot.storages import Storages
 
-__all__ = ["Storages", "glimpse", "is_immediate", "snapshot", "spelled", "type_alone"]
-
-NODES = 200  # snapshots within one snapshot
-TENSOR_NODES = 8  # as many of them does a tensor count for, besides itself
-TEXT = 4096  # bytes of JSON text within one snapshot, type names included
-DEPTH = 4  # containers within containers
-SECONDS = 0.2  # for all the foreign code of one snapshot
-GLIMPSED_NODES, GLIMPSED_TEXT = 24, 512  # as `NODES` and `TEXT`, of a glimpse
+__all__ = ["Storages", "as_snapshot", "glimpse", "is_immediate", "snapshot", "spelled", "type_alone"]
 
 
 def snapshot(
@@ -102,6 +96,13 @@ def is_immediate(value: object) -> bool:
     if kind is str:
         return len(value) <= 64  # type: ignore[arg-type]
     return kind is float or kind is int or kind is bool or value is None
+
+
+def as_snapshot(kept: object) -> model.Snapshot:
+    """What was kept of a value: a snapshot, or an immediate value that is one only now."""
+    if isinstance(kept, model.Scalar | model.Sequence | model.Mapping | model.Tensor | model.Opaque):
+        return kept
+    return snapshot(kept)
 
 
 _UNREADABLE = model.Opaque("object", "", why="could not be read")

@@ -15,20 +15,24 @@ from typing import Any
 
 from litbook.errors import Stopped
 from litbook.record import model
+from litbook.record.limits import (
+    BLOCK,
+    COLUMNS,
+    CORNER,
+    GLIMPSED,
+    LEADING,
+    MEMORY,
+    NESTED_READ,
+    PATTERNS,
+    ROWS,
+    TYPE_NAME,
+    VALUES,
+    WHOLE,
+)
 from litbook.snapshot import libraries
-from litbook.snapshot.kinds import TYPE_NAME, cleaned, name_of
+from litbook.snapshot.kinds import cleaned, name_of
 from litbook.snapshot.moments import Reader, joined, numbers, part_of, stats
 from litbook.snapshot.storages import Storages
-
-GLIMPSED = 8  # as many elements at most does a glimpse read: what stands on one line
-WHOLE = 64  # a tensor with at most so many elements keeps all of its values
-CORNER = 96  # values of a larger one
-ROWS, COLUMNS, LEADING = 6, 8, 2  # shape of that corner
-PATTERNS = 8  # elements of which the bits are kept, where a lecture asks for them
-MEMORY = 32  # a storage with at most so many elements is kept whole
-VALUES = 192  # tensor values within one snapshot
-NESTED_READ = 2**26  # elements that statistics of tensors inside containers may read, all together
-BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 48 MiB of scratch
 
 
 class Allowance:

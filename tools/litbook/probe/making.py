@@ -1,0 +1,297 @@
+"""The events of a section's calls -> its entry in the record.
+
+In go the logs that the probes filled, one for each call of the section; out comes a `model.Section`, whole in
+itself: frames, loops and snapshots get numbers of their own, as folding left gaps, and lines are counted from
+the first of what they stand in. It does not know how anything was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, Seen
+from litbook.probe.numbering import Numbering
+from litbook.record import model
+from litbook.record.limits import CALLS, FIRST, LAST, MESSAGE
+from litbook.snapshot.snapshot import Storages, as_snapshot
+
+
+@dataclass
+class Judged:
+    """What a claim came to. `operands` holds snapshots; None for an operand that was never evaluated."""
+
+    count: int = 0
+    failed: bool = False
+    caption: str = ""
+    why: str = ""
+    operands: list[model.Snapshot | None] = field(default_factory=list)
+
+
+@dataclass
+class Kept:
+    """Snapshots of one section, each once."""
+
+    snapshots: list[model.Snapshot] = field(default_factory=list)
+    _known: dict[str, int] = field(default_factory=dict)
+
+    def keep(self, shown: model.Snapshot) -> int:
+        """Where the snapshot stands now. `repr` tells -0.0 from 0.0, `==` does not."""
+        key = repr(shown)
+        if key not in self._known:
+            self._known[key] = len(self.snapshots)
+            self.snapshots.append(shown)
+        return self._known[key]
+
+
+class Making:
+    """One section while it is made: what its calls so far have left."""
+
+    def __init__(self, numbering: Numbering, functions: list[int], function: int) -> None:
+        self.numbering = numbering
+        self.lecture = numbering.lecture
+        self.functions = functions  # of every frame of the run
+        self.function = function
+        self.storages = Storages()
+        self.judged: dict[int, Judged] = {}
+        self.errors: list[model.Error] = []
+        self.missed: set[tuple[int, str]] = set()  # watches that raised, with what they said
+        self.printed = 0  # characters
+        self.seconds = 0.0
+        self.reached: set[int] = set()  # statements of the lecture
+        self.called: list[int] = []  # functions, in the order of `Section.calls`
+        self._times = 0  # that it was called
+        self._dropped = 0
+        self._kept = Kept()
+        self._frames: list[model.Frame] = []
+        self._steps: list[tuple[int, int]] = []
+        self._pieces: list[model.Piece] = []
+        self._values: list[model.Value] = []
+        self._loops: list[LoopState] = []
+        self._frame_at: dict[int, int] = {}  # number of a frame of the run -> its place here
+        self._loop_at: dict[int, int] = {}  # by id of its state, which is kept
+
+    # -- one call
+
+    def take(self, log: Log) -> None:
+        """What happened in one call. Of a section that is called again and again the first calls are kept."""
+        self._times += 1
+        self._dropped += log.dropped
+        self.reached.update(compress(range(len(log.reached)), log.reached))
+        if self._times > CALLS:
+            self._dropped += sum(1 for event in log.events if len(event) == 2 and type(event) is tuple)
+        else:
+            for event in log.events:
+                self._take(log, event)
+        for first, end in log.spans:
+            for function in dict.fromkeys(self.functions[first:end]):
+                self._number_of(function)
+
+    def _take(self, log: Log, event: Event) -> None:
+        if type(event) is not tuple:
+            self._take_named(log, event)
+        elif len(event) == 2:
+            number, statement = event
+            frame = self._frame_of(log, number)
+            if frame is not None:
+                self._steps.append((frame, self.numbering.within[statement]))
+        elif len(event) == 4:
+            self._take_frame(log, Entered._make(event))
+        else:
+            self._take_value(log, Seen._make(event))
+
+    def _take_named(self, log: Log, event: object) -> None:
+        if isinstance(event, Begun):
+            if self._frame_of(log, event.loop.frame) is not None:
+                self._loop_at[id(event.loop)] = len(self._loops)
+                self._loops.append(event.loop)
+        elif isinstance(event, Handed):
+            frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
+            if frame is not None:
+                answer = None if event.answer is None else self._kept.keep(event.answer)
+                self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+
+    @property
+    def _step(self) -> int:
+        return max(0, len(self._steps) - 1)
+
+    # -- frames
+
+    def _number_of(self, function: int) -> int:
+        """What `Frame.called` says of a function: 0 for the section itself."""
+        if function == self.function:
+            return 0
+        if function not in self.called:
+            self.called.append(function)
+        return self.called.index(function) + 1
+
+    def _take_frame(self, log: Log, it: Entered) -> None:
+        function = self.functions[it.number]
+        parent = None if it.parent is None else self._frame_of(log, it.parent)
+        line = self.numbering.line(self.functions[it.parent], it.line) if it.parent is not None else 0
+        line = line if parent is not None else 0
+        names = self.numbering.parameters.get(function, [])
+        arguments = tuple(
+            (name, self._kept.keep(as_snapshot(value)))
+            for name, value in zip(names, it.arguments, strict=True)
+        )
+        self._frame_at[it.number] = len(self._frames)
+        self._frames.append(model.Frame(self._number_of(function), parent, line, arguments))
+
+    def _frame_of(self, log: Log, number: int) -> int | None:
+        """Where a frame of the run stands here; None for one of a call that was folded.
+
+        One that another section has entered, of a generator say, is entered here anew, called by what ran last.
+        """
+        found = self._frame_at.get(number)
+        if found is not None or log.owns(number):
+            return found
+        function = self.functions[number]
+        if self.numbering.is_section[function]:
+            return None
+        parent, line = self._running()
+        self._frame_at[number] = len(self._frames)
+        self._frames.append(model.Frame(self._number_of(function), parent, line))
+        return self._frame_at[number]
+
+    def _running(self) -> tuple[int | None, int]:
+        """The frame of the last step here, and its line."""
+        if not self._steps:
+            return (0, 0) if self._frames else (None, 0)
+        frame, statement = self._steps[-1]
+        called = self._frames[frame].called
+        function = self.called[called - 1] if called else self.function
+        number = self.numbering.own[function][statement]
+        return frame, self.numbering.line(function, self.lecture.statements[number].first)
+
+    def _own_frame(self) -> int:
+        """A frame of the section itself, for what it was handed while none was recorded."""
+        own = next((i for i, frame in enumerate(self._frames) if not frame.called), None)
+        if own is None:
+            own = len(self._frames)
+            self._frames.append(model.Frame())
+        return own
+
+    # -- values
+
+    def _take_value(self, log: Log, it: Seen) -> None:
+        frame = self._frame_of(log, it.frame)
+        if frame is None:
+            return
+        asked = self.lecture.watches[it.watch]
+        shown = asked.kind != "clear" and not it.error
+        self._values.append(
+            model.Value(
+                step=self._step,
+                frame=frame,
+                line=self.numbering.line(self.functions[it.frame], asked.line),
+                text=asked.text,
+                value=self._kept.keep(as_snapshot(it.kept)) if shown else None,
+                kind=asked.kind,  # type: ignore[arg-type]  # one of the three
+                unit=asked.unit,
+                error=bounded(it.error),
+                loop=self._loop_at.get(id(it.loop)) if it.loop is not None else None,
+                turn=it.turn,
+            )
+        )
+
+    def _loop(self, state: LoopState) -> model.Loop:
+        frame = self._frame_at[state.frame]
+        statement = self.lecture.statements[state.statement]
+        first = range(min(FIRST, state.count))
+        last = range(max(FIRST, state.count - LAST), state.count)
+        line = self.numbering.line(statement.function, statement.first)
+        return model.Loop(frame, line, state.count, (*first, *last))
+
+    def _series(self) -> Iterable[model.Series]:
+        for place, state in enumerate(self._loops):
+            for number, thinned in state.series.items() if state.count > 1 else ():
+                asked = self.lecture.watches[number]
+                yield model.Series(
+                    place,
+                    self.numbering.line(self.functions[state.frame], asked.line),
+                    asked.text,
+                    tuple(thinned.at),
+                    tuple(model.number(v) if not isinstance(v, str) else v for v in thinned.values),
+                )
+
+    # -- the whole
+
+    def section(self, missing: str) -> model.Section:
+        """The entry. `missing` names the device that kept the section from running, or is empty."""
+        numbering, it = self.numbering, self.lecture.functions[self.function]
+        claims = [
+            claim_of(numbering, number, self.judged.get(number), missing, self._kept.keep)
+            for number in numbering.claims.get(self.function, ())
+        ]
+        entered = dict(enumerate(self.called, 1))
+        if any(not frame.called for frame in self._frames):
+            entered = {0: self.function, **entered}
+        return model.Section(
+            key=numbering.keys[self.function],
+            kind=it.kind,  # type: ignore[arg-type]  # never that of a helper or class
+            file=it.file,
+            first=it.first,
+            lines=it.last - it.first + 1,
+            name=it.name,
+            heading=it.heading,
+            parent=numbering.keys[it.parent] if it.parent is not None else "",
+            body=numbering.line(self.function, it.body) if it.body else 0,
+            requires=it.requires,
+            hidden=it.hidden,
+            digest=it.digest,
+            seconds=round(self.seconds, 4),
+            statements=numbering.statements(self.function, self.reached),
+            calls=tuple(numbering.keys[function] for function in self.called),
+            frames=tuple(self._frames),
+            steps=tuple(self._steps),
+            dropped=self._dropped,
+            unreached=numbering.unreached(entered, self.reached),
+            pieces=tuple(self._pieces),
+            values=tuple(self._values),
+            loops=tuple(self._loop(state) for state in self._loops),
+            series=tuple(self._series()),
+            claims=tuple(claims),
+            errors=tuple(self.errors),
+            snapshots=tuple(self._kept.snapshots),
+        )
+
+
+def claim_of(
+    numbering: Numbering,
+    number: int,
+    judged: Judged | None,
+    missing: str,
+    keep: Callable[[model.Snapshot], int],
+) -> model.Claim:
+    """A claim with its verdict. `keep` takes each operand's snapshot and says where it went."""
+    asked = numbering.lecture.claims[number]
+    statement = numbering.lecture.statements[asked.statement]
+    found = judged or Judged()
+    seen = [*found.operands, *[None] * len(asked.operand_texts)]
+    kind: model.Verdict = "not-reached"
+    if found.count:
+        kind = "fails" if found.failed else "holds"
+    elif missing:
+        kind = "needs-device"
+    return model.Claim(
+        line=numbering.line(statement.function, statement.first),
+        last=numbering.line(statement.function, statement.end),
+        text=asked.text,
+        caption=found.caption or asked.caption,
+        verdict=kind,
+        kind=asked.kind,  # type: ignore[arg-type]  # "assert" or "axes"
+        count=found.count,
+        form=asked.form,
+        operands=tuple(
+            model.Operand(text, None if shown is None else keep(shown))
+            for text, shown in zip(asked.operand_texts, seen, strict=False)
+        ),
+        why=found.why or (f"needs {missing}" if missing else ""),
+    )
+
+
+def bounded(message: str, most: int = MESSAGE) -> str:
+    """The message, cut where it is too long."""
+    return message if len(message) <= most else message[:most] + " … cut"

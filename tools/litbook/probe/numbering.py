@@ -1,0 +1,147 @@
+"""A lecture's text as the record has it: keys instead of numbers, lines counted from the first of a section.
+
+In goes a `Lecture`, where functions and statements are numbered through and lines are those of a file; out come
+the definitions of a record, and the statements of its sections. It knows nothing of a run but what was reached.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container
+from functools import cached_property
+
+from litbook.record import model
+from litbook.text.binds import binds
+from litbook.text.source import Definition, FunctionNode, Lecture, parameters, unspoken
+
+SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
+
+
+class Numbering:
+    """Where the functions and statements of one lecture stand in its record."""
+
+    def __init__(self, lecture: Lecture) -> None:
+        self.lecture = lecture
+        self.is_section = [function.kind in SECTIONS for function in lecture.functions]
+        self.keys = _keys(lecture)
+        self.within: list[int] = []  # statement -> its number in its own section or definition
+        self.own: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
+        for number, statement in enumerate(lecture.statements):
+            self.within.append(len(self.own[statement.function]))
+            self.own[statement.function].append(number)
+        self.claims: dict[int, list[int]] = {}  # function -> its claims
+        for number, claim in enumerate(lecture.claims):
+            self.claims.setdefault(lecture.statements[claim.statement].function, []).append(number)
+        self.parameters = {
+            number: [shown for shown, _ in parameters(node)]
+            for node, number in lecture.function_of.items()
+            if isinstance(node, FunctionNode)
+        }
+
+    def line(self, function: int, line: int) -> int:
+        """A line of a file, counted from the first of the function; that one is 0."""
+        return line - self.lecture.functions[function].first
+
+    def file_line(self, function: int, line: int) -> int:
+        """The line of the file: undoes `line`."""
+        return line + self.lecture.functions[function].first
+
+    def holds(self, function: int, line: int) -> bool:
+        """Whether a line of the file is one of the function's."""
+        spec = self.lecture.functions[function]
+        return spec.first <= line <= spec.last
+
+    def statement_on(self, function: int, line: int) -> int | None:
+        """The innermost statement on a line of the function's file: the one that starts last."""
+        return self._statement_at.get((self.lecture.functions[function].file, line))
+
+    @cached_property
+    def _statement_at(self) -> dict[tuple[int, int], int]:
+        found: dict[tuple[int, int], int] = {}
+        for number, statement in enumerate(self.lecture.statements):
+            file = self.lecture.functions[statement.function].file
+            for line in range(statement.first, statement.end + 1):
+                found[file, line] = number
+        return found
+
+    def order(self) -> list[int]:
+        """The functions that are sections, in the order of the book: modules, main, parts with their sections."""
+        kinds = [function.kind for function in self.lecture.functions]
+        modules = [i for i, kind in enumerate(kinds) if kind == "module"]
+        return [*modules, *(i for i, kind in enumerate(kinds) if kind == "main"), *self.lecture.order]
+
+    def definition(self, function: int, reached: Container[int]) -> model.Definition:
+        """A helper or class as the record has it; also a section that was called as a helper is."""
+        it = self.lecture.functions[function]
+        return model.Definition(
+            key=self.keys[function],
+            kind="class" if it.kind == "class" else "helper",
+            file=it.file,
+            first=it.first,
+            lines=it.last - it.first + 1,
+            heading=it.heading,
+            body=self.line(function, it.body) if it.body else 0,
+            hidden=it.hidden,
+            digest=it.digest,
+            statements=self.statements(function, reached),
+        )
+
+    def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
+        """A function's statements; a note that is not among the `reached` carries its text, which pages show."""
+        return tuple(self._statement(number, reached) for number in self.own[function])
+
+    def _statement(self, number: int, reached: Container[int]) -> model.Statement:
+        it, node = self.lecture.statements[number], self._node_of[number]
+        silent = it.kind == "piece" and number not in reached
+        return model.Statement(
+            first=self.line(it.function, it.first),
+            last=self.line(it.function, it.last),
+            kind=it.kind,
+            end=self.line(it.function, it.end),
+            target=self.keys[it.target] if it.target is not None else "",
+            prose=unspoken(node) if silent else "",
+            binds=binds(node),
+        )
+
+    @cached_property
+    def _node_of(self) -> list[ast.stmt]:
+        return list(self.lecture.statement_of)
+
+    def unreached(self, entered: dict[int, int], reached: Container[int]) -> tuple[tuple[int, int], ...]:
+        """Statements of the functions `entered`, by their place, that could have run and did not."""
+        return tuple(
+            (place, self.within[number])
+            for place, function in entered.items()
+            for number in self.own[function]
+            if number not in reached
+            and self.lecture.statements[number].kind != "doc"
+            and number not in self._silent
+        )
+
+    @cached_property
+    def _silent(self) -> set[int]:
+        """Statements without a step probe: inside compiled functions and stepped-over statements."""
+        inside = {
+            child
+            for anchor in [*self.lecture.untouched, *self.lecture.stepover]
+            for child in ast.walk(anchor)
+            if child is not anchor
+        }
+        return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
+
+
+def _keys(lecture: Lecture) -> list[str]:
+    """Function -> its key, with the names around it; the second of one name is `name#2`."""
+    keys = [function.key for function in lecture.functions]
+    if all(keys):
+        return keys
+    around = {lecture.function_of[node]: lecture.statements[number].function
+              for node, number in lecture.statement_of.items() if isinstance(node, Definition)}  # fmt: skip
+    keys, taken = [], dict[str, int]()
+    for number, function in enumerate(lecture.functions):  # outer ones come first
+        outer = around.get(number)
+        at_margin = outer is None or lecture.functions[outer].kind == "module"
+        plain = function.name if outer is None or at_margin else f"{keys[outer]}.{function.name}"
+        taken[plain] = taken.get(plain, 0) + 1
+        keys.append(plain if taken[plain] == 1 else f"{plain}#{taken[plain]}")
+    return keys

@@ -1,0 +1,98 @@
+"""An exception -> the lecture's own lines of its traceback, and what to say of it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+
+from litbook.probe.making import bounded
+from litbook.record.limits import LONGEST_LINE, TRACE
+from litbook.text.source import INSTALLED, Lecture
+
+
+def said(error: BaseException | None) -> str:
+    """Type and text of an exception, also of one whose text raises."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as raised:
+        text = f"(its text raised {type(raised).__name__})"
+    return bounded(f"{name}: {text}") if text else name
+
+
+_AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
+_ENGINE = Path(__file__).resolve().parents[1]
+
+Line = tuple[str, int, str, str]
+"""A line of a traceback: path, number, name of the function, and its text."""
+
+
+def trace(lecture: Lecture, filename: str, error: BaseException) -> tuple[Line, ...]:
+    """The own lines of a traceback, outermost first; at most the first and last of `TRACE`.
+
+    They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
+    the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
+    """
+    own: list[Line] = []
+    for code, line in _places(error):
+        if code.co_filename == filename:
+            own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        elif own and (shown := _beside(lecture, filename, code.co_filename)):
+            own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
+    if own and isinstance(error, SyntaxError):
+        file, at = error.filename, error.lineno
+        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, filename, file)):
+            own.append((shown, at, "<module>", _text_of(file, at)))
+    return tuple(own if len(own) <= TRACE else [*own[: TRACE // 2], *own[-TRACE // 2 :]])
+
+
+def surfaced(filename: str, first: int, last: int, error: BaseException) -> int | None:
+    """The line between `first` and `last` of a file through which an exception came: the outermost."""
+    lines = (line for code, line in _places(error) if code.co_filename == filename)
+    return next((line for line in lines if first <= line <= last), None)
+
+
+def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
+    """The code and the line of every entry of a traceback, outermost first."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback.tb_frame.f_code, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def way_out(lecture: Lecture, filename: str, error: BaseException) -> str:
+    """Of a tensor of many truths that was asked for one: how to ask for all."""
+    *_, (code, line) = _places(error) if error.__traceback__ else ((None, 0),)
+    if code is None or code.co_filename != filename or not _AMBIGUOUS.match(said(error)):
+        return ""
+    for asked in lecture.claims:
+        test = asked.node.test if isinstance(asked.node, ast.Assert) else None
+        if lecture.statements[asked.statement].first == line and test is not None:
+            inner = f"({asked.text})" if isinstance(test, ast.Compare) else asked.text
+            if not isinstance(test, ast.BoolOp | ast.UnaryOp):
+                return f"\nwrite: assert {inner}.all()"
+    return "\nsay which are meant: (…).all() or (…).any()"
+
+
+def _beside(lecture: Lecture, filename: str, file: str) -> str:
+    """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
+    try:
+        inside = Path(file).relative_to(Path(filename).parent)
+    except ValueError:
+        return ""
+    other = INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
+    return (Path(lecture.path).parent / inside).as_posix() if other else ""
+
+
+def _text_of(file: str, line: int) -> str:
+    """A line of a file as it stands there now; "" where there is none."""
+    try:
+        with tokenize.open(file) as lines:
+            return next(itertools.islice(lines, max(0, line - 1), None), "").strip()[:LONGEST_LINE]
+    except (OSError, ValueError, SyntaxError):
+        return ""

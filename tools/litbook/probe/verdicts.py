@@ -1,0 +1,192 @@
+"""Claims while they are judged: asserts with their operands and captions, annotations with their axes.
+
+In go the probes of a claim, in the order in which they run; out comes what it came to, in the making of the
+section that it belongs to. It knows nothing of steps, pieces and errors.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import weakref
+from collections.abc import Callable
+from sys import _getframe
+from types import FrameType, ModuleType
+from typing import Any
+
+from litbook.probe.axes import axis_names, mismatch, remember
+from litbook.probe.events import Log
+from litbook.probe.making import Judged, Making, bounded, claim_of
+from litbook.probe.numbering import Numbering
+from litbook.probe.raised import said
+from litbook.record import model
+from litbook.record.limits import BRIEF, NAMES
+from litbook.snapshot.snapshot import snapshot, spelled
+from litbook.text.source import Assertion, Lecture
+
+_RAISED = object()  # stands for a caption that could not be computed
+
+
+class Judge:
+    """The part of a recorder that judges claims. `log` is of the section that runs."""
+
+    lecture: Lecture
+    numbering: Numbering
+    log: Log
+    active: dict[int, int]  # id of a live frame object -> number of its frame
+    open_claims: list[tuple[int, dict[int, object]]]
+
+    def making(self, function: int) -> Making:
+        """The section `function` while it is made."""
+        raise NotImplementedError
+
+    def tell_claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
+        """A claim was judged."""
+
+    def claim(self, number: int) -> None:
+        """A claim's test is about to be evaluated."""
+        self.open_claims.append((number, {}))
+
+    def operand(self, number: int, value: Any) -> Any:
+        """One operand of the claim being evaluated, handed back as it came."""
+        self.open_claims[-1][1][number] = value
+        return value
+
+    def holds(self, number: int, caption: object = None) -> None:
+        self._judge(number, False, caption)
+
+    def fails(self, number: int, caption: object = _RAISED) -> None:
+        asked = self.lecture.claims[number]
+        computed = isinstance(asked.node, ast.Assert) and not isinstance(asked.node.msg, ast.Constant | None)
+        if caption is _RAISED:  # or there is none; of a claim that holds, nobody computes it in plain Python
+            error = sys.exc_info()[1]
+            caption = f"{asked.text} (its caption raised {said(error)})" if computed else None
+        self._judge(number, True, caption, _getframe(1))
+
+    def _judge(self, number: int, failed: bool, caption: object, frame: FrameType | None = None) -> None:
+        asked = self.lecture.claims[number]
+        shown = asked.caption if caption is None else _caption(caption)
+        _, seen = self.open_claims.pop()
+        judged = self._judged(number)
+        judged.count += 1
+        if judged.count > 1 and not (failed and not judged.failed):
+            return
+        judged.failed = judged.failed or failed
+        judged.caption = shown
+        storages = self._making_of(number).storages
+        judged.operands = [
+            snapshot(seen[i], storages) if i in seen else None for i in range(len(asked.operands))
+        ]
+        if frame is not None and all(map(_says_little, judged.operands)):
+            told = {text for text, seen in zip(asked.operand_texts, judged.operands, strict=True) if seen}
+            judged.why = _names(asked, frame, told)
+        self._tell(number)
+
+    def axes(self, number: int, annotation: Any, value: Any) -> None:
+        """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""
+        text = getattr(annotation, "dim_str", None)
+        frame = self.active.get(id(_getframe(1)))
+        if isinstance(text, str) and frame is not None:  # else of another library: none of our business
+            self.check_axes(number, frame, annotation, value, text)
+
+    def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
+        """Judge the annotation `text` of a value, in the call of a section that is `frame`."""
+        asked = self.lecture.claims[number]
+        names = axis_names(text, getattr(value, "ndim", None))
+        sizes = self.log.sizes.setdefault(frame, {})
+        why = mismatch(annotation, value, text, sizes)
+        if not why and names is not None:
+            remember(text, tuple(value.shape), sizes, self.lecture.statements[asked.statement].first)
+            self.log.axes[frame, asked.text.split(":")[0]] = names, _weakly(value)
+        judged = self._judged(number)
+        judged.count += 1
+        if judged.count == 1 or (why and not judged.failed):
+            judged.failed, judged.why = bool(why), why
+            judged.caption = "" if why else "dtype and axes are as annotated"
+            self._tell(number)
+
+    def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None:
+        """The axes' names of the value called `text`, while it is still the annotated one."""
+        names, annotated = self.log.axes.get((frame, text), (None, None))
+        return names if annotated is not None and annotated() is value else None
+
+    def unread(self, number: int) -> None:
+        """The annotation itself raised; plain Python would never have evaluated it."""
+        error = sys.exc_info()[1]
+        judged = self._judged(number)
+        judged.count += 1
+        judged.failed = True
+        judged.why = f"the annotation cannot be read: {said(error)}"
+        self._tell(number)
+
+    def _making_of(self, number: int) -> Making:
+        """The section that a claim belongs to, which need not be the one that runs: it may be called as a helper."""
+        return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
+
+    def _judged(self, number: int) -> Judged:
+        return self._making_of(number).judged.setdefault(number, Judged())
+
+    def _tell(self, number: int) -> None:
+        snapshots: list[model.Snapshot] = []
+
+        def keep(shown: model.Snapshot) -> int:
+            snapshots.append(shown)
+            return len(snapshots) - 1
+
+        self.tell_claim(claim_of(self.numbering, number, self._judged(number), "", keep), snapshots)
+
+
+def _weakly(value: object) -> Callable[[], object]:
+    """A way to get at `value` that does not keep it alive, where its type allows that."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def _caption(given: object) -> str:
+    """A claim's message as text: of what is no string its `str`, which may raise or never end."""
+    if isinstance(given, str):
+        return bounded(str.__str__(given))
+    return bounded(spelled(given))
+
+
+def _says_little(operand: model.Snapshot | None) -> bool:
+    """Whether an operand is no more than true or false, or something that yields what nobody has kept."""
+    if isinstance(operand, model.Tensor):
+        return not operand.shape and operand.dtype == "bool"
+    return operand is None or operand.type in ("bool", "generator") or operand.kind == "opaque"
+
+
+def _names(asked: Assertion, frame: FrameType, told: set[str]) -> str:
+    """The data that a failing claim names, but for what is `told`, a line for each: `x is tensor([1, 2])`."""
+    nodes = list(ast.walk(asked.node)) if asked.node is not None else []
+    names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)
+    }
+    known = _values(frame, [name.id for name in names if name.id not in bound | told])
+    data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
+    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
+
+
+def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
+    """What the names are in a function that is running. It keeps nothing alive for having been asked."""
+    here, around = frame.f_locals, frame.f_globals
+    found = {
+        name: here[name] if name in here else around[name] for name in names if name in here or name in around
+    }
+    # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
+    if type(here) is dict and sys.getrefcount(here) == 3:
+        here.clear()
+    return found
+
+
+def _briefly(value: object) -> str:
+    """A value on one line; of one that is too long for that the kind and the beginning."""
+    text = repr(value[: BRIEF + 1]) if type(value) is str else " ".join(spelled(value).split())
+    if len(text) <= BRIEF:
+        return text
+    shown = snapshot(value)
+    kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, model.Tensor) else shown.type
+    return f"{kind}: {text[:BRIEF]} …"
