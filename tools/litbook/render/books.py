@@ -1,143 +1,253 @@
-"""What stands where: a lecture's pages, and on which of them each function is."""
+"""A lecture's pages, and on which of them, at which address, each section and definition stands."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice, takewhile
+from pathlib import PurePosixPath
 
 from litbook.errors import Problem
-from litbook.record.model import Function, Record
+from litbook.record.model import Definition, Record, Section
 from litbook.render import code
 from litbook.render.bibliography import Bibliography
-from litbook.render.section import anchor
+from litbook.render.evidence import statements
 from litbook.text.mentions import Mention, mentions
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"
 
+Entry = Section | Definition
+
 
 @dataclass
 class Book:
-    """A lecture's pages: which function stands where."""
+    """A lecture's pages. `place` and `defined` say by key on which of them a section or definition stands."""
 
     record: Record
     bibliography: Bibliography
     recordings: Sequence[Record]
     problems: list[Problem]
-    lines: Sequence[code.Line]
-    main: int
-    parts: list[int]
-    place: dict[int, str] = field(default_factory=dict)  # function -> page
+    parts: list[Section]
+    place: dict[str, str] = field(default_factory=dict)
+    defined: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def lines(self) -> list[list[code.Line]]:
+        """By file, the lines of its text."""
+        return [code.lines(source.text, source.cuts) for source in self.record.sources]
+
+    @cached_property
+    def hidden(self) -> dict[int, list[tuple[int, int]]]:
+        """By file, the first and last lines of statements that no page shows."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        entries: list[Entry] = [*self.record.sections, *self.record.definitions]
+        for entry in entries:
+            if any(it.kind == "hidden" for it in entry.statements):
+                of_file = found.setdefault(entry.file, [])
+                of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
+        return found
+
+    @cached_property
+    def pages(self) -> list[str]:
+        """Every page in reading order."""
+        return [INDEX, *(file_of(part) for part in self.parts)]
+
+    @cached_property
+    def file(self) -> dict[str, int]:
+        """Page -> the file whose lines are `#L1`, `#L2` … there."""
+        return {INDEX: self.record.main.file} | {file_of(part): part.file for part in self.parts}
+
+    @cached_property
+    def preambles(self) -> dict[str, list[Section]]:
+        """Page -> the modules whose own lines, imports and constants, stand there."""
+        found: dict[str, list[Section]] = {}
+        for it in self.record.sections:
+            if it.kind == "module":
+                found.setdefault(self._page_of_file(it.file), []).append(it)
+        return found
+
+    def _page_of_file(self, file: int) -> str:
+        """The first page that this is the file of, else the first that has something of it."""
+        definitions = (
+            page for key, page in self.defined.items() if self.record.definition_of[key].file == file
+        )
+        own = (page for page in self.pages if self.file[page] == file)
+        some = min(definitions, key=self.pages.index, default=INDEX)
+        return next(own, some)
+
+    @cached_property
+    def _often(self) -> Counter[str]:
+        """How many sections and definitions of the pages have a name."""
+        definitions = [self.record.definition_of[key].name for key in self.defined]
+        return Counter([*(section.name for section in self.record.sections), *definitions])
+
+    def anchor(self, it: Entry) -> str:
+        """The id of a section or definition on its page: its name; its key where several have one name."""
+        return anchor(it.name if self._often[it.name] < 2 else re.sub(r"[^\w-]", "-", it.key))
+
+    def files(self, page: str) -> set[int]:
+        """The files of which a page shows something."""
+        shown = [*self.sections(page), *self.definitions(page), *self.preambles.get(page, ())]
+        return {self.file[page], *(it.file for it in shown)}
+
+    def sections(self, page: str) -> list[Section]:
+        """The sections of a page, in the order of the book."""
+        return [it for it in self.record.sections if self.place.get(it.key) == page]
+
+    def definitions(self, page: str) -> list[Definition]:
+        """The definitions that stand on a page, in the order of their lines."""
+        found = [self.record.definition_of[key] for key, where in self.defined.items() if where == page]
+        return sorted(found, key=lambda it: (it.file, it.first))
+
+    def line(self, page: str, file: int, line: int) -> str:
+        """The id of a line on a page: `L12` of the page's own file, `models-L12` of another one."""
+        return f"{self.prefix(page, file)}L{line}"
+
+    def prefix(self, page: str, file: int) -> str:
+        """What an id of a line begins with on a page: nothing for its own file, else that file's name."""
+        return "" if file == self.file[page] else f"{self.name(file)}-"
+
+    def name(self, file: int) -> str:
+        """What a file of the lecture is called in ids: `models` for `lectures/lecture_02/models.py`."""
+        return re.sub(r"[^\w-]", "-", PurePosixPath(self.record.sources[file].path).stem)
+
+    def path(self, it: Entry) -> str:
+        """The file that a section or definition stands in, as messages name it."""
+        return self.record.sources[it.file].path
 
 
 def of(
     record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Problem]
 ) -> Book:
-    functions = record.functions
-    main = next((i for i, f in enumerate(functions) if f.kind == "main"), 0)
-    top = record.sections()
-    parts = top if any(record.sections(i) for i in top) else []
-    lines = code.lines(record.sources[0].text, record.sources[0].cuts)
-    book = Book(record, bibliography, recordings, problems, lines, main, parts)
-    book.place[main] = INDEX
-    for child in top:
-        for index in tree(record, child):
-            book.place[index] = file_of(book, child) if parts else INDEX
-    _place_helpers(book)
+    """The pages of the lecture that `record` is of."""
+    book = Book(record, bibliography, recordings, problems, parts(record))
+    book.place[record.main.key] = INDEX
+    for child in record.inside():
+        for section in record.tree(child):
+            book.place[section.key] = file_of(child) if book.parts else INDEX
+    _place_definitions(book)
     return book
 
 
-def tree(record: Record, index: int) -> list[int]:
-    """A section and all that it reaches."""
-    return [index, *(deeper for child in record.sections(index) for deeper in tree(record, child))]
+def parts(record: Record) -> list[Section]:
+    """The sections that have a page of their own; none where the whole lecture is one page."""
+    top = record.inside()
+    return top if any(record.inside(section) for section in top) else []
 
 
-def file_of(book: Book, part: int) -> str:
-    name = book.record.functions[part].name.replace("_", "-").strip("-")
+def file_of(part: Section) -> str:
+    """The Markdown file of a part's page."""
+    name = re.sub(r"[^\w-]", "-", part.key).replace("_", "-").strip("-")
     return f"{'part-index' if name == 'index' else name}.md"
 
 
-def _place_helpers(book: Book) -> None:
-    """Each helper goes to the page of the first part that names it, perhaps through another helper."""
-    functions = book.record.functions
-    order = [
-        book.main,
-        *(i for part in (book.parts or book.record.sections()) for i in tree(book.record, part)),
+def _place_definitions(book: Book) -> None:
+    """Each definition goes to the page of the first part that names it, perhaps through another one."""
+    record = book.record
+    here = [it for it in outermost(record) if not it.hidden]
+    waiting: list[Entry] = [
+        record.main,
+        *(it for part in record.inside() for it in record.tree(part)),
     ]
-    inner = _inner(functions)
-    helpers = [
-        i
-        for i, f in enumerate(functions)
-        if f.kind in ("helper", "class") and i not in inner and not f.hidden
-    ]
-    waiting = list(order)
     while waiting:
-        index = waiting.pop(0)
-        named = _named(book, functions[index])
-        for helper in helpers:
-            if helper not in book.place and functions[helper].name in named:
-                book.place[helper] = _first_part(book, book.place[index])
-                waiting.insert(0, helper)
-    for helper in helpers:
-        book.place.setdefault(helper, file_of(book, book.parts[-1]) if book.parts else INDEX)
+        it = waiting.pop(0)
+        page = book.defined[it.key] if isinstance(it, Definition) else book.place[it.key]
+        named = set(_named_in(record, it))
+        for definition in here:
+            if definition.key not in book.defined and _place_of(definition) in named:
+                book.defined[definition.key] = book.pages[1] if page == INDEX and book.parts else page
+                waiting.insert(0, definition)
+    for definition in here:
+        book.defined.setdefault(definition.key, book.pages[-1])
 
 
-def _named(book: Book, function: Function) -> set[str]:
-    """What a function names of the lecture: prose that says "train" does not, nor does a local `train`."""
-    found = _mentions(book)  # in the order of their lines
-    start = bisect_left(found, function.first, key=lambda it: it.line)
-    return {it.name for it in takewhile(lambda it: it.line <= function.last, islice(found, start, None))}
+def outermost(record: Record) -> list[Definition]:
+    """The definitions that stand in no section and in no other definition, in the order of the text."""
+    found: list[Definition] = []
+    last: dict[int, int] = {}
+    entries: list[Entry] = [it for it in record.sections if it.kind != "module"]
+    for it in sorted([*entries, *record.definitions], key=lambda it: (it.file, it.first, -it.lines)):
+        if isinstance(it, Definition) and it.first > last.get(it.file, 0):
+            found.append(it)
+        last[it.file] = max(last.get(it.file, 0), it.last)
+    return found
 
 
-def links(book: Book, page: str) -> dict[int, list[code.Link]]:
-    """By line: the places in code where a helper is named, each with the address of its definition.
+# ---------------------------------------------------------------------------- who names whom
+
+Place = tuple[int, str]  # a file, and a name that its own lines define
+Links = dict[int, dict[int, list[code.Link]]]  # by file and line
+
+
+def _place_of(definition: Definition) -> Place:
+    return definition.file, definition.name
+
+
+def _named_in(record: Record, it: Entry) -> Iterator[Place]:
+    """What of the lecture a section or definition names, by its text: prose that says "train" does not."""
+    found = _mentions(record, it.file)  # in the order of their lines
+    start = bisect_left(found, it.first, key=lambda mention: mention.line)
+    for mention in takewhile(lambda mention: mention.line <= it.last, islice(found, start, None)):
+        yield it.file, mention.name
+
+
+def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
+    return mentions(record.sources[file].text)
+
+
+def links(book: Book, page: str) -> Links:
+    """Where code names a definition, each place with the address of that definition.
 
     That is its first line, inside what is folded: a browser opens the fold for it, without a script.
     """
-    functions = book.record.functions
-    helpers = {
-        functions[i].name: (functions[i], ("" if where == page else way(page, where)))
-        for i, where in book.place.items()
-        if functions[i].kind in ("helper", "class")
-    }
-    found: dict[int, list[code.Link]] = {}
-    for it in _mentions(book):
-        if it.column is None or it.name not in helpers:
-            continue
-        function, where = helpers[it.name]
-        if not function.first <= it.line <= function.last:  # one need not be told the way to where one is
-            place = (it.column, len(it.name), f"{where}#L{function.first}")
-            found.setdefault(it.line, []).append(place)
+    record = book.record
+    known = {_place_of(it): it for it in map(record.definition_of.__getitem__, book.defined)}
+    found: dict[int, dict[int, list[code.Link]]] = {}
+    for file in book.files(page):
+        of_file = found[file] = {}
+        for it in _mentions(record, file):
+            definition = known.get((file, it.name))
+            if it.column is None or definition is None or _holds(definition, file, it.line):
+                continue  # inside of a definition its own name leads nowhere
+            where = book.defined[definition.key]
+            line = book.line(where, definition.file, definition.first)
+            address = ("" if where == page else way(page, where)) + f"#{line}"
+            of_file.setdefault(it.line, []).append((it.column, len(it.name), address))
     return found
 
 
-def _mentions(book: Book) -> tuple[Mention, ...]:
-    return mentions(book.record.sources[0].text)
+def _holds(definition: Definition, file: int, line: int) -> bool:
+    return definition.file == file and definition.first <= line <= definition.last
 
 
-def _first_part(book: Book, page: str) -> str:
-    return file_of(book, book.parts[0]) if page == INDEX and book.parts else page
+# ---------------------------------------------------------------------------- addresses
 
 
-def _inner(functions: Sequence[Function]) -> set[int]:
-    """The functions that another one holds. They come after it, as in the text."""
-    found, last = set[int](), 0
-    for index, function in enumerate(functions):
-        if function.kind != "module":
-            if function.first <= last:
-                found.add(index)
-            last = max(last, function.last)
-    return found
+def anchor(name: str) -> str:
+    """The id of a section or definition on its page; never that of a line."""
+    return f"fn-{name}" if name[:1] == "L" and name[1:].isdecimal() else name
 
 
 def address(book: Book, page: str, name: str) -> str | None:
-    """From `page`, the address of the function called `name`; None where it is on no page."""
-    for index, where in book.place.items():
-        if book.record.functions[index].name == name:
-            return ("" if where == page else way(page, where)) + f"#{anchor(name)}"
-    return None
+    """From `page`, the address of what is called `name`, by that or by its key; None where it is on no page.
+
+    Of several with one name, that of the same page.
+    """
+    record = book.record
+    every: list[tuple[Entry, str]] = [
+        *((record.by_key[key], where) for key, where in book.place.items()),
+        *((record.definition_of[key], where) for key, where in book.defined.items()),
+    ]
+    found = [(it, where) for it, where in every if name in (it.key, it.name)]
+    if not found:
+        return None
+    it, where = min(found, key=lambda found: (found[0].key != name, found[1] != page))
+    return ("" if where == page else way(page, where)) + f"#{book.anchor(it)}"
 
 
 def way(page: str, other: str) -> str:
@@ -146,5 +256,6 @@ def way(page: str, other: str) -> str:
     return up + ("" if other == INDEX else other.removesuffix(".md") + "/") or "./"
 
 
-def plain(function: Function) -> str:
-    return function.heading.replace("`", "") or function.name
+def plain(section: Section) -> str:
+    """A section's title without marks of code."""
+    return section.heading.replace("`", "") or section.name

@@ -91,9 +91,8 @@ def _version(name: str) -> Callable[[Record], str]:
     return lambda record: record.environment.versions.get(name, "")
 
 
-def _taken(record: Record) -> str:
-    seconds = record.taken()
-    return "" if seconds is None else f"{seconds:,.0f} s"
+def _duration(record: Record) -> str:
+    return f"{record.seconds:,.0f} s" if record.seconds else ""
 
 
 FACTS: dict[str, Callable[[Record], str]] = {
@@ -110,7 +109,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
     "date": lambda r: day(r.environment.date),
     "commit": lambda r: r.environment.commit or "",
-    "time taken": _taken,
+    "time taken": _duration,
     "claims that hold": lambda r: f"{r.count().holds:,}",
     "claims that fail": lambda r: f"{r.count().fails:,}",
     "claims for another device": lambda r: f"{r.count().needs_device:,}",
@@ -119,18 +118,18 @@ FACTS: dict[str, Callable[[Record], str]] = {
 
 def _older(here: Record, there: Record) -> str:
     """How many sections that both have are of another text in the recording."""
-    digests = {f.name: f.digest for f in here.functions if f.kind in ("part", "section", "main")}
-    return str(sum(digests.get(f.name, f.digest) != f.digest for f in there.functions))
+    own = {it.key: it.digest for it in here.sections if it.kind != "module"}
+    return str(sum(own.get(it.key, it.digest) != it.digest for it in there.sections))
 
 
 def _missing(shelf: Shelf) -> str:
     """What waits for a device that nobody has recorded on."""
     ran = {run.environment.device.kind for run in shelf.runs()}
-    needed = sorted({f.requires for f in shelf.record.functions if f.requires} - ran)
-    waiting = [c for c in shelf.record.claims if c.verdict == "needs-device"]
+    needed = sorted({it.requires for it in shelf.record.sections if it.requires} - ran)
+    waiting = [section.key for section, claim in shelf.record.claims() if claim.verdict == "needs-device"]
     if not needed or not waiting:
         return ""
-    sections = len({c.function for c in waiting})
+    sections = len(set(waiting))
     command = f"python tools/run_lecture.py {shelf.folder} --device {needed[0]} --record"
     return markup.tag(
         "p",

@@ -1,40 +1,103 @@
-"""What a record says about one function, by the line numbers of the text on the page.
+"""What a record says about one section, by the line numbers of the text on the page.
 
-A section that ran here speaks from this record. A section that needs another device speaks from the
-newest recording of such a device, moved to where its text stands today, and says so.
+This module alone adds up lines: an entry of a record counts them from its section's first one, a page counts
+those of the file. A section that ran here speaks from this record. One that needs another device speaks from
+the newest recording of such a device whose text is the same, wherever that stood then, and says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from litbook.record.model import Claim, Error, Function, Piece, Record, Value
+from litbook.record.model import (
+    Claim,
+    Definition,
+    Error,
+    Piece,
+    Record,
+    Section,
+    Series,
+    Snapshot,
+    Statement,
+    Value,
+)
 
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Values, pieces, claims and errors of one function. `stamp` names the recording they are from."""
+    """One run's entry of a section, read at the lines of a page: `first` is the section's line there.
+
+    Values and pieces are those of the section's first call. `stamp` names the recording that it is from.
+    """
 
     record: Record
-    values: tuple[Value, ...] = ()
-    pieces: tuple[Piece, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    errors: tuple[Error, ...] = ()
-    dimmed: frozenset[int] = frozenset()  # lines that the run did not reach
-    calls: int = 0
+    entry: Section
+    first: int
     stamp: str = ""
+
+    def snapshot(self, index: int) -> Snapshot:
+        """The snapshot that something of this entry refers to."""
+        return self.entry.snapshots[index]
+
+    def snapshot_of(self, value: Value) -> Snapshot | None:
+        """What a value was; None where there is none."""
+        return None if value.value is None else self.entry.snapshots[value.value]
+
+    @cached_property
+    def calls(self) -> list[int]:
+        """The frames in which the section itself was called from outside."""
+        return calls(self.entry)
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """What was shown in the section's own lines."""
+        found = self.entry.values_of.get(self.calls[0], ()) if self.calls else ()
+        return [replace(value, line=value.line + self.first) for value in found if value.kind != "clear"]
+
+    @cached_property
+    def series(self) -> list[Series]:
+        """The numbers that were watched over loops in the section's own lines."""
+        loops = {i for i, loop in enumerate(self.entry.loops) if loop.frame in self.calls[:1]}
+        return [replace(it, line=it.line + self.first) for it in self.entry.series if it.loop in loops]
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """What the section handed over, itself or through a helper."""
+        call_of = calls_of_frames(self.entry)
+        found = (it for it in self.entry.pieces if call_of[it.frame] in (None, *self.calls[:1]))
+        return [replace(piece, line=piece.line + self.first) for piece in found]
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The section's claims with what became of them in this run."""
+        return [
+            replace(claim, line=claim.line + self.first, last=claim.last + self.first)
+            for claim in self.entry.claims
+        ]
+
+    @cached_property
+    def errors(self) -> list[Error]:
+        """What went wrong; nothing of a recording, whose errors nobody here can mend."""
+        found = () if self.stamp else self.entry.errors
+        return [replace(error, line=error.line + self.first) for error in found]
+
+    @cached_property
+    def dimmed(self) -> frozenset[int]:
+        """Lines that the run did not reach; none of a recording."""
+        return frozenset() if self.stamp else frozenset(self.first + line for line in _unreached(self))
 
 
 @dataclass(frozen=True)
 class Other:
-    """The same function in a recording of another device; `current` if its text is unchanged."""
+    """The same section in a recording of another device; `current` if its text is unchanged."""
 
     record: Record
-    function: int
+    entry: Section
     current: bool
 
     @property
@@ -42,27 +105,62 @@ class Other:
         """Device and date, and whether the text was another then."""
         return stamp(self.record) + ("" if self.current else ", an older text of this section")
 
+    def at(self, first: int) -> Evidence:
+        """What the recording says, for a section that begins on line `first` today."""
+        return Evidence(self.record, self.entry, first, self.stamp)
 
-def gather(record: Record, index: int, recordings: Sequence[Record] = ()) -> Evidence:
-    """The evidence for function `index`: from this run, else from the newest recording of the same text."""
-    own = _own(record, index)
-    if own.calls or record.functions[index].requires is None:
+
+def here(record: Record, section: Section) -> Evidence:
+    """What this run alone says of a section."""
+    return Evidence(record, section, section.first)
+
+
+def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
+    """The evidence for a section: from this run, else from the newest recording of the same text."""
+    own = here(record, section)
+    if own.calls or section.requires is None:
         return own
-    for other in others(record, index, recordings):
-        if other.current and _frames(other.record, other.function):
-            shift = record.functions[index].first - other.record.functions[other.function].first
-            return _moved(_own(other.record, other.function), shift, own.claims, other.stamp)
+    for other in others(section, recordings):
+        if other.current and other.entry.ran:
+            return other.at(section.first)
     return own
 
 
-def others(record: Record, index: int, recordings: Sequence[Record]) -> list[Other]:
-    """This function in each recording that has it, newest first."""
-    here = record.functions[index]
-    found = []
-    for recording in sorted(recordings, key=lambda r: r.environment.date, reverse=True):
-        for i, there in enumerate(recording.functions):
-            if there.name == here.name and there.kind == here.kind:
-                found.append(Other(recording, i, bool(there.digest) and there.digest == here.digest))
+def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
+    """This section in each recording that has it, newest first."""
+    newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
+    found = [(recording, recording.by_key.get(section.key)) for recording in newest]
+    return [
+        Other(recording, entry, bool(entry.digest) and entry.digest == section.digest)
+        for recording, entry in found
+        if entry is not None
+    ]
+
+
+def statements(entry: Section | Definition) -> list[Statement]:
+    """The statements of a section or definition at their lines of its file."""
+    return [
+        replace(it, first=it.first + entry.first, last=it.last + entry.first, end=it.end + entry.first)
+        for it in entry.statements
+    ]
+
+
+def body(entry: Section) -> int:
+    """The line of the file on which a section's text begins, after its docstring."""
+    return entry.first + entry.body
+
+
+def calls(section: Section) -> list[int]:
+    """The frames in which a section was called, but for calls that it made of itself."""
+    return [i for i, frame in enumerate(section.frames) if not frame.called and frame.parent is None]
+
+
+def calls_of_frames(section: Section) -> list[int | None]:
+    """For every frame of a section the call in which it ran; None where its caller is not known."""
+    found: list[int | None] = []
+    for i, frame in enumerate(section.frames):
+        known = None if frame.called else i
+        found.append(known if frame.parent is None else found[frame.parent])
     return found
 
 
@@ -104,82 +202,18 @@ def day(date: str) -> str:
     return f"{int(parts[2])} {MONTHS[int(parts[1]) - 1]} {parts[0]}"
 
 
-def _own(record: Record, index: int) -> Evidence:
-    frames = _frames(record, index)
-    first = frames[0] if frames else None
-    function = record.functions[index]
-    values = () if first is None else record.values_of.get(first, ())
-    return Evidence(
-        record,
-        values=tuple(v for v in values if v.kind != "clear"),
-        pieces=tuple(
-            p
-            for p in record.pieces_between(function.first, function.last)
-            if _belongs(record, p, index, first)
-        ),
-        claims=tuple(record.claims_of.get(index, ())),
-        errors=tuple(e for e in record.errors if _line_in(record, e, function) is not None),
-        dimmed=frozenset(_dimmed(record, index, first)),
-        calls=len(frames),
-    )
-
-
-def _moved(own: Evidence, shift: int, claims: Iterable[Claim], where: str) -> Evidence:
-    """A recording's evidence at today's lines; the claims' verdicts are those of the recording."""
-    return replace(
-        own,
-        values=tuple(replace(v, line=v.line + shift) for v in own.values),
-        pieces=tuple(replace(p, line=p.line + shift) for p in own.pieces),
-        claims=tuple(replace(c, line=c.line + shift, last=c.last + shift) for c in own.claims)
-        or tuple(claims),
-        errors=(),
-        dimmed=frozenset(),
-        stamp=where,
-    )
-
-
-def _frames(record: Record, index: int) -> list[int]:
-    return record.frames_of.get(index, [])
-
-
-def _within(line: int, function: Function) -> bool:
-    return function.first <= line <= function.last
-
-
-def _belongs(record: Record, piece: Piece, index: int, first: int | None) -> bool:
-    """Whether the piece came out of the section's first call, perhaps through a helper."""
-    at: int | None = piece.frame
-    while at is not None and record.frames[at].function != index:
-        at = record.frames[at].parent
-    return at is None or at == first
-
-
-def _line_in(record: Record, error: Error, function: Function) -> int | None:
-    """The line of `function` at which an error surfaced: its own, or that of the call."""
-    here = record.sources[0].path  # the trace may end in another file
-    for path, line, name, _ in error.trace:
-        if path == here and name == function.name and _within(line, function):
-            return line
-    return error.line if _within(error.line, function) else None
-
-
-def surfaced(record: Record, error: Error, function: Function) -> int:
-    """The line of `function` beside which an error is shown."""
-    return _line_in(record, error, function) or error.line
-
-
-def _dimmed(record: Record, index: int, frame: int | None) -> list[int]:
-    """Lines of statements that never ran; none where the run may have folded them away."""
-    ran = record.ran_in.get(frame, set()) if frame is not None else set()
+def _unreached(evidence: Evidence) -> list[int]:
+    """Lines, from 0, of statements that never ran; none where the run may have folded them away."""
+    entry, frame = evidence.entry, evidence.calls[0] if evidence.calls else None
+    ran = entry.ran_in.get(frame, set()) if frame is not None else set()
     if not ran:
         return []
-    own = record.statements_of.get(index, [])
-    loops = {loop.line for loop in record.loops}
-    folded = [(s.first, max(s.end, s.last)) for _, s in own if record.dropped and s.first in loops]
+    loops = {loop.line for loop in entry.loops if not entry.frames[loop.frame].called}
+    folded = [(s.first, max(s.end, s.last)) for s in entry.statements if entry.dropped and s.first in loops]
     found: list[int] = []
-    for i, s in own:
+    for i, s in enumerate(entry.statements):
         if i in ran or s.kind not in ("code", "claim", "piece") or any(a < s.first <= b for a, b in folded):
             continue
         found += range(s.first, s.last + 1)
-    reached = {line for i, s in own if i in ran for line in range(s.first, s.last + 1)}
+    reached = {n for i, s in enumerate(entry.statements) if i in ran for n in range(s.first, s.last + 1)}
     return [line for line in found if line not in reached]

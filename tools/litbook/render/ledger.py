@@ -8,14 +8,15 @@ as data; `docs/maintain.md` documents its fields.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from litbook.record.model import Claim, Environment, Record
+from litbook.record.model import Claim, Environment, Record, Section
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
-from litbook.render.evidence import day
+from litbook.render.evidence import Evidence, day, here
 
 SCHEMA = 1  # of claims.json
 SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page
@@ -50,8 +51,17 @@ class Verdict:
 
     run: int
     claim: Claim
-    record: Record
+    evidence: Evidence  # what that run says of the claim's section
     current: bool  # whether its section had the same text then
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim of the book: its section, its line today, and what became of it in each run that has it."""
+
+    section: Section
+    claim: Claim
+    verdicts: list[Verdict]
 
 
 def page(lectures: Sequence[Shelf]) -> str:
@@ -75,9 +85,9 @@ def data(lectures: Sequence[Shelf]) -> str:
     runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
     for it in lectures:
         book = books.of(it.record, books.NOTHING_CITED, (), [])
-        claims += [_claim(it, book, claim, found, len(runs)) for claim, found in _verdicts(it)]
+        claims += [_claim(it, book, entry, len(runs)) for entry in _entries(it)]
         runs += [_run(it, record, i) for i, record in enumerate(it.runs())]
-    counts = _counts([claim for it in lectures for claim in it.record.claims])
+    counts = _counts([claim for it in lectures for _, claim in it.record.claims()])
     lines = [f'"schema": {SCHEMA}', f'"counts": {_json(counts)}']
     for name, rows in (("runs", runs), ("claims", claims)):
         lines.append(f'"{name}": [\n' + ",\n".join(map(_json, rows)) + "\n]")
@@ -104,15 +114,17 @@ def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
         "python": environment.python,
         "versions": environment.versions,
         "commit": environment.commit,
-        "counts": _counts(record.claims),
+        "counts": _counts([claim for _, claim in record.claims()]),
     }
 
 
-def _claim(it: Shelf, book: Book, claim: Claim, found: list[Verdict], first: int) -> dict[str, Any]:
+def _claim(it: Shelf, book: Book, entry: Entry, first: int) -> dict[str, Any]:
+    claim = entry.claim
     return {
         "lecture": it.folder,
-        "section": it.record.functions[claim.function].name,
-        "address": _address(it, book, claim).removeprefix("../"),
+        "section": entry.section.key,
+        "address": _address(it, book, entry).removeprefix("../"),
+        "file": book.path(entry.section),
         "line": claim.line,
         "claim": claim.text,
         "caption": claim.caption,
@@ -122,39 +134,37 @@ def _claim(it: Shelf, book: Book, claim: Claim, found: list[Verdict], first: int
                 "run": first + v.run,
                 "verdict": v.claim.verdict,
                 "current": v.current,
-                "operands": [{"text": o.text, "value": _side(v.record, o.value)} for o in v.claim.operands],
+                "operands": [{"text": o.text, "value": _side(v, o.value)} for o in v.claim.operands],
             }
-            for v in found
+            for v in entry.verdicts
         ],
     }
 
 
-def _side(record: Record, value: int | None) -> str | None:
-    return None if value is None else values.line(record.snapshots[value])
+def _side(verdict: Verdict, value: int | None) -> str | None:
+    return None if value is None else values.line(verdict.evidence.snapshot(value))
 
 
-def _verdicts(it: Shelf) -> Iterator[tuple[Claim, list[Verdict]]]:
+def _entries(it: Shelf) -> Iterator[Entry]:
     """Every claim, with what became of it in this build and in the recordings that have the same claim."""
     recorded = [_by_place(recording) for recording in it.runs()[1:]]
-    digests = [{f.name: f.digest for f in recording.functions} for recording in it.runs()[1:]]
-    for (section, text, nth), claim in _by_place(it.record).items():
-        found = [Verdict(0, claim, it.record, True)]
-        for number, recording in enumerate(it.runs()[1:]):
-            there = recorded[number].get((section, text, nth))
-            if there is not None:
-                current = digests[number][section] == it.record.functions[claim.function].digest
-                found.append(Verdict(number + 1, there, recording, current))
-        yield claim, found
+    for place, (own, claim) in _by_place(it.record).items():
+        found = [Verdict(0, claim, own, True)]
+        for number, claims in enumerate(recorded, 1):
+            if place in claims:
+                there, same = claims[place]
+                found.append(Verdict(number, same, there, there.entry.digest == own.entry.digest))
+        yield Entry(own.entry, claim, found)
 
 
-def _by_place(record: Record) -> dict[tuple[str, str, int], Claim]:
+def _by_place(record: Record) -> dict[tuple[str, str, int], tuple[Evidence, Claim]]:
     """Claims by section, text, and which of those with the same text it is."""
-    found: dict[tuple[str, str, int], Claim] = {}
-    often: dict[tuple[str, str], int] = {}
-    for claim in record.claims:
-        key = record.functions[claim.function].name, claim.text
-        often[key] = nth = often.get(key, -1) + 1
-        found[*key, nth] = claim
+    found: dict[tuple[str, str, int], tuple[Evidence, Claim]] = {}
+    for section in record.sections:
+        evidence, often = here(record, section), Counter[str]()
+        for claim in evidence.claims:
+            found[section.key, claim.text, often[claim.text]] = evidence, claim
+            often[claim.text] += 1
     return found
 
 
@@ -163,7 +173,8 @@ def tally(lectures: Sequence[Shelf]) -> str:
 
     What a recording says of an older text counts nowhere: see `verdicts`.
     """
-    seen = [{v.claim.verdict for v in found if v.current} for it in lectures for _, found in _verdicts(it)]
+    entries = [entry for it in lectures for entry in _entries(it)]
+    seen = [{v.claim.verdict for v in entry.verdicts if v.current} for entry in entries]
     failing, holding = (sum(verdict in found for found in seen) for verdict in ("fails", "holds"))
     if failing:
         return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", badge.BAD)
@@ -214,12 +225,13 @@ def _made(environment: Environment) -> str:
 
 
 def _table(it: Shelf) -> str:
-    if not it.record.claims:
+    entries = list(_entries(it))
+    if not entries:
         return ""
     book = books.of(it.record, books.NOTHING_CITED, (), [])
     names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
     head = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in names))
-    rows = [_row(it, book, claim, found, len(names) - 2) for claim, found in _verdicts(it)]
+    rows = [_row(it, book, entry, len(names) - 2) for entry in entries]
     table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *rows), class_="lb-ledger")
     label = f"claims of {it.record.title}"
     return markup.tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
@@ -229,14 +241,14 @@ def _short(record: Record) -> str:
     return f"{record.environment.device.name}, {day(record.environment.date)}"
 
 
-def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int) -> str:
-    name = it.record.functions[claim.function].name
-    breaking = markup.text(f"{name}:{claim.line}").replace("_", "_<wbr>")  # long names break between words
-    link = markup.tag("a", breaking, href=_address(it, book, claim))
+def _row(it: Shelf, book: Book, entry: Entry, columns: int) -> str:
+    claim = entry.claim
+    breaking = markup.text(_place(book, entry)).replace("_", "_<wbr>")  # long names break between words
+    link = markup.tag("a", breaking, href=_address(it, book, entry))
     setting = prose.Setting(prose.Citations(book.bibliography))
     caption = markup.tag("span", prose.inline(claim.caption, setting)) if claim.caption else ""
     test = markup.tag("code", markup.text(claim.text))
-    by_run = {v.run: v for v in found}
+    by_run = {v.run: v for v in entry.verdicts}
     cells = [_cell(by_run.get(i)) for i in range(columns)]
     return markup.tag(
         "tr",
@@ -247,9 +259,19 @@ def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int
     )
 
 
-def _address(it: Shelf, book: Book, claim: Claim) -> str:
-    where = book.place.get(claim.function, books.INDEX)
-    return f"../{it.folder}/{books.way(books.INDEX, where).removeprefix('./')}#L{claim.line}"
+def _place(book: Book, entry: Entry) -> str:
+    """`a_view:12`; of a lecture in several files also which of them that is a line of."""
+    name, line = entry.section.name, entry.claim.line
+    if len(book.record.sources) == 1:
+        return f"{name}:{line}"
+    return f"{name} · {book.path(entry.section).rpartition('/')[2]}:{line}"
+
+
+def _address(it: Shelf, book: Book, entry: Entry) -> str:
+    section = entry.section
+    page = book.place.get(section.key, books.INDEX)
+    line = book.line(page, section.file, entry.claim.line)
+    return f"../{it.folder}/{books.way(books.INDEX, page).removeprefix('./')}#{line}"
 
 
 def _cell(it: Verdict | None) -> str:
@@ -257,6 +279,10 @@ def _cell(it: Verdict | None) -> str:
         return markup.tag("td", "–", data_verdict="none")
     verdict = it.claim.verdict
     sign = markup.tag("b", margin.SIGNS[verdict], aria_hidden="true")
-    words = (margin.WORDS[verdict], margin.tested(it.claim, it.record), "" if it.current else "older text")
+    words = (
+        margin.WORDS[verdict],
+        margin.sides(it.claim, it.evidence.entry.snapshots),
+        "" if it.current else "older text",
+    )
     text = markup.text(" · ".join(word for word in words if word))
     return markup.tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Claim, Error, Mapping, Record, Snapshot, Tensor, Value
+from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 
@@ -39,8 +38,8 @@ class Margin:
         self.notes[line].append(html)
 
 
-def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record) -> Margin:
-    """All margin notes of a section. `here` is the record of this build."""
+def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section) -> Margin:
+    """All margin notes of a section. `here` is its entry in the record of this build."""
     margin = Margin()
     badges = sharing(evidence)
     for group in groups(evidence.values):
@@ -64,11 +63,11 @@ def groups(found: Sequence[Value]) -> list[list[Value]]:
     return list(by.values())
 
 
-def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
+def brief(value: Value, evidence: Evidence) -> str:
     """One value as short text."""
-    if value.error or value.value is None:
+    it = evidence.snapshot_of(value)
+    if value.error or it is None:
         return f"✗ {value.error or 'no value'}"
-    it = snapshots[value.value]
     long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
     if isinstance(it, Mapping) and it.items and long:
         entries = "entry" if it.length == 1 else "entries"
@@ -82,8 +81,8 @@ def shown(value: Value, snapshots: Sequence[Snapshot]) -> str:
 
 
 def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere: str) -> str:
-    record, value = evidence.record, group[0]
-    words = [shown(v, record.snapshots) for v in group]
+    value = group[0]
+    words = [brief(v, evidence) for v in group]
     if len(words) == 1:
         text = words[0]
     elif words[0] == words[-1]:
@@ -95,31 +94,33 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
         " ",
         markup.tag("span", markup.text(text), class_="lb-text"),
     ]
-    if count := _turns(group, record):
+    if count := _turns(group, evidence):
         parts.append(markup.tag("small", f" {count}"))
-        parts.append(_spark(value, record))
+        parts.append(_spark(value, evidence))
     if (badge := badges.get((value.step, value.text))) and len(group) == 1:
         parts.append(" " + markup.tag("span", markup.text(badge), class_="lb-badge"))
     if value.kind == "measure":
-        device = record.environment.device.name  # a recording's date and versions are in the box above
+        device = (
+            evidence.record.environment.device.name
+        )  # a recording's date and versions are in the box above
         where = device if evidence.stamp else f"measured on {device}"
         parts.append(" " + markup.tag("small", markup.text(where), class_="lb-measured"))
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
     return markup.tag("div", *parts, elsewhere, class_=class_)
 
 
-def _turns(group: Sequence[Value], record: Record) -> str:
+def _turns(group: Sequence[Value], evidence: Evidence) -> str:
     """`in 1,000 turns`, as far as the loops' records tell."""
     loops = {v.loop for v in group if v.loop is not None}
     if not loops:
         return f"first and last of {len(group):,}" if len(group) > 1 else ""
-    total = sum(record.loops[loop].count for loop in loops)
+    total = sum(evidence.entry.loops[loop].count for loop in loops)
     return f"{total:,} turns" if len(loops) == 1 else f"{total:,} turns of {len(loops):,} loops"
 
 
-def _spark(value: Value, record: Record) -> str:
-    for series in record.series:
-        if series.loop == value.loop and series.text == value.text and series.line in (value.line, 0):
+def _spark(value: Value, evidence: Evidence) -> str:
+    for series in evidence.series:
+        if (series.loop, series.line, series.text) == (value.loop, value.line, value.text):
             return " " + drawings.sparkline(series)
     return ""
 
@@ -130,17 +131,12 @@ def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> str
         return ""
     nth = [v.step for v in evidence.values if v.text == value.text and v.kind == "measure"].index(value.step)
     found = []
-    for other in others:
-        frames = [i for i, f in enumerate(other.record.frames) if f.function == other.function][:1]
-        same = [
-            v
-            for v in other.record.values
-            if v.frame in frames and v.text == value.text and v.kind == "measure"
-        ]
+    for there in (other.at(evidence.first) for other in others):
+        same = [v for v in there.values if v.text == value.text and v.kind == "measure"]
         if nth < len(same):
-            text = markup.tag("span", markup.text(shown(same[nth], other.record.snapshots)), class_="lb-text")
+            text = markup.tag("span", markup.text(brief(same[nth], there)), class_="lb-text")
             found.append(
-                markup.tag("div", text, " ", markup.tag("small", markup.text(other.stamp)), class_="lb-else")
+                markup.tag("div", text, " ", markup.tag("small", markup.text(there.stamp)), class_="lb-else")
             )
     return "".join(found)
 
@@ -182,31 +178,17 @@ def sharing(evidence: Evidence) -> Badges:
 
 
 def _stored(value: Value, evidence: Evidence) -> Tensor | None:
-    it = None if value.value is None else evidence.record.snapshots[value.value]
+    it = evidence.snapshot_of(value)
     return it if isinstance(it, Tensor) and it.storage is not None else None
 
 
 def _rebound(name: str, seen: Value, value: Value, evidence: Evidence) -> bool:
     """Whether a statement that ran after `seen`, up to `value`, gives the expression's name a new value."""
-    bound = _binding(re.split(r"\W", name)[0])
-    record = evidence.record
-    lines = record.sources[0].text.split("\n")
-    for frame, statement in record.steps[seen.step + 1 : value.step + 1]:
-        it = record.statements[statement]
-        if frame == value.frame and bound.search("\n".join(lines[it.first - 1 : it.last])):
-            return True
-    return False
-
-
-@functools.cache
-def _binding(name: str) -> re.Pattern[str]:
-    """How statements bind `name`: `x = `, `a, x = `, `x: T = `, `for x in`, `as x`, `x :=`."""
-    name = re.escape(name)
-    before = r"(?:[\w.\[\]]+\s*=\s*)*\(?(?:[\w*.\[\]()]+\s*,\s*)*[*(]*"
-    after = r"[\s)]*(?:,[\s\w*.,\[\]()]*)?"
-    return re.compile(
-        rf"\A\s*{before}{name}\b{after}(?::[^=\n]*)?=(?!=)"
-        rf"|\bfor\s[^\n]*?\b{name}\b[^\n]*?\sin\b|\bas\s+{name}\b|\b{name}\s*:="
+    bound = re.split(r"\W", name)[0]
+    entry = evidence.entry
+    return any(
+        frame == value.frame and bound in entry.statements[statement].binds
+        for frame, statement in entry.steps[seen.step + 1 : value.step + 1]
     )
 
 
@@ -214,17 +196,17 @@ def _binding(name: str) -> re.Pattern[str]:
 
 
 def _claim(
-    claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Record
+    claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section
 ) -> str:
     verdict = claim.verdict
     if claim.kind == "axes" and verdict == "holds":
-        return _as_annotated(claim)
+        return _kept_promise(claim)
     sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
         said = markup.tag("strong", "fails") + " "
     caption = prose.inline(claim.caption, setting) if claim.caption else ""
-    test = _brief(claim, tested(claim, evidence.record))
+    test = _shorten(claim, sides(claim, evidence.entry.snapshots))
     parts = [sign, " ", said, caption]
     if test:
         parts.append((" " if caption else "") + markup.tag("small", markup.text(test), class_="lb-sides"))
@@ -237,13 +219,13 @@ def _claim(
     return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
-def _brief(claim: Claim, test: str) -> str:
+def _shorten(claim: Claim, test: str) -> str:
     """Equal sides are named once where naming each needs a second line; not at all where the code does."""
-    sides = {_plain(side) for side in test.split(" == ")}
-    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(sides) == 1
+    plain = {_plain(side) for side in test.split(" == ")}
+    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(plain) == 1
     if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
         return test
-    one = sides.pop()
+    one = plain.pop()
     if claim.caption and one in map(_plain, re.split(r"\s*==\s*", claim.text)):
         return ""
     return f"{'both' if len(claim.form) == 3 else 'all'} {one}"
@@ -254,42 +236,38 @@ def _plain(side: str) -> str:
     return side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side)
 
 
-def _as_annotated(claim: Claim) -> str:
+def _kept_promise(claim: Claim) -> str:
     """A kept promise of dtype and axes stands beside the value, in few words."""
     sign = markup.tag("span", "✓", class_="lb-sign", title=claim.text)
     words = markup.tag("span", " dtype and axes", class_="lb-words")
     return markup.tag("span", sign, words, class_="lb-claim lb-axes")
 
 
-def tested(claim: Claim, record: Record) -> str:
+def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     """Both sides' values; empty where they would only say `True`, or that `None is None`."""
     if claim.verdict in ("not-reached", "needs-device"):
         return ""
     if claim.kind == "axes":
         return claim.why
-    text = values.claim(claim, record.snapshots)
-    sides = [record.snapshots[o.value] for o in claim.operands if o.value is not None]
-    bulky = any(isinstance(side, Tensor) and side.shape for side in sides)
-    if claim.verdict == "holds" and (text in PLAIN or bulky or len(_brief(claim, text)) > LONGEST):
+    text = values.claim(claim, snapshots)
+    known = [snapshots[o.value] for o in claim.operands if o.value is not None]
+    bulky = any(isinstance(side, Tensor) and side.shape for side in known)
+    if claim.verdict == "holds" and (text in PLAIN or bulky or len(_shorten(claim, text)) > LONGEST):
         return ""
     return text
 
 
-def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Record) -> str:
+def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section) -> str:
     if evidence.stamp:  # the section's box says the rest
         return evidence.record.environment.device.name
     if claim.verdict != "needs-device":
         return ""
     for other in others:
-        for there in other.record.claims:
-            if (
-                there.function == other.function
-                and there.text == claim.text
-                and there.verdict in ("holds", "fails")
-            ):
-                values_ = tested(there, other.record)
-                return " · ".join(part for part in (WORDS[there.verdict], values_, other.stamp) if part)
-    if here.functions[claim.function].requires:  # the section's box says which device, and why
+        for there in other.entry.claims:
+            if there.text == claim.text and there.verdict in ("holds", "fails"):
+                parts = WORDS[there.verdict], sides(there, other.entry.snapshots), other.stamp
+                return " · ".join(filter(None, parts))
+    if here.requires:  # the section's box says which device, and why
         return "not run"
     device = claim.why or "another device"
     return f"{device}: {unrecorded(device)}"
@@ -303,7 +281,7 @@ def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
             f"What stands here was recorded elsewhere: {evidence.stamp}."
         )
     missing = f"This section needs {device}, which this build did not have."
-    older = [other.stamp for other in others if other.record.frames_of.get(other.function)]
+    older = [other.stamp for other in others if other.entry.ran]
     return f"{missing} Recorded elsewhere: {older[0]}." if older else f"{missing} {unrecorded(device)}."
 
 
@@ -324,10 +302,9 @@ def error(it: Error) -> str:
 
 def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
     """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
-    snapshots = evidence.record.snapshots
     rows = []
     for side in claim.operands:
-        was = "never evaluated" if side.value is None else values.line(snapshots[side.value])
+        was = "never evaluated" if side.value is None else values.line(evidence.snapshot(side.value))
         if was != side.text:
             rows.append(markup.tag("dt", markup.tag("code", markup.text(side.text))))
             rows.append(markup.tag("dd", markup.text(was)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from litbook.record.model import Function, Piece
+from litbook.record.model import Piece, Section
 from litbook.render import books, markup, prose
 from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
@@ -16,16 +16,17 @@ from litbook.render.evidence import gather
 from litbook.render.ledger import Shelf
 
 TITLE = "Commonly said, measured otherwise"
-SPOKEN = ("main", "part", "section")  # what a reader meets; what a helper says belongs to its section
 
 
 @dataclass(frozen=True)
-class _Said:
-    """One misbelief and the section that it stands in."""
+class _Misbelief:
+    """One misbelief, and where it stands: in words, as an address below the lecture's, and as an id here."""
 
     piece: Piece
-    function: Function
-    page: str
+    section: Section
+    where: str
+    address: str
+    id: str
     stamp: str
 
 
@@ -77,22 +78,26 @@ def _pages(book: Book) -> Iterator[tuple[str, str]]:
     """The lecture's pages in reading order, with their titles."""
     yield books.INDEX, book.record.title
     for part in book.parts:
-        function = book.record.functions[part]
-        yield books.file_of(book, part), function.heading or function.name
+        yield books.file_of(part), part.heading or part.name
 
 
-def _found(book: Book, where: str) -> Iterator[_Said]:
+def _found(book: Book, page: str) -> Iterator[_Misbelief]:
     """The misbeliefs of one page, in the order of its lines."""
     found = []
-    for index, function in enumerate(book.record.functions):
-        if book.place.get(index) == where and function.kind in SPOKEN:
-            evidence = gather(book.record, index, book.recordings)
-            found += [
-                _Said(piece, function, where, evidence.stamp)
-                for piece in evidence.pieces
-                if piece.kind == "misbelief"
-            ]
-    yield from sorted(found, key=lambda said: said.piece.line)
+    for section in book.sections(page):
+        evidence = gather(book.record, section, book.recordings)
+        found += [(section, it, evidence.stamp) for it in evidence.pieces if it.kind == "misbelief"]
+    for section, piece, stamp in sorted(found, key=lambda found: (found[0].file, found[1].line)):
+        address = (
+            f"{books.way(books.INDEX, page).removeprefix('./')}#{book.line(page, section.file, piece.line)}"
+        )
+        where, name = f"line {piece.line}", f"L{piece.line}"
+        if len(book.record.sources) > 1:
+            where, name = (
+                f"{book.path(section).rpartition('/')[2]}, {where}",
+                f"{book.name(section.file)}-{name}",
+            )
+        yield _Misbelief(piece, section, where, address, name, stamp)
 
 
 def _resolver(book: Book, folder: str) -> prose.Resolve:
@@ -117,20 +122,18 @@ def _finder(total: int) -> str:
     return markup.tag("div", label, field, count, class_="lb-find", hidden=True) + "\n\n" + script
 
 
-def _list(folder: str, found: Sequence[_Said], setting: prose.Setting) -> str:
-    return markup.tag("ul", *(_entry(folder, said, setting) for said in found), class_="lb-sayings")
+def _list(folder: str, found: Sequence[_Misbelief], setting: prose.Setting) -> str:
+    return markup.tag("ul", *(_entry(folder, it, setting) for it in found), class_="lb-sayings")
 
 
-def _entry(folder: str, said: _Said, setting: prose.Setting) -> str:
-    line = said.piece.line
-    way = books.way(books.INDEX, said.page).removeprefix("./")
-    section = prose.inline(said.function.heading or said.function.name, setting)
-    where = markup.tag("a", f"line {line}", href=f"../{folder}/{way}#L{line}")
-    stamp = markup.text(f" · {said.stamp}") if said.stamp else ""
+def _entry(folder: str, it: _Misbelief, setting: prose.Setting) -> str:
+    section = prose.inline(it.section.heading or it.section.name, setting)
+    where = markup.tag("a", markup.text(it.where), href=f"../{folder}/{it.address}")
+    stamp = markup.text(f" · {it.stamp}") if it.stamp else ""
     return markup.tag(
         "li",
-        markup.tag("p", "“", prose.inline(said.piece.text, setting), "”", class_="lb-saying"),
-        markup.tag("p", prose.inline(said.piece.data, setting)),
+        markup.tag("p", "“", prose.inline(it.piece.text, setting), "”", class_="lb-saying"),
+        markup.tag("p", prose.inline(it.piece.data, setting)),
         markup.tag("p", section, " · ", where, stamp, class_="lb-where"),
-        id=f"{folder}-L{line}",
+        id=f"{folder}-{it.id}",
     )

@@ -18,7 +18,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import nbformat
@@ -27,7 +27,10 @@ from litbook.record import model
 from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.render.order import moments
 from litbook.text import cells
+from litbook.text.lecture import Function
+from litbook.text.source import parse
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -41,6 +44,7 @@ class _Made:
 
     record: model.Record
     layout: cells.Layout
+    functions: Sequence[Function]  # of the lecture's text, as the layout counts them
     recordings: Sequence[model.Record]
     bibliography: Bibliography
     known: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
@@ -51,15 +55,24 @@ class _Made:
     cited: list[str] = field(default_factory=list)
     found: dict[int, evidence.Evidence] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        claims, statements = self.record.claims, self.record.statements
-        self.failed = [c for c in claims if c.verdict == "fails" and c.kind == "assert"]
-        self.calls = [s for s in statements if s.kind == "section" and s.target not in (None, s.function)]
+    @cached_property
+    def order(self) -> dict[tuple[str, int, bool], int]:
+        """When a step of a section came, and when what was shown after it."""
+        found: dict[tuple[str, int, bool], int] = {}
+        for number, moment in enumerate(moments(self.record)):
+            place = moment.section.key, moment.step
+            found[*place, True] = number
+            found.setdefault((*place, False), number)
+        return found
+
+    def section(self, function: int) -> model.Section:
+        """The section, or module, that a function of the text is."""
+        return section_of(self.record, self.functions[function])
 
     def of(self, function: int) -> evidence.Evidence:
-        """What the record, or a recording, says about a function."""
+        """What the record, or a recording, says about a section."""
         if function not in self.found:
-            self.found[function] = evidence.gather(self.record, function, self.recordings)
+            self.found[function] = evidence.gather(self.record, self.section(function), self.recordings)
         return self.found[function]
 
     def id(self, role: str) -> str:
@@ -113,47 +126,73 @@ def notebooks(
     """
     modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
-    roots = shelf.parts or [shelf.main]
-    raised = {record.functions[e.function].name for e in record.errors if e.kind in _ENDS}
+    source = record.sources[0]
+    functions = parse(source.text, source.path).functions
+    keys = [part.key for part in shelf.parts or [record.main]]
+    roots = [
+        i for i, it in enumerate(functions) if it.kind in ("main", "part", "section") and key_of(it) in keys
+    ]
+    raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
     found = cells.layouts(
-        record.sources[0].text, record.sources[0].path, roots,
+        source.text, source.path, sorted(roots, key=lambda i: keys.index(key_of(functions[i]))),
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
         reserved=cells.reads(_source_of_standins(list(_blocks()), 0, [])),
         raised=raised,
     )  # fmt: skip
     made = {}
     for layout in found:
-        name = file_of(shelf, layout.root)
-        made[name] = _notebook(shelf, layout, modules, book)
+        root = section_of(record, functions[layout.root])
+        made[file_of(page_of(root))] = _notebook(shelf, layout, functions, modules, book)
     return made
 
 
-def file_of(shelf: books.Book, root: int) -> str:
-    """The notebook's file name for a part, or for a lecture without parts."""
-    page = books.file_of(shelf, root) if root in shelf.parts else books.INDEX
+def key_of(function: Function) -> str:
+    """The key of a section in the record."""
+    return function.key or function.name
+
+
+def section_of(record: model.Record, function: Function) -> model.Section:
+    """The section, or module, that a function of the text is."""
+    if function.kind != "module":
+        return record.by_key[key_of(function)]
+    return next(it for it in record.sections if it.kind == "module" and it.file == function.file)
+
+
+def page_of(root: model.Section) -> str:
+    """The page that a notebook is of."""
+    return books.INDEX if root.kind == "main" else books.file_of(root)
+
+
+def file_of(page: str) -> str:
+    """The file name of a page's notebook."""
     return page.removesuffix(".md") + ".ipynb"
 
 
 def pages(record: model.Record) -> list[tuple[str, str]]:
     """For every page that has a notebook: the page, and the notebook's file name."""
-    shelf = books.of(record, books.NOTHING_CITED, (), [])
-    roots = shelf.parts or [shelf.main]
-    return [(books.file_of(shelf, r) if r in shelf.parts else books.INDEX, file_of(shelf, r)) for r in roots]
+    found = [page_of(root) for root in books.parts(record) or [record.main]]
+    return [(page, file_of(page)) for page in found]
 
 
-def _notebook(shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str) -> str:
+def _notebook(
+    shelf: books.Book,
+    layout: cells.Layout,
+    functions: Sequence[Function],
+    modules: Mapping[str, str],
+    book: str,
+) -> str:
     record = shelf.record
-    here = {i.function for i in layout.items if isinstance(i, cells.Section)}
-    functions = record.functions
-    known = {functions[i].name: functions[i].heading or functions[i].name for i in here}
+    here = [section_of(record, functions[i.function]) for i in layout.items if isinstance(i, cells.Section)]
+    known = {it.name: it.heading or it.name for it in here}
     used = _standins_used(layout)
     made = _Made(
         record,
         layout,
+        functions,
         shelf.recordings,
         shelf.bibliography,
         known,
-        _elsewhere(shelf, here),
+        _elsewhere(shelf, {it.key for it in here}),
         _called(used, layout),
     )
     _opening(made, shelf, book)
@@ -168,22 +207,20 @@ def _notebook(shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str
         metadata={
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
-            "litbook": {"lecture": record.lecture, "section": functions[layout.root].name},
+            "litbook": {"lecture": record.lecture, "section": made.section(layout.root).name},
         },
     )
     nbformat.validate(notebook)
     return str(nbformat.writes(notebook)) + "\n"
 
 
-def _elsewhere(shelf: books.Book, here: set[int]) -> dict[str, str]:
-    """For functions that stand in another notebook: the title of its part."""
-    functions = shelf.record.functions
-    titles = {books.file_of(shelf, part): books.plain(functions[part]) for part in shelf.parts}
-    return {
-        functions[i].name: titles.get(page, shelf.record.title)
-        for i, page in shelf.place.items()
-        if i not in here
-    }
+def _elsewhere(shelf: books.Book, here: set[str]) -> dict[str, str]:
+    """For what stands in another notebook than that with the sections `here`: the title of its part."""
+    record = shelf.record
+    titles = {books.file_of(part): books.plain(part) for part in shelf.parts}
+    sections = [(record.by_key[key].name, page) for key, page in shelf.place.items() if key not in here]
+    definitions = [(record.definition_of[key].name, page) for key, page in shelf.defined.items()]
+    return {name: titles.get(page, record.title) for name, page in [*sections, *definitions]}
 
 
 # ---------------------------------------------------------------------------- the opening
@@ -199,11 +236,10 @@ _HOW = (
 
 def _opening(made: _Made, shelf: books.Book, book: str) -> None:
     """Title, where it comes from, what it needs."""
-    record, root = made.record, made.layout.root
-    function = record.functions[root]
-    title = record.title if function.kind == "main" else function.heading or function.name
+    record, root = made.record, made.section(made.layout.root)
+    title = record.title if root.kind == "main" else root.heading or root.name
     place = "A lecture"
-    if root in shelf.parts:
+    if root.kind != "main":
         number = shelf.parts.index(root) + 1
         place = f"Part {number} of {len(shelf.parts)} of **{_markdown(made, record.title)}**"
     place += f" from *{_markdown(made, book)}*" if book else ""
@@ -385,7 +421,7 @@ def _items(made: _Made) -> None:
 
     def flush() -> None:
         if waiting:
-            _cells(made, waiting, made.record.functions[waiting[0].function or 0].name, starts)
+            _cells(made, waiting, made.functions[waiting[0].function or 0].name, starts)
             waiting.clear()
 
     for item in made.layout.items:
@@ -425,10 +461,10 @@ def _random(made: _Made, item: cells.Random, starts: list[str]) -> None:
 
 
 def _heading(made: _Made, item: cells.Section) -> None:
-    function = made.record.functions[item.function]
+    section = made.section(item.function)
     parts = []
     if item.function != made.layout.root:
-        parts.append(f"{'#' * min(6, item.level)} {_markdown(made, function.heading or function.name)}")
+        parts.append(f"{'#' * min(6, item.level)} {_markdown(made, section.heading or section.name)}")
     if item.device:
         found = made.of(item.function)
         parts.append(
@@ -439,7 +475,7 @@ def _heading(made: _Made, item: cells.Section) -> None:
     if item.why and not item.device:
         parts.append(f"*This section stays a function: {_plain(item.why)}.*")
     if parts:
-        made.prose(f"heading of {function.name}", "\n\n".join(parts))
+        made.prose(f"heading of {section.name}", "\n\n".join(parts))
 
 
 def _cells(
@@ -522,9 +558,9 @@ def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
     found = made.of(code.function)
     for value in found.values:
         if (value.line, value.text) == (show.line, show.text):
-            shown = found.record.snapshots[value.value] if value.value is not None else None
-            if value.error or (isinstance(shown, model.Opaque) and shown.why):
-                return value.error or getattr(shown, "why", "")
+            snapshot = found.snapshot_of(value)
+            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why):
+                return value.error or getattr(snapshot, "why", "")
     return ""
 
 
@@ -552,68 +588,69 @@ def _outputs(made: _Made, group: Sequence[cells.Code]) -> list[Any]:
     return outputs + failures
 
 
-def _with_sections(made: _Made, function: int) -> list[int]:
+def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
     """A section, and those that it calls."""
-    found = [function]
-    for statement in made.record.statements:
-        if statement.function == function and statement.kind == "section" and statement.target is not None:
-            found += [i for i in _with_sections(made, statement.target) if i not in found] \
-                if statement.target != function else []  # fmt: skip
-    return found
+    found = {section.key: section}
+    for statement in section.statements:
+        if statement.kind == "section" and statement.target != section.key:
+            found |= {it.key: it for it in _with_sections(record, record.by_key[statement.target])}
+    return list(found.values())
 
 
 def _events(made: _Made, function: int, first: int, last: int) -> list[Event]:
-    """Values and pieces of these lines, each with its step; at one step what was printed comes first."""
-    found = made.of(function)
+    """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
+    found, section = made.of(function), made.section(function)
     pieces = [piece for piece in found.pieces if first <= piece.line <= last]
-    events = [*_told_events(found.record, pieces), *_shown_events(found, found.values, first, last)]
-    for call in made.calls:  # sections that a loop or a branch of these lines calls
-        if call.function == function and first <= call.first <= last and call.target is not None:
-            for index in _with_sections(made, call.target):
-                events += _all_events(made, index)
+    shown = [value for value in found.values if first <= value.line <= last]
+    events = [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
+    for call in evidence.statements(section):  # of sections, by a loop or a branch of these lines
+        if call.kind == "section" and first <= call.first <= last and call.target != section.key:
+            for inner in _with_sections(made.record, made.record.by_key[call.target]):
+                events += _all_events(made, inner)
     return events
 
 
-def _all_events(made: _Made, function: int) -> list[Event]:
+def _all_events(made: _Made, section: model.Section) -> list[Event]:
     """What every call of a section said, not only its first."""
-    record, it = made.record, made.record.functions[function]
-    frames = {i for i, frame in enumerate(record.frames) if frame.function == function}
-    pieces = [p for p in record.pieces if p.frame in frames]
-    shown = [v for v in record.values if v.frame in frames and v.kind != "clear"]
-    return [*_told_events(record, pieces), *_shown_events(made.of(function), shown, it.first, it.last)]
+    found = evidence.here(made.record, section)
+    own = {number for number, frame in enumerate(section.frames) if not frame.called}
+    pieces = [piece for piece in section.pieces if piece.frame in own]
+    shown = [value for value in section.values if value.frame in own and value.kind != "clear"]
+    return [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
 
 
-def _told_events(record: model.Record, pieces: Sequence[model.Piece]) -> list[Event]:
-    return [(piece.step, 0, partial(_piece, piece, record)) for piece in pieces]
+def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> int:
+    """When in the run a step came, or what was shown after it; of a recording, when in its section."""
+    return step if found.stamp else made.order.get((found.entry.key, step, shown), step)
 
 
-def _shown_events(
-    found: evidence.Evidence, shown: Sequence[model.Value], first: int, last: int
-) -> Iterator[Event]:
+def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
+    for piece in pieces:
+        yield _moment(made, found, piece.step, shown=False), 0, partial(_piece, piece, found)
+
+
+def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
     """As `show` prints them: three times at most from one place, then an ellipsis."""
     seen: dict[tuple[int, str, str], int] = {}
     for value in shown:
-        if not first <= value.line <= last or value.error or value.value is None:
-            continue
-        it = found.record.snapshots[value.value]
-        if isinstance(it, model.Opaque) and it.why:
+        snapshot = found.snapshot_of(value)
+        if value.error or snapshot is None or (isinstance(snapshot, model.Opaque) and snapshot.why):
             continue
         key = (value.line, value.text, value.kind)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= FIRST + 1:
-            text = _line(value, found) if seen[key] <= FIRST else f"{value.text} …\n"
-            yield value.step, 1, partial(_streamed, text)
+            text = _line(value, snapshot, found.record) if seen[key] <= FIRST else f"{value.text} …\n"
+            yield _moment(made, found, value.step, shown=True), 1, partial(_streamed, text)
 
 
 def _streamed(text: str) -> Iterator[Any]:
     yield _stream(text)
 
 
-def _line(value: model.Value, found: evidence.Evidence) -> str:
-    assert value.value is not None
-    text = standin.bounded(_said(found.record.snapshots[value.value], value.unit or ""))
+def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
+    text = standin.bounded(_said(snapshot, value.unit or ""))
     if value.kind == "measure":
-        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(found.record)})\n"
+        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)})\n"
     return f"{value.text} = {text}\n"
 
 
@@ -627,7 +664,7 @@ def _stream(text: str) -> Any:
     return _node(output_type="stream", name="stdout", text=_whole(text))
 
 
-def _piece(piece: model.Piece, record: model.Record) -> Iterator[Any]:
+def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     """A piece that code handed over while it ran, as the stand-ins would show it."""
     if piece.kind == "output":
         yield _stream(piece.text)
@@ -638,7 +675,7 @@ def _piece(piece: model.Piece, record: model.Record) -> Iterator[Any]:
     elif piece.kind == "question":
         yield _shown(f"**Check yourself.** {piece.text}")
         if piece.answer is not None:
-            said = standin.bounded(_said(record.snapshots[piece.answer], piece.unit or ""))
+            said = standin.bounded(_said(found.snapshot(piece.answer), piece.unit or ""))
             yield _stream(f"answer = {said}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
@@ -675,19 +712,26 @@ def _failed(made: _Made, code: cells.Code) -> Any | None:
     """The output of a claim that failed on these lines, or of the exception that ended the section called."""
     if code.function is None or code.role == "definition":
         return None
-    inside = _with_sections(made, code.function) if code.role == "call" else [code.function]
-    record = made.record
-    for error in record.errors:
-        if code.role == "call" and error.function in inside and error.kind in _ENDS:
-            name, _, rest = error.message.partition(": ")
-            lines = [f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace]
-            return _error(name if name.isidentifier() else "Exception", rest or error.message, lines)
-    for claim in made.failed:
-        lines_in = code.role == "call" or (code.first <= claim.line <= code.last)
-        if claim.function in inside and lines_in:
-            said = values.claim(claim, list(record.snapshots))
-            return _error("AssertionError", claim.caption, [f"assert {claim.text}", said])
+    section, called = made.section(code.function), code.role == "call"
+    for it in _with_sections(made.record, section) if called else [section]:
+        found = evidence.here(made.record, it)
+        for error in found.errors if called else ():
+            if error.kind in _ENDS:
+                return _ending(error)
+    for it in _with_sections(made.record, section) if called else [section]:
+        for claim in evidence.here(made.record, it).claims:
+            fails = claim.verdict == "fails" and claim.kind == "assert"
+            if fails and (called or code.first <= claim.line <= code.last):
+                sides = values.claim(claim, it.snapshots)
+                return _error("AssertionError", claim.caption, [f"assert {claim.text}", sides])
     return None
+
+
+def _ending(error: model.Error) -> Any:
+    """The output of an exception that ended a section."""
+    name, _, rest = error.message.partition(": ")
+    lines = [f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace]
+    return _error(name if name.isidentifier() else "Exception", rest or error.message, lines)
 
 
 def _error(name: str, message: str, lines: Sequence[str]) -> Any:
@@ -774,10 +818,11 @@ def _opaque(shown: model.Opaque) -> str:
 def _told(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
     found = made.of(item.function)
-    name = made.record.functions[item.function].name
+    section = made.section(item.function)
+    name = section.name
     told = [p for p in found.pieces if item.first <= p.line <= item.last and p.kind in cells.STATED]
     if not told and not found.stamp:
-        for statement in made.record.statements:
+        for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
                 said = evidence.unspoken(statement.prose)
                 asked = said.startswith("**Check yourself.** ")
@@ -813,7 +858,7 @@ def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.E
     lines = [f"if {made.names['has_cuda']}():", line] if code.device else [line]
     outputs = []
     if piece.answer is not None:
-        said = standin.bounded(_said(found.record.snapshots[piece.answer], show.unit or ""))
+        said = standin.bounded(_said(found.snapshot(piece.answer), show.unit or ""))
         outputs.append(_stream(f"answer = {said}\n"))
     made.code(
         name, "\n".join(lines), outputs, ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]
@@ -825,7 +870,7 @@ def _question(piece: model.Piece, found: evidence.Evidence, said: Callable[[str]
     if piece.data:
         parts.append(f"<details><summary>Hint</summary>\n\n{said(piece.data)}\n\n</details>")
     if piece.answer is not None:
-        value = markup.text(values.line(found.record.snapshots[piece.answer], piece.unit))
+        value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
         where = f" ({_plain(found.stamp)})" if found.stamp else ""
         parts.append(f"<details><summary>Answer</summary>\n\n<code>{value}</code>{where}\n\n</details>")
     return "\n\n".join(parts)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from litbook.record.model import Record, Statement
+from litbook.record.model import Section, Statement
 from litbook.render.code import Line
+from litbook.render.evidence import body, statements
 
 
 @dataclass
@@ -31,34 +32,33 @@ class Call:
     """A call of a further section."""
 
     line: int
-    target: int
+    target: str  # the section's key
 
 
 Item = Code | Told | Call
+Spans = Sequence[tuple[int, int]]
 
 
 def outline(
-    record: Record, index: int, lines: Sequence[Line], tells: Callable[[int, int], bool]
+    section: Section, lines: Sequence[Line], hidden: Spans, tells: Callable[[int, int], bool]
 ) -> list[Item]:
-    """The items of function `index`. `tells(first, last)` says whether prose or a picture came from there;
-    what has nothing to tell stays code.
+    """The items of a section; `lines` are those of its file, `hidden` those of them that no page shows.
+
+    `tells(first, last)` says whether prose or a picture came from there; what has nothing to tell stays code.
     """
-    function = record.functions[index]
-    own = sorted((s for _, s in record.statements_of.get(index, [])), key=lambda s: (s.first, -_end(s)))
+    own = sorted(statements(section), key=lambda s: (s.first, -_end(s)))
     calls = [s for s in own if s.kind == "section"]
-    hidden = [
-        (s.first, _end(s)) for s in record.hidden if s.first <= function.last and function.first <= _end(s)
-    ]
+    inside = [(a, b) for a, b in hidden if a <= section.last and section.first <= b]
     found: list[Item] = [Code()]
-    at = max(function.body, function.first) - 1 if function.kind != "module" else 0
+    at = body(section) - 1
     for statement in own:
         if statement.first <= at or statement.kind == "doc":
             at = max(at, _end(statement))
             continue
-        _take(found, range(at + 1, statement.first), lines, hidden)
-        _add(found, statement, lines, hidden, tells, _calls(calls, statement))
+        _take(found, range(at + 1, statement.first), lines, inside)
+        _add(found, statement, lines, inside, tells, _calls(calls, statement))
         at = _end(statement)
-    _take(found, range(at + 1, function.last + 1), lines, hidden)
+    _take(found, range(at + 1, section.last + 1), lines, inside)
     return [item for item in map(_trimmed(lines), found) if not isinstance(item, Code) or item.lines]
 
 
@@ -70,14 +70,14 @@ def _calls(calls: Sequence[Statement], around: Statement) -> list[Call]:
     """The calls of sections inside of a statement; `calls` are in the order of their lines."""
     start = bisect_left(calls, around.first, key=lambda s: s.first)
     inside = takewhile(lambda s: s.first <= _end(around), islice(calls, start, None))
-    return [Call(s.first, s.target) for s in inside if s.target is not None]
+    return [Call(s.first, s.target) for s in inside]
 
 
 def _add(
     found: list[Item],
     statement: Statement,
     lines: Sequence[Line],
-    hidden: Sequence[tuple[int, int]],
+    hidden: Spans,
     tells: Callable[[int, int], bool],
     calls: Sequence[Call],
 ) -> None:
@@ -95,7 +95,7 @@ def _add(
             found += [Told(first, last), *calls, Code()]
 
 
-def _take(found: list[Item], wanted: range, lines: Sequence[Line], hidden: Sequence[tuple[int, int]]) -> None:
+def _take(found: list[Item], wanted: range, lines: Sequence[Line], hidden: Spans) -> None:
     """Put lines into the block of code at the end, without directives and hidden lines."""
     block = found[-1]
     assert isinstance(block, Code)

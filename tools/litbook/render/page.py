@@ -6,17 +6,17 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
-from litbook.record.model import Function, Record
+from litbook.record.model import Record, Section
 from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
-from litbook.render.evidence import day
-from litbook.render.section import Sheet, anchor, body, copier, heading, row
+from litbook.render.evidence import day, statements
+from litbook.render.section import body, heading
+from litbook.render.sheet import Sheet, Text
 
 
 def pages(
@@ -31,12 +31,7 @@ def pages(
     what is wrong with the prose, with file and line.
     """
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
-    if not book.parts:
-        return {books.INDEX: _single(book)}
-    found = {books.INDEX: _contents(book)}
-    for i, part in enumerate(book.parts):
-        found[books.file_of(book, part)] = _part(book, i)
-    return found
+    return {name: _page(book, name) for name in book.pages}
 
 
 def one(
@@ -48,18 +43,13 @@ def one(
 ) -> str:
     """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
-    if name == books.INDEX:
-        return _contents(book) if book.parts else _single(book)
-    return _part(book, [books.file_of(book, part) for part in book.parts].index(name))
+    return _page(book, book.pages[book.pages.index(name)])
 
 
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
-    top = record.sections()
-    parts = top if any(record.sections(i) for i in top) else []
-    book = Book(record, books.NOTHING_CITED, (), [], [], 0, parts)  # who is on which page is no matter here
-    named = [(books.file_of(book, part), books.plain(record.functions[part])) for part in book.parts]
-    return [(books.INDEX, record.title), *named]
+    parts = books.parts(record)
+    return [(books.INDEX, record.title), *((books.file_of(part), books.plain(part)) for part in parts)]
 
 
 def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
@@ -80,15 +70,15 @@ def excerpt(record: Record) -> str:
     book = books.of(record, books.NOTHING_CITED, (), [])
     sheet = _sheet(book, books.INDEX)
     sheet.links = {}  # it is shown on a page from which their addresses lead elsewhere
-    for index in (i for i, f in enumerate(record.functions) if f.kind == "section"):
-        for block in body(sheet, index, 2):
+    for section in (it for it in record.sections if it.kind == "section"):
+        for block in body(sheet, section, 2):
             if (
                 block.count("lb-n") <= 12
                 and "lb-val" in block
                 and "lb-claim lb-holds" in block
                 and "lb-failed" not in block
             ):
-                return re.sub(r'<button.*?</button>|href="#L\d+"| id="L\d+"', "", block)
+                return re.sub(r'<button.*?</button>|href="#[\w-]*L\d+"| id="[\w-]*L\d+"', "", block)
     return ""
 
 
@@ -96,26 +86,28 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = markup.tag("a", prose.inline(record.title, setting), href=f"{folder}/")
-    inside = [
-        _linked(
-            f"{folder}/{books.way(books.INDEX, books.file_of(book, part))}", record.functions[part], setting
-        )
-        for part in book.parts
-    ]
-    tops = inside or [
-        _linked(f"{folder}/#{anchor(record.functions[i].name)}", record.functions[i], setting)
-        for i in record.sections()
-    ]
+    links = [_linked(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
     items = [
-        markup.tag("li", link, " ", verdicts.tick(record, i, recordings))
-        for link, i in zip(tops, record.sections(), strict=True)
+        markup.tag("li", link, " ", verdicts.tick(record, section, recordings))
+        for link, section in zip(links, record.inside(), strict=True)
     ]
     head = markup.tag("p", markup.tag("span", str(number), class_="lb-number"), title, class_="lb-parttitle")
-    tally = verdicts.summary(book, range(len(record.functions)))
+    tally = verdicts.summary(book, record.sections)
     return markup.tag("div", head, tally, markup.tag("ul", *items), class_="lb-part")
 
 
+def _address(book: Book, section: Section) -> str:
+    """From the contents: a part's page, or where on them a section stands."""
+    return books.way(books.INDEX, books.file_of(section)) if book.parts else f"#{book.anchor(section)}"
+
+
 # ---------------------------------------------------------------------------- the pages
+
+
+def _page(book: Book, name: str) -> str:
+    if not book.parts:
+        return _single(book)
+    return _contents(book) if name == books.INDEX else _part(book, book.pages.index(name) - 1)
 
 
 def _sheet(book: Book, page: str) -> Sheet:
@@ -124,71 +116,64 @@ def _sheet(book: Book, page: str) -> Sheet:
         book.problems,
         resolve=lambda name: books.address(book, page, name),
     )
-    links = books.links(book, page)
-    return Sheet(book.record, book.lines, book.recordings, setting, _follow, links)
+    return Sheet(book, page, setting, _follow, books.links(book, page))
 
 
-def _follow(sheet: Sheet, target: int, level: int) -> list[str]:
+def _follow(sheet: Sheet, target: Section, level: int) -> list[str]:
     """A section stands where it is called."""
     return [*heading(sheet, target, level + 1), *body(sheet, target, level + 1)]
 
 
 def _single(book: Book) -> str:
     """A lecture without parts."""
-    sheet = _sheet(book, books.INDEX)
-    mine = [i for i, page in book.place.items() if page == books.INDEX]
+    sheet, record = _sheet(book, books.INDEX), book.record
     parts = [
-        f"# {_title(sheet, book.record.title)}",
-        verdicts.summary(book, mine),
+        f"# {_title(sheet, record.title)}",
+        verdicts.summary(book, record.sections),
         player.host(book, books.INDEX),
-        verdicts.alarm(book, books.INDEX, mine),
-    ]
-    parts += [
-        _preamble(sheet),
-        *body(sheet, book.main, 1),
-        *_rest(book, sheet, books.INDEX),
-        _foot(book, mine, None),
+        verdicts.alarm(book, books.INDEX, record.sections),
+        *_preambles(sheet, own=True),
+        *body(sheet, record.main, 1),
+        *_rest(sheet),
+        _foot(book, record.sections, None),
     ]
     return _joined(parts)
 
 
 def _contents(book: Book) -> str:
     """The lecture's contents: what main says, and its parts with their theses and claims."""
-    sheet = _sheet(book, books.INDEX)
-    everything = list(range(len(book.record.functions)))
+    sheet, record = _sheet(book, books.INDEX), book.record
     sheet.follow = lambda _, target, __: [_entry(book, target)]
     parts = [
-        f"# {_title(sheet, book.record.title)}",
-        verdicts.summary(book, everything),
-        verdicts.alarm(book, books.INDEX, everything),
-    ]
-    parts += [
-        *body(sheet, book.main, 1),
-        _preamble(sheet),
-        *_rest(book, sheet, books.INDEX),
-        _foot(book, everything, None),
+        f"# {_title(sheet, record.title)}",
+        verdicts.summary(book, record.sections),
+        verdicts.alarm(book, books.INDEX, record.sections),
+        *body(sheet, record.main, 1),
+        *_preambles(sheet, own=True),
+        *_rest(sheet),
+        _foot(book, record.sections, None),
     ]
     return _joined(parts)
 
 
 def _part(book: Book, number: int) -> str:
-    """One part: its sections, the helpers it is the first to use, and the way on."""
-    index, record = book.parts[number], book.record
-    page = books.file_of(book, index)
-    sheet = _sheet(book, page)
-    mine = [i for i, where in book.place.items() if where == page]
-    title = _title(sheet, record.functions[index].heading or record.functions[index].name)
+    """One part: its sections, the definitions it is the first to use, and the way on."""
+    part, record = book.parts[number], book.record
+    page = books.file_of(part)
+    sheet, mine = _sheet(book, page), book.sections(page)
+    title = _title(sheet, part.heading or part.name)
     up = markup.tag("a", markup.text(record.title), href=books.way(page, books.INDEX))
     parts = [
         markup.tag("p", f"{up} · {number + 1} of {len(book.parts)}", class_="lb-eyebrow"),
-        f"# {title} {{#{anchor(record.functions[index].name)}}}",
+        f"# {title} {{#{book.anchor(part)}}}",
         verdicts.summary(book, mine),
         player.host(book, page),
         verdicts.alarm(book, page, mine),
-        *body(sheet, index, 1),
-        *_rest(book, sheet, page),
+        *body(sheet, part, 1),
+        *_preambles(sheet, own=True),
+        *_rest(sheet),
         _around(book, number),
-        _foot(book, mine, record.functions[index]),
+        _foot(book, mine, part),
     ]
     return _joined(parts)
 
@@ -204,28 +189,24 @@ def _joined(parts: Sequence[str]) -> str:
 # ---------------------------------------------------------------------------- around the sections
 
 
-def _entry(book: Book, part: int) -> str:
+def _entry(book: Book, part: Section) -> str:
     """A part on the contents page: its heading, the theses of its sections, its claims."""
-    record, functions = book.record, book.record.functions
-    page = books.file_of(book, part)
-    mine = [i for i, where in book.place.items() if where == page]
+    record, page = book.record, books.file_of(part)
     setting = prose.Setting(prose.Citations(book.bibliography), [])
-    name = prose.inline(functions[part].heading or functions[part].name, setting)
+    name = prose.inline(part.heading or part.name, setting)
     number = markup.tag("span", str(book.parts.index(part) + 1), class_="lb-number")
     theses = [
         markup.tag(
             "li",
-            _linked(f"{books.way(books.INDEX, page)}#{anchor(functions[i].name)}", functions[i], setting),
+            _linked(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
             " ",
-            verdicts.tick(record, i, book.recordings),
+            verdicts.tick(record, section, book.recordings),
         )
-        for i in record.sections(part)
+        for section in record.inside(part)
     ]
-    tally = verdicts.summary(book, mine)
+    tally = verdicts.summary(book, book.sections(page))
     needs = (
-        markup.tag("span", f"needs {markup.text(functions[part].requires)}", class_="lb-badge")
-        if functions[part].requires
-        else ""
+        markup.tag("span", f"needs {markup.text(part.requires)}", class_="lb-badge") if part.requires else ""
     )
     title = markup.tag(
         "p",
@@ -238,13 +219,13 @@ def _entry(book: Book, part: int) -> str:
     return markup.tag("div", title, tally, markup.tag("ul", *theses), class_="lb-part")
 
 
-def _linked(address: str, function: Function, setting: prose.Setting) -> str:
-    return markup.tag("a", prose.inline(function.heading or function.name, setting), href=address)
+def _linked(address: str, section: Section, setting: prose.Setting) -> str:
+    return markup.tag("a", prose.inline(section.heading or section.name, setting), href=address)
 
 
 def _around(book: Book, number: int) -> str:
     """The way back and on."""
-    page = books.file_of(book, book.parts[number])
+    page = books.file_of(book.parts[number])
     links = [
         _step(book, page, number - 1, "Previous", "prev") if number else "",
         _step(book, page, number + 1, "Next", "next") if number + 1 < len(book.parts) else "",
@@ -259,90 +240,79 @@ def _around(book: Book, number: int) -> str:
 
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> str:
-    function = book.record.functions[book.parts[number]]
-    label = markup.tag("small", word) + markup.tag("span", markup.text(books.plain(function)))
-    return markup.tag("a", label, href=books.way(page, books.file_of(book, book.parts[number])), rel=rel)
+    part = book.parts[number]
+    label = markup.tag("small", word) + markup.tag("span", markup.text(books.plain(part)))
+    return markup.tag("a", label, href=books.way(page, books.file_of(part)), rel=rel)
 
 
 # ---------------------------------------------------------------------------- definitions, references, foot
 
 
-def _preamble(sheet: Sheet) -> str:
-    """Imports and constants of the file, folded."""
-    record = sheet.record
-    module = next((i for i, f in enumerate(record.functions) if f.kind == "module"), None)
-    if module is None:
-        return ""
+def _preambles(sheet: Sheet, *, own: bool) -> list[str]:
+    """Imports and constants of the page's own file, folded; or else of the others that it shows."""
+    book = sheet.book
+    found = [it for it in book.preambles.get(sheet.page, ()) if own == (it.file == book.file[sheet.page])]
+    return [block for it in found if (block := _preamble(sheet, it, own))]
+
+
+def _preamble(sheet: Sheet, module: Section, own: bool) -> str:
+    text = sheet.source(module.file)
     kept = [
-        n
-        for s in record.statements
-        if s.function == module
-        and s.kind in ("code", "claim")
-        and not sheet.lines[s.first - 1].text.startswith("if __name__")
-        for n in range(s.first, max(s.end, s.last) + 1)
+        number
+        for it in statements(module)
+        if it.kind in ("code", "claim") and not text[it.first].text.startswith("if __name__")
+        for number in range(it.first, max(it.end, it.last) + 1)
     ]
-    return _folded(sheet, kept, "Imports and constants", None) if kept else ""
+    title = "Imports and constants"
+    if not own:
+        title += " of " + markup.tag("code", markup.text(text.path.rpartition("/")[2]))
+    return _folded(text, kept, title, None) if kept else ""
 
 
-def _rest(book: Book, sheet: Sheet, page: str) -> list[str]:
+def _rest(sheet: Sheet) -> list[str]:
     """Definitions that this page is the first to use, and the works it cites."""
-    functions = book.record.functions
-    found = [
-        i for i, where in book.place.items() if where == page and functions[i].kind in ("helper", "class")
-    ]
+    found = sheet.book.definitions(sheet.page)
     parts = ["## Definitions {#definitions}"] if found else []
-    for index in sorted(found, key=lambda i: functions[i].first):
-        it = functions[index]
+    for it in found:
         name = markup.tag("code", markup.text(it.name))
         title = f"{name}: {prose.inline(it.heading, sheet.setting)}" if it.heading else name
-        parts.append(_folded(sheet, list(range(it.first, it.last + 1)), title, anchor(it.name)))
+        numbers = range(it.first, it.last + 1)
+        parts.append(_folded(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
+    parts += _preambles(sheet, own=False)
     references = sheet.setting.citations.references()
     return [*parts, "## References {#references}", references] if references else parts
 
 
-def _folded(sheet: Sheet, numbers: Sequence[int], title: str, name: str | None) -> str:
+def _folded(text: Text, numbers: Sequence[int], title: str, name: str | None) -> str:
     """Lines of code that open on demand."""
-    shown = [
-        n for n in dict.fromkeys(numbers) if sheet.lines[n - 1].text.strip() or sheet.lines[n - 1].was_blank
-    ]
-    rows = [row(n, sheet.lines[n - 1].html(0, sheet.links.get(n, ()))) for n in shown]
-    block = markup.tag("div", *copier(shown), *rows, class_="lb-code lb-plain")
+    shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
+    rows = [text.row(n) for n in shown]
+    block = markup.tag("div", *text.copier(shown), *rows, class_="lb-code lb-plain")
     return markup.tag("details", markup.tag("summary", title), block, class_="lb-def", id=name)
 
 
-def _foot(book: Book, mine: Sequence[int], part: Function | None) -> str:
+def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> str:
     """Where every number on the page comes from."""
     record, environment = book.record, book.record.environment
     claims = verdicts.rulings(record, book.recordings, mine)
     device = environment.device
     machine = device.name if device.kind != "cpu" else environment.cpu or device.name
     versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]
+    commit = environment.commit or ""
     facts = [
         verdicts.counted(claims) if claims else "",
         markup.text(f"run on {machine}, {environment.cores} core{'' if environment.cores == 1 else 's'}"),
         markup.text(", ".join([f"Python {environment.python}", *versions])),
-        markup.text(f"{day(environment.date)}, {_seconds(record, mine, part):.1f} s"),
-        markup.text(f"commit {environment.commit[:12]}{'+' if environment.commit.endswith('+') else ''}")
-        if environment.commit
-        else "",
+        markup.text(f"{day(environment.date)}, {part.seconds if part else record.seconds:.1f} s"),
+        markup.text(f"commit {commit[:12]}{'+' if commit.endswith('+') else ''}") if commit else "",
         markup.text(f"seed {environment.seed}"),
-        markup.text(
-            f"{record.sources[0].path}" + (f", lines {part.first} to {_last(book, mine)}" if part else "")
-        ),
+        markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
-    said = " · ".join(f for f in facts if f)
-    return markup.tag("p", said, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
+    line = " · ".join(fact for fact in facts if fact)
+    return markup.tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
 
 
-def _seconds(record: Record, mine: Sequence[int], part: Function | None) -> float:
-    if part is None:
-        top = [record.functions[i].name for i in record.sections()]
-        return math.fsum(record.seconds.get(name, 0.0) for name in top)
-    return record.seconds.get(part.name) or math.fsum(
-        record.seconds.get(record.functions[i].name, 0.0) for i in mine
-    )
-
-
-def _last(book: Book, mine: Sequence[int]) -> int:
-    kinds = ("part", "section")
-    return max(book.record.functions[i].last for i in mine if book.record.functions[i].kind in kinds)
+def _lines(book: Book, mine: Sequence[Section], part: Section) -> str:
+    """The file of a part, and the lines of it that the page shows."""
+    last = max(section.last for section in mine if section.file == part.file)
+    return f"{book.path(part)}, lines {part.first} to {last}"

@@ -5,24 +5,25 @@ Opening needs no script. On paper nothing can be opened, so the answer stands at
 
 from __future__ import annotations
 
-from litbook.record.model import Piece, Record, Snapshot, Tensor
+from litbook.record.model import Piece, Snapshot, Tensor
 from litbook.render import cards, markup, prose, values
+from litbook.render.evidence import Evidence
 
 
-def box(piece: Piece, record: Record, setting: prose.Setting, stamp: str = "") -> str:
-    """The box of one question. `stamp` names the recording that the answer is from; empty for this run's."""
+def box(piece: Piece, evidence: Evidence, setting: prose.Setting) -> str:
+    """The box of one question, with the name of the recording that its answer is from, if it is from one."""
     parts = [
         markup.tag("p", "Check yourself", class_="lb-asktitle"),
         prose.passage(piece.text, setting),
         _opening("Hint", prose.passage(piece.data, setting)) if piece.data else "",
     ]
     if piece.answer is not None:
-        shown = record.snapshots[piece.answer]
-        value = markup.tag("b", markup.text(values.line(shown, piece.unit)))
-        where = f"captured when line {piece.line} ran" + (f": {stamp}" if stamp else "")
-        said = markup.tag("p", value, " ", markup.tag("small", markup.text(where)), class_="lb-reply")
+        answer = evidence.snapshot(piece.answer)
+        value = markup.tag("b", markup.text(values.line(answer, piece.unit)))
+        where = f"captured when line {piece.line} ran" + (f": {evidence.stamp}" if evidence.stamp else "")
+        reply = markup.tag("p", value, " ", markup.tag("small", markup.text(where)), class_="lb-reply")
         parts += [
-            _opening("Answer", said + _card(shown)),
+            _opening("Answer", reply + _card(answer)),
             markup.tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True),
         ]
     name = f"Check yourself, line {piece.line}"
@@ -33,8 +34,8 @@ def _opening(title: str, inside: str) -> str:
     return markup.tag("details", markup.tag("summary", title), inside, class_=f"lb-open lb-{title.lower()}")
 
 
-def _card(shown: Snapshot) -> str:
+def _card(answer: Snapshot) -> str:
     """A tensor with more values than its line holds is drawn, too."""
-    if not isinstance(shown, Tensor) or not cards.has_card(shown):
+    if not isinstance(answer, Tensor) or not cards.has_card(answer):
         return ""
-    return markup.tag("div", cards.tensor("answer", shown), class_="lb-shelf")
+    return markup.tag("div", cards.tensor("answer", answer), class_="lb-shelf")

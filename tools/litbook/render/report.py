@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
+from litbook.render.evidence import here
 
 
 def problems(record: Record) -> list[str]:
     """Every failed claim and every error, in line order; each names its place and repeats the user's line."""
-    path = record.sources[0].path
-    failed = [(c.line, _claim(path, record, c)) for c in record.claims if c.verdict == "fails"]
-    raised = [(e.line, _error(path, e)) for e in record.errors]
-    return [harmless(text) for _, text in sorted(failed + raised, key=lambda found: found[0])]
+    found: list[tuple[int, int, str]] = []
+    for section in record.sections:
+        path, its = record.sources[section.file].path, here(record, section)
+        failing = [claim for claim in its.claims if claim.verdict == "fails"]
+        found += [(section.file, it.line, _claim(path, it, section.snapshots)) for it in failing]
+        found += [(section.file, it.line, _error(path, it)) for it in its.errors]
+    return [harmless(text) for _, _, text in sorted(found, key=lambda it: it[:2])]
 
 
 def harmless(text: str) -> str:
@@ -36,14 +41,14 @@ def summary(record: Record) -> str:
     text += f", {counts.needs_device} {'needs' if counts.needs_device == 1 else 'need'} another device"
     if counts.not_reached:
         text += f", {counts.not_reached} {'was' if counts.not_reached == 1 else 'were'} not reached"
-    if record.errors:
-        text += f"; {_number(len(record.errors), 'error')}"
+    if errors := len(list(record.errors())):
+        text += f"; {_number(errors, 'error')}"
     return text
 
 
-def releases(here: Record, there: Record, name: str = "this run") -> str:
+def releases(own: Record, there: Record, name: str = "this run") -> str:
     """That a recording was made by another release of PyTorch than what is compared with it; "" where not."""
-    was, now = (r.environment.versions.get("torch", "") for r in (there, here))
+    was, now = (r.environment.versions.get("torch", "") for r in (there, own))
     if was.partition("+")[0] == now.partition("+")[0]:
         return ""
     return harmless(f"This recording was made by torch {was}, {name} by torch {now}.")
@@ -51,22 +56,22 @@ def releases(here: Record, there: Record, name: str = "this run") -> str:
 
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
-    return not record.errors and record.count().fails == 0
+    return not any(record.errors()) and record.count().fails == 0
 
 
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def _claim(path: str, record: Record, claim: Claim) -> str:
+def _claim(path: str, claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     lines = [f"{path}:{claim.line}: claim fails: {claim.caption or claim.text}"]
     if claim.kind == "axes":
         return "\n".join([*lines, f"    {claim.text}", f"    {claim.why}"])
     lines.append(f"    assert {claim.text}")
     if claim.operands:
-        lines.append(f"    {values.claim(claim, record.snapshots)}")
+        lines.append(f"    {values.claim(claim, snapshots)}")
     seen = dict.fromkeys((o.text, o.value) for o in claim.operands if not _is_literal(o.text))
-    lines += [f"      {text} is {_exact(record.snapshots[at])}" for text, at in seen if at is not None]
+    lines += [f"      {text} is {_exact(snapshots[at])}" for text, at in seen if at is not None]
     lines += [f"      {line}" for line in claim.why.splitlines()]
     return "\n".join(lines)
 

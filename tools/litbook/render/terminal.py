@@ -6,7 +6,7 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -18,9 +18,7 @@ from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
-
-if TYPE_CHECKING:
-    pass
+from litbook.text.lecture import Function, Statement
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
@@ -48,8 +46,8 @@ class Terminal:
         self.status: Any = None
         self.device = ""
         self.path = ""
-        self.functions: list[model.Function] = []
-        self.statements: list[model.Statement] = []
+        self.functions: list[Function] = []
+        self.statements: list[Statement] = []
         self.lines: list[str] = []
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from litbook.record.model import Claim, Record, Verdict
+from litbook.record.model import Claim, Record, Section, Verdict
 from litbook.render import books, markup
 from litbook.render.books import Book
-from litbook.render.evidence import day, others
+from litbook.render.evidence import day, here, others
 from litbook.render.margin import SIGNS
-from litbook.render.section import failures
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 
@@ -29,35 +28,35 @@ class Ruling:
 
 
 def rulings(
-    record: Record, recordings: Sequence[Record], functions: Iterable[int] | None = None
+    record: Record, recordings: Sequence[Record], sections: Iterable[Section] | None = None
 ) -> list[Ruling]:
-    """The ruling on every claim of these functions, of all by default."""
-    wanted = range(len(record.functions)) if functions is None else functions
-    return [ruling for index in wanted for ruling in _of_function(record, recordings, index)]
+    """The ruling on every claim of these sections, of all by default."""
+    wanted = record.sections if sections is None else sections
+    return [ruling for section in wanted for ruling in _of_section(section, recordings)]
 
 
-def _of_function(record: Record, recordings: Sequence[Record], index: int) -> list[Ruling]:
-    claims = record.claims_of.get(index, [])
-    own = [Ruling(claim.verdict) for claim in claims]
+def _of_section(section: Section, recordings: Sequence[Record]) -> list[Ruling]:
+    own = [Ruling(claim.verdict) for claim in section.claims]
     if Ruling("needs-device") not in own:
         return own
-    recorded = _recorded(record, recordings, index, len(claims))
+    recorded = _in_recordings(section, recordings)
     return [
         there if here.verdict == "needs-device" else here for here, there in zip(own, recorded, strict=True)
     ]
 
 
-def _recorded(record: Record, recordings: Sequence[Record], index: int, count: int) -> list[Ruling]:
+def _in_recordings(section: Section, recordings: Sequence[Record]) -> list[Ruling]:
     """The rulings of the newest recording that ran the same text; else what is missing."""
-    for other in others(record, index, recordings):
-        there: Sequence[Claim] = other.record.claims_of.get(other.function, [])
-        if other.current and len(there) == count and any(c.verdict != "needs-device" for c in there):
-            return [Ruling(c.verdict, other.record.environment.device.name) for c in there]
-    return [Ruling("needs-device", record.functions[index].requires or "")] * count
+    for other in others(section, recordings):
+        there = other.entry.claims
+        ran = any(claim.verdict != "needs-device" for claim in there)
+        if other.current and ran and len(there) == len(section.claims):
+            return [Ruling(claim.verdict, other.record.environment.device.name) for claim in there]
+    return [Ruling("needs-device", section.requires or "")] * len(section.claims)
 
 
-def summary(book: Book, mine: Sequence[int]) -> str:
-    """`41 claims, all hold`, of these functions."""
+def summary(book: Book, mine: Sequence[Section]) -> str:
+    """`41 claims, all hold`, of these sections."""
     found = rulings(book.record, book.recordings, mine)
     return markup.tag("p", counted(found), class_="lb-summary") if found else ""
 
@@ -69,7 +68,7 @@ def counted(found: Sequence[Ruling]) -> str:
         return f"{tick} {_claims(len(found))}, {'it holds' if len(found) == 1 else 'all hold'}"
     parts = [
         markup.tag(
-            "span", f"{SIGNS[it.verdict]} {markup.text(_said(it, n))}", class_=f"lb-tally lb-{it.verdict}"
+            "span", f"{SIGNS[it.verdict]} {markup.text(_words(it, n))}", class_=f"lb-tally lb-{it.verdict}"
         )
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
@@ -82,7 +81,7 @@ def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
     return waits, bool(ruling.device), list(SIGNS).index(ruling.verdict), ruling.device
 
 
-def _said(ruling: Ruling, count: int) -> str:
+def _words(ruling: Ruling, count: int) -> str:
     """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
         device = {"cuda": "a GPU", "": "another device"}.get(ruling.device, ruling.device)
@@ -95,36 +94,41 @@ def _claims(count: int) -> str:
     return f"{count:,} claim" + ("" if count == 1 else "s")
 
 
-def alarm(book: Book, page: str, mine: Sequence[int]) -> str:
+def alarm(book: Book, page: str, mine: Sequence[Section]) -> str:
     """A box at the top that names every failure, with links to the lines."""
-    claims, errors = failures(book.record, mine)
-    if not claims and not errors:
+    failing = [(section, claim) for section in mine for claim in _failing(book.record, section)]
+    errors = [(section, error) for section in mine for error in here(book.record, section).errors]
+    if not failing and not errors:
         return ""
-    items = [_alarm_item(book, page, c.function, c.line, c.caption or c.text) for c in claims]
-    items += [_alarm_item(book, page, e.function, e.line, e.message) for e in errors]
-    head = f"{_claims(len(claims))} {'fails' if len(claims) == 1 else 'fail'}" if claims else ""
+    items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
+    items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
+    head = f"{_claims(len(failing))} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
     tail = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else ""
     title = markup.tag("p", markup.tag("strong", " and ".join(filter(None, (head, tail)))))
     return markup.tag("div", title, markup.tag("ul", *items), class_="lb-alarm", role="note")
 
 
-def _alarm_item(book: Book, page: str, function: int, line: int, what: str) -> str:
-    where = book.place.get(function, page)
-    label = markup.text(f"{book.record.sources[0].path}:{line}")
-    link = markup.tag("a", label, href=("" if where == page else books.way(page, where)) + f"#L{line}")
-    return markup.tag("li", link, " ", markup.text(what))
+def _failing(record: Record, section: Section) -> list[Claim]:
+    return [claim for claim in here(record, section).claims if claim.verdict == "fails"]
 
 
-def tick(record: Record, index: int, recordings: Sequence[Record] = ()) -> str:
+def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -> str:
+    where = book.place.get(section.key, page)
+    label = markup.text(f"{book.path(section)}:{line}")
+    address = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
+    return markup.tag("li", markup.tag("a", label, href=address), " ", markup.text(what))
+
+
+def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> str:
     """The claims of a section and of those below it as one mark."""
-    found = rulings(record, recordings, sorted({*books.tree(record, index)}))
+    found = rulings(record, recordings, record.tree(section))
     if not found:
         return ""
     worst = min((ruling.verdict for ruling in found), key=WORST.index)
     count = Counter(ruling for ruling in found if ruling.verdict == worst)
-    said = "; ".join(_said(ruling, n) for ruling, n in count.items())
+    words = "; ".join(_words(ruling, n) for ruling, n in count.items())
     mark = f"{SIGNS[worst]} {count.total()}"
-    return markup.tag("span", mark, class_=f"lb-tally lb-{worst}", title=said)
+    return markup.tag("span", mark, class_=f"lb-tally lb-{worst}", title=words)
 
 
 def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> str:

@@ -3,8 +3,6 @@
 (() => {
   "use strict";
   const doc = document, root = doc.documentElement, known = new Map();
-  const DIGIT = {};
-  [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].forEach((digit, i) => { DIGIT[digit] = i; });
   const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]", SCROLLS = ".lb-scroll, .lb-slices";
   const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ needs another device:" };
   const ICONS = {
@@ -36,20 +34,10 @@
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   const asked = () => new URL(location.href).searchParams.get("step");
 
-  function unpack(text, width) { // the reverse of pack() in render/player.py: rows in one flat array
-    const found = [], row = new Array(width).fill(0);
-    let number = 0, shift = 0, at = 0;
-    for (let i = 0; i < text.length; i++) {
-      const digit = DIGIT[text[i]];
-      number |= (digit & 31) << shift;
-      shift += 5;
-      if (digit > 31) continue;
-      row[at] += number & 1 ? -(number >>> 1) : number >>> 1;
-      found.push(row[at]);
-      at = (at + 1) % width;
-      number = shift = 0;
-    }
-    return Int32Array.from(found);
+  function rows(list, width) { // each number is the difference to the one above it, see render/player.py
+    const found = Int32Array.from(list);
+    for (let i = width; i < found.length; i++) found[i] += found[i - width];
+    return found;
   }
 
   function load(host, done, failed) {
@@ -71,23 +59,26 @@
   /* ---- one page's steps */
 
   function track(data) {
-    const steps = unpack(data.steps, 2), count = steps.length / 2, vars = [];
-    const values = unpack(data.values, 4), turned = new Map(), edge = new Int32Array(count), far = new Map();
+    const steps = rows(data.steps, 2), count = steps.length / 2, vars = [], root = new Int32Array(count);
+    const values = rows(data.values, 4), turned = new Map(), edge = new Int32Array(count), far = new Map();
     for (let i = 0; i < values.length; i += 4) {
       const [step, frame, name, text] = values.subarray(i, i + 4);
       const names = (vars[frame] = vars[frame] || new Map());
       if (!names.has(name)) names.set(name, []);
       names.get(name).push([step, text]);
     }
-    const turns = unpack(data.turns, 3);
+    const turns = rows(data.turns, 3);
     for (let i = 0; i < turns.length; i += 3) turned.set(turns[i], turns.subarray(i + 1, i + 3));
     const depth = [];
     data.frames.forEach(([, parent], i) => { depth[i] = parent < 0 ? 0 : depth[parent] + 1; });
     const it = {
-      count, vars, turned, edge, data,
+      count, vars, turned, data,
       frame: (k) => steps[2 * k],
       depth: (k) => depth[steps[2 * k]],
       line: (k) => data.lines[steps[2 * k + 1]],
+      id: (f, line) => `${data.files[data.frames[f][4]][0]}L${line}`,
+      named: (f, line) => [data.files[data.frames[f][4]][1], `line ${line}`].filter((it) => it).join(", "),
+      down: (k) => it.id(root[k], edge[k]), // how far down the page the section has come
       stack(k) {
         const found = [];
         let line = it.line(k)[0];
@@ -106,9 +97,10 @@
         return { text, step, changed: step === k && (before < 0 || list[before][1] !== text) };
       },
     };
-    for (let k = 0; k < count; k++) { // how far down the page the section has come, for the progressive reveal
+    for (let k = 0; k < count; k++) { // for the progressive reveal
       let f = it.frame(k), line = it.line(k)[0];
       while (data.frames[f][1] >= 0) { line = data.frames[f][2]; f = data.frames[f][1]; }
+      root[k] = f;
       edge[k] = Math.max(line, far.get(f) || 0);
       far.set(f, edge[k]);
     }
@@ -117,13 +109,13 @@
 
   /* ---- where lines are on the page */
 
-  const row = (line) => { const a = doc.getElementById("L" + line); return a && a.classList.contains("lb-n") ? a : null; };
+  const row = (id) => { const a = doc.getElementById(id); return a && a.classList.contains("lb-n") ? a : null; };
   const below = (at) => { // what follows an anchor: a note, a heading
     const found = [];
     for (let n = at.nextElementSibling; n && !n.matches(".lb-at, .lb-code, #definitions, #references, .lb-around, .lb-foot"); n = n.nextElementSibling) found.push(n);
     return found;
   };
-  const told = (line) => { const a = doc.getElementById("L" + line), at = a && a.closest(".lb-at"); return at ? below(at) : []; };
+  const told = (id) => { const a = doc.getElementById(id), at = a && a.closest(".lb-at"); return at ? below(at) : []; };
 
   /* ---- the panel */
 
@@ -178,7 +170,7 @@
     function address(k, push) {
       const url = new URL(location.href);
       if (k === null) url.searchParams.delete("step"); else url.searchParams.set("step", k + 1);
-      if (url.hash.startsWith("#L")) url.hash = "";
+      if (/^#(.+-)?L\d+$/.test(url.hash)) url.hash = "";
       try {
         if (url.href !== location.href) history[push ? "pushState" : "replaceState"](history.state, "", url);
       } catch { /* a page that may not change its address still steps */ }
@@ -190,16 +182,16 @@
     function show(k) {
       const hasty = now >= 0 && Math.abs(k - now) > 1;
       now = k;
-      const [first, last, claim] = it.line(k), frames = it.stack(k), changes = [];
+      const [first, last, claim] = it.line(k), frames = it.stack(k), f = it.frame(k), id = it.id(f, first), changes = [];
       slider.value = k + 1;
       count.textContent = `${grouped(k + 1)} of ${grouped(it.count)}`;
-      slider.setAttribute("aria-valuetext", `step ${k + 1} of ${it.count}, line ${first}`);
-      const target = mark(first, last, frames);
+      slider.setAttribute("aria-valuetext", `step ${k + 1} of ${it.count}, ${it.named(f, first)}`);
+      const target = mark(f, first, last, frames);
       if (reveal) hide();
-      const code = row(first) ? row(first).nextElementSibling.textContent.trim() : "";
-      const parts = [h("p", "lbp-line", h("span", {}, `line ${first}`), h("small", {}, it.section(k)[1]))];
-      let spoken = code ? `Line ${first}: ${code}.` : `Line ${first}.`;
-      const note = code ? [] : told(first);
+      const code = row(id) ? row(id).nextElementSibling.textContent.trim() : "", place = it.named(f, first);
+      const parts = [h("p", "lbp-line", h("span", {}, place), h("small", {}, it.section(k)[1]))];
+      let spoken = place.replace(/^line/, "Line") + (code ? `: ${code}.` : ".");
+      const note = code ? [] : told(id);
       if (note.length) spoken = note.map((n) => n.textContent.trim()).join(" ").slice(0, 400);
       const turn = it.turned.get(k);
       for (const [at, text] of data.remarks) if (at === k) {
@@ -207,7 +199,7 @@
         if (!spoken.includes(text)) spoken += " " + text;
       }
       if (turn && turn[1] > 1) parts.push(h("p", "lbp-turn", `iteration ${grouped(turn[0])} of ${grouped(turn[1])}`));
-      if (!target) parts.push(source(first, last));
+      if (!target) parts.push(source(f, first, last));
       if (claim >= 0) {
         const [verdict, caption, sides] = data.claims[claim];
         parts.push(h("p", "lbp-claim lb-" + verdict, `${VERDICTS[verdict]} ${caption} `, sides ? h("small", {}, sides) : null));
@@ -236,14 +228,14 @@
       const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
       const args = given.flatMap(([arg, text], n) => [n ? ", " : "", h("i", {}, arg), " = " + data.texts[text]]);
       return h("div", "lbp-call" + (i ? "" : " lbp-inner"),
-        h("p", "lbp-name", h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` line ${line}`) : null),
+        h("p", "lbp-name", h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` ${it.named(f, line)}`) : null),
         fresh.length ? h("dl", {}, ...fresh.map((r) => r[1])) : null,
         rows.length > most ? dim(`… ${rows.length - most} older`) : null);
     }
-    function source(first, last) { // of a helper that is listed on another page
-      const found = data.code.find(([from, lines]) => from <= first && first < from + lines.length);
+    function source(f, first, last) { // of a helper that is listed on another page
+      const found = data.code.find(([file, from, lines]) => file === data.frames[f][4] && from <= first && first < from + lines.length);
       if (!found) return "";
-      const [from, lines] = found, start = Math.max(0, Math.min(first - from - 3, lines.length - 7)), some = lines.slice(start, start + 7);
+      const [, from, lines] = found, start = Math.max(0, Math.min(first - from - 3, lines.length - 7)), some = lines.slice(start, start + 7);
       const indent = Math.min(...some.filter((text) => text.trim()).map((text) => text.search(/\S/)));
       return h("div", "lbp-code", ...some.map((text, i) => {
         const n = from + start + i, now = first <= n && n <= last;
@@ -263,17 +255,17 @@
       marked = [];
       from = null;
     }
-    function mark(first, last, frames) {
+    function mark(f, first, last, frames) {
       unmark();
       for (let n = first; n <= Math.min(last, first + 400); n++) {
-        const a = row(n);
+        const a = row(it.id(f, n));
         if (a) marked.push(a, a.nextElementSibling);
       }
-      if (!marked.length) marked = told(first).filter((n) => !n.matches(".lb-shelf, .lb-below"));
+      if (!marked.length) marked = told(it.id(f, first)).filter((n) => !n.matches(".lb-shelf, .lb-below"));
       for (const node of marked) node.classList.add("lb-now");
       if (marked[0]) marked[0].setAttribute("aria-current", "step");
       if (frames.length > 1) { // where the innermost call on this page came from
-        const caller = frames.slice(1).map(([, line]) => row(line)).find((a) => a);
+        const caller = frames.slice(1).map(([f, line]) => row(it.id(f, line))).find((a) => a);
         if (caller) { from = caller.nextElementSibling; from.classList.add("lb-from"); }
       }
       const folded = marked[0] && marked[0].closest("details");
@@ -291,7 +283,7 @@
     }
     function hide() {
       for (const [node, name] of edges) node.classList.remove(name);
-      const line = it.edge[now], a = row(line), plain = doc.getElementById("L" + line);
+      const a = row(it.down(now)), plain = doc.getElementById(it.down(now));
       let block = a ? a.closest(".lb-code") : plain && plain.closest(".lb-at");
       edges = [];
       if (!block) return;

@@ -1,0 +1,82 @@
+"""One page in the making: the files it shows, by rows of numbered lines, and what its prose may refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from litbook.errors import Place
+from litbook.record.model import Record, Section
+from litbook.render import books, markup, prose
+from litbook.render.books import Book
+from litbook.render.code import Line, Link
+
+
+@dataclass
+class Sheet:
+    """One page in the making: what it is drawn from, and what has been put on it."""
+
+    book: Book
+    page: str
+    setting: prose.Setting
+    follow: Callable[[Sheet, Section, int], list[str]]  # what stands where a section is called
+    links: books.Links = field(default_factory=dict)
+    pictures: int = 0
+
+    @property
+    def record(self) -> Record:
+        """The record that the page is drawn from."""
+        return self.book.record
+
+    def source(self, file: int) -> Text:
+        """One file of the lecture, as it is shown on this page."""
+        path, prefix = self.record.sources[file].path, self.book.prefix(self.page, file)
+        return Text(path, prefix, self.book.lines[file], self.links.get(file, {}))
+
+    def at(self, file: int, line: int) -> None:
+        """Problems found from now on belong to this line."""
+        lines = self.book.lines[file]
+        text = lines[line - 1].text if 0 < line <= len(lines) else ""
+        self.setting.place = Place(self.record.sources[file].path, line, 1, text)
+
+
+@dataclass(frozen=True)
+class Text:
+    """One file on one page: how it is called, its lines, and what leads from and to them.
+
+    `prefix` is what the ids of its lines begin with: nothing, where the page is that file's.
+    """
+
+    path: str
+    prefix: str
+    lines: Sequence[Line]
+    links: dict[int, list[Link]]
+
+    def row(self, number: int, dedent: int = 0, class_: str = "lb-c") -> str:
+        """A line's number, which is also its anchor, and its code."""
+        name, html = f"{self.prefix}L{number}", self[number].html(dedent, self.links.get(number, ()))
+        where = f'id="{name}" href="#{name}" data-search-exclude="{markup.UNSEARCHED}"'
+        anchored = f'<a class="lb-n" {where}>{number}</a>'
+        return f'{anchored}<code class="{class_}">{html or " "}</code>'
+
+    def __getitem__(self, number: int) -> Line:
+        return self.lines[number - 1]
+
+    def copier(self, numbers: Sequence[int]) -> list[str]:
+        """A button on a block of several lines: Material's script copies, CSS hides all but code."""
+        target = f".lb-code:has(#{self.prefix}L{numbers[0]})"
+        button = (
+            f'<button class="lb-copy md-code__button" data-md-type="copy" data-clipboard-target="{target}"'
+        )
+        return [f'{button} title="Copy the code"></button>'] if len(numbers) > 1 else []
+
+    def span(self, numbers: Sequence[int]) -> str:
+        """`lines 3 to 7`, and of which file where that is not the page's."""
+        first, last = numbers[0], numbers[-1]
+        words = f"lines {first} to {last}" if len(numbers) > 1 else f"line {first}"
+        return f"{words} of {self.path.rpartition('/')[2]}" if self.prefix else words
+
+    def anchors(self, numbers: Iterable[int]) -> str:
+        """Places for links to lines that are not shown as code."""
+        spans = [f'<span id="{self.prefix}L{n}"></span>' for n in numbers]
+        return markup.tag("div", *spans, class_="lb-at") if spans else ""

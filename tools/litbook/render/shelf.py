@@ -1,0 +1,143 @@
+"""What is taller than a line, below its block of code: failures, cards, tables, storages, printed output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from litbook.record.model import Mapping, Piece, Tensor, Value
+from litbook.render import bits, cards, drawings, margin, markup, values
+from litbook.render.evidence import Evidence
+
+TALL = 2400  # characters of output beyond which its box scrolls
+
+
+@dataclass
+class Drawn:
+    """What the shelves of a section already hold."""
+
+    values: set[tuple[str, int | None]] = field(default_factory=set)
+    views: dict[int, list[drawings.View]] = field(default_factory=dict)
+
+
+def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], bool]) -> list[str]:
+    """Failures first, then cards, tables, storages and printed output of the block of code above.
+
+    `mine` says whether a line belongs to that block; `path` is the file that failures name.
+    """
+    failed = [c for c in evidence.claims if c.verdict == "fails" and mine(c.line)]
+    raised = [e for e in evidence.errors if mine(e.line)]
+    here = [v for v in evidence.values if mine(v.line) and v.loop is None and v.value is not None]
+    quiet = [
+        *_bits(evidence, here),
+        *_cards(evidence, here, drawn),
+        *_tables(evidence, here, drawn),
+        *_storages(evidence, here, drawn),
+        *_whole(evidence, here, drawn),
+    ]
+    printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
+    return [
+        *(margin.failure_box(claim, evidence, path) for claim in failed),
+        *(margin.error_box(error, path) for error in raised),
+        markup.tag("div", *quiet, class_="lb-shelf") if quiet else "",
+        _output(printed) if printed else "",
+    ]
+
+
+def _bits(evidence: Evidence, found: Iterable[Value]) -> list[str]:
+    """The bits of a block's floats under each other, so that formats can be compared."""
+    named = [(v.text, evidence.snapshot(v.value or 0)) for v in found]
+    stack = [(name, it) for name, it in named if isinstance(it, Tensor) and bits.drawable(it)]
+    return [bits.stack(stack)] if stack else []
+
+
+def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+    """What is too long for any line, folded: all that the record has of it."""
+    done = []
+    for value in found:
+        it = evidence.snapshot(value.value or 0)
+        if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
+            continue
+        if _new(value, drawn):
+            name = markup.tag("code", markup.text(value.text))
+            head = f"{name}, {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
+            body = markup.tag("pre", markup.text(text), tabindex="0")
+            done.append(markup.tag("details", markup.tag("summary", head), body, class_="lb-whole"))
+    return done
+
+
+def _new(value: Value, drawn: Drawn) -> bool:
+    """Whether this is the first time that this expression shows this snapshot."""
+    key = (value.text, value.value)
+    fresh = key not in drawn.values
+    drawn.values.add(key)
+    return fresh
+
+
+def _cards(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+    badges = margin.sharing(evidence)
+    done = []
+    for value in found:
+        it = evidence.snapshot(value.value or 0)
+        if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, drawn):
+            badge = badges.get((value.step, value.text))
+            done.append(cards.tensor(value.text, it, [badge] if badge else []))
+    return done
+
+
+def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+    """Mappings: those with the same keys and the same unit become one table."""
+    tables: list[tuple[str | None, list[cards.Row]]] = []
+    for value in found:
+        it = evidence.snapshot(value.value or 0)
+        if not isinstance(it, Mapping) or not it.items or len(values.line(it, value.unit)) <= margin.SHORT:
+            continue
+        if values.measurement(it):
+            continue
+        if not _new(value, drawn):
+            continue
+        like = next(
+            (rows for unit, rows in tables if unit == value.unit and cards.same_keys(rows[0][1], it)), None
+        )
+        if like is None:
+            tables.append((value.unit, [(value.text, it)]))
+        else:
+            like.append((value.text, it))
+    return [
+        cards.table(rows, unit) if len(rows) > 1 else cards.pairs(*rows[0], unit) for unit, rows in tables
+    ]
+
+
+def _storages(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+    """A small storage is drawn where a further view of it appears: the first view and the new ones."""
+    fresh: dict[int, list[drawings.View]] = {}
+    for value in found:
+        it = evidence.snapshot(value.value or 0)
+        if not isinstance(it, Tensor) or it.storage is None or not drawings.drawable(it):
+            continue
+        known = drawn.views.setdefault(it.storage, [])
+        if not any(_same_view(it, other) for _, other in known):
+            known.append((value.text, it))
+            fresh.setdefault(it.storage, []).append((value.text, it))
+    pictures = []
+    for storage, new in fresh.items():
+        base = drawn.views[storage][0]
+        views = new if base in new else [base, *new]
+        if len(views) > 1:
+            pictures.append(drawings.storage(views))
+    return pictures
+
+
+def _same_view(a: Tensor, b: Tensor) -> bool:
+    return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
+
+
+def _output(pieces: Sequence[Piece]) -> str:
+    """What the lines of one block printed, together."""
+    lines = sorted({piece.line for piece in pieces})
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
+    caption = markup.tag("figcaption", f"printed by {where}")
+    tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
+    body = markup.tag("pre", markup.text(text.rstrip("\n")), tabindex=tall)
+    return markup.tag("figure", caption, body, class_="lb-output")
