@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot, Statement, Value
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
@@ -25,7 +26,6 @@ from litbook.render.order import Moment, moments
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
-CALLS, STEPS = 5, 5_000
 
 Row = tuple[int, ...]
 
