@@ -173,7 +173,8 @@ class Terminal:
             first, _, more = harmless(error.message).partition("\n")
             inner = error.trace[-1] if error.trace else (self.path, place.line)
             where = "" if inner[0] == self.path else f", in {harmless(inner[0])}:{inner[1]}"
-            said = f"{MARGIN}! line {place.line}{where}: {first}{' …' if more else ''}"
+            own = [number for path, number, *_ in error.trace if path == self.path]
+            said = f"{MARGIN}! line {own[-1] if own else place.line}{where}: {first}{' …' if more else ''}"
             self._say(Text(said, style="bold red"))
 
     # -- printing
