@@ -35,7 +35,7 @@ def record(text: str, path: str = "lectures/lecture_02.py", title: str = "") -> 
         lecture=path.rpartition("/")[2].removesuffix(".py"),
         title=title or lecture.title,
         environment=PLACE,
-        sources=(lecture.source(),),
+        sources=lecture.sources(),
         definitions=tuple(numbering.definition(i, everything) for i in helpers),
         sections=tuple(_section(numbering, i) for i in numbering.order()),
     )
