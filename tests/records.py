@@ -7,15 +7,14 @@ sections into files of their own, as a lecture in a folder has them. Lines of an
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from litbook.probe.numbering import Numbering
 from litbook.record import model
 from litbook.record.model import Frame, Record, Section
-from litbook.text import scopes, source
-from litbook.text.lecture import Function, Lecture
+from litbook.text import source
 
 CPU = model.Device("cpu", "cpu", "CPU")
 H200 = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
@@ -23,75 +22,35 @@ PLACE = model.Environment(
     python="3.11.7", os="Linux", machine="x86_64", cpu="AMD EPYC", cores=2, threads=2, memory=2**34, device=CPU,
     versions={"torch": "2.13.0"}, commit="0123456789abcdef", date="2026-11-20T10:00:00Z", seed=0,
 )  # fmt: skip
-UNITS = ("module", "main", "part", "section")
 
 
 def record(text: str, path: str = "lectures/lecture_02.py", title: str = "") -> Record:
-    """The record of a lecture of which nothing ran."""
+    """The record of a lecture of which nothing ran; its notes say nothing all the same."""
     lecture = source.parse(text, path)
-    functions = lecture.functions
-    units = [i for i, it in enumerate(functions) if it.kind in UNITS]
-    order = [*(i for i in units if functions[i].kind in ("module", "main")), *lecture.order]
+    numbering = Numbering(lecture)
+    everything = range(len(lecture.statements))
+    helpers = (i for i, is_section in enumerate(numbering.is_section) if not is_section)
     return Record(
         schema=model.SCHEMA,
         lecture=path.rpartition("/")[2].removesuffix(".py"),
         title=title or lecture.title,
         environment=PLACE,
-        sources=(lecture.source(),),
-        definitions=tuple(_definition(lecture, i) for i in range(len(functions)) if i not in units),
-        sections=tuple(_section(lecture, i) for i in order),
+        sources=lecture.sources(),
+        definitions=tuple(numbering.definition(i, everything) for i in helpers),
+        sections=tuple(_section(numbering, i) for i in numbering.order()),
     )
 
 
-def _section(lecture: Lecture, index: int) -> Section:
-    it = lecture.functions[index]
+def _section(numbering: Numbering, index: int) -> Section:
+    it, keys = numbering.lecture.functions[index], numbering.keys
     kind: Any = it.kind
     return Section(
-        it.name, kind, 0, it.first, it.last - it.first + 1, it.name, it.heading,
-        parent=lecture.functions[it.parent].name if it.parent is not None else "",
-        body=max(0, it.body - it.first), requires=it.requires, hidden=it.hidden, digest=it.digest,
-        statements=_statements(lecture, index),
+        keys[index], kind, it.file, it.first, it.last - it.first + 1, it.name, it.heading,
+        parent=keys[it.parent] if it.parent is not None else "",
+        body=numbering.line(index, it.body) if it.body else 0,
+        requires=it.requires, hidden=it.hidden, digest=it.digest,
+        statements=numbering.statements(index, range(len(numbering.lecture.statements))),
     )  # fmt: skip
-
-
-def _definition(lecture: Lecture, index: int) -> model.Definition:
-    it = lecture.functions[index]
-    kind: Any = it.kind
-    return model.Definition(
-        _key(lecture, index), kind, 0, it.first, it.last - it.first + 1, it.heading, max(0, it.body - it.first),
-        it.hidden, it.digest, _statements(lecture, index),
-    )  # fmt: skip
-
-
-def _key(lecture: Lecture, index: int) -> str:
-    it = lecture.functions[index]
-    return ".".join(
-        around.name for around in lecture.functions[1 : index + 1] if _holds(around, it) or around is it
-    )
-
-
-def _holds(around: Function, it: Function) -> bool:
-    return around.first <= it.first and it.last <= around.last
-
-
-def _statements(lecture: Lecture, index: int) -> tuple[model.Statement, ...]:
-    first = lecture.functions[index].first
-    nodes: dict[int, ast.stmt] = {number: node for node, number in lecture.statement_of.items()}
-    return tuple(
-        model.Statement(
-            it.first - first, it.last - first, it.kind, it.end - first,
-            _target(lecture, it.target), binds=tuple(sorted(scopes.binds(nodes[number]))),
-        )
-        for number, it in enumerate(lecture.statements)
-        if it.function == index
-    )  # fmt: skip
-
-
-def _target(lecture: Lecture, index: int | None) -> str:
-    if index is None:
-        return ""
-    it = lecture.functions[index]
-    return it.name if it.kind in UNITS else _key(lecture, index)
 
 
 # ---------------------------------------------------------------------------- filled in
@@ -176,5 +135,5 @@ def split(made: Record, files: Mapping[str, tuple[str, list[str]]]) -> Record:
 
 
 def _module(head: str, path: str, file: int) -> Section:
-    lecture = source.parse(head, path, lecture=False)
-    return replace(_section(lecture, 0), key=f"<module {file}>", file=file)
+    numbering = Numbering(source.parse(head, path, lecture=False))
+    return replace(_section(numbering, 0), key=f"<module {file}>", file=file)

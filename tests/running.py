@@ -20,6 +20,7 @@ from hypothesis import settings
 
 from litbook import cli
 from litbook.record import model
+from litbook.render.order import moments
 from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
@@ -114,9 +115,10 @@ def _environment(changes: Env) -> Iterator[None]:
 def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
     found: list[Any] = []
-    for value in made.values:
+    values = ((section, value) for section in made.sections for value in section.values)
+    for section, value in values:
         if value.text == text and value.value is not None:
-            snapshot = made.snapshots[value.value]
+            snapshot = section.snapshots[value.value]
             if isinstance(snapshot, model.Scalar):
                 found.append(snapshot.text if snapshot.number is None else snapshot.number)
             else:
@@ -126,17 +128,23 @@ def shown(made: model.Record, text: str) -> list[Any]:
 
 def claims(made: model.Record) -> dict[str, str]:
     """Verdicts by the text of their claims."""
-    return {claim.text: claim.verdict for claim in made.claims}
+    return {claim.text: claim.verdict for _, claim in made.claims()}
 
 
 def messages(made: model.Record) -> list[str]:
-    """What went wrong, as `line: message`."""
-    return [f"{error.line}: {error.message}" for error in made.errors]
+    """What went wrong, as `line: message`, with the line of the file."""
+    return [f"{section.first + error.line}: {error.message}" for section, error in made.errors()]
 
 
 def steps(made: model.Record) -> list[int]:
     """The first line of every statement that was stepped through, in order."""
-    return [made.statements[statement].first for _, statement in made.steps]
+    found = []
+    for section, step, value in moments(made):
+        if value is None:
+            frame, statement = section.steps[step]
+            called = made.called(section, frame)
+            found.append(called.first + called.statements[statement].first)
+    return found
 
 
 def line_of(text: str, part: str) -> int:

@@ -7,21 +7,21 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import markdown
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.running import record as ran
+from tests.records import H200, PLACE, fill, line, ran, record, step
+from tests.running import record as run
 from tests.running import section
 
-from litbook.probe.recorder import _recorded
 from litbook.record import model
 from litbook.record.model import (
     Claim,
     Error,
-    Frame,
     Loop,
     Mapping,
     Operand,
@@ -34,7 +34,6 @@ from litbook.record.model import (
     Value,
 )
 from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, page
-from litbook.text import source
 
 SITE = [
     "admonition",
@@ -45,13 +44,6 @@ SITE = [
     "pymdownx.highlight",
     "pymdownx.superfences",
 ]
-CPU = model.Device("cpu", "cpu", "CPU")
-H200 = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
-PLACE = model.Environment(
-    python="3.11.7", os="Linux", machine="x86_64", cpu="AMD EPYC", cores=2, threads=2, memory=2**34, device=CPU,
-    versions={"torch": "2.13.0"}, commit="0123456789abcdef", date="2026-11-20T10:00:00Z", seed=0,
-)  # fmt: skip
-
 LECTURE = '''"""Storage <b>first</b>"""
 
 import torch
@@ -128,97 +120,95 @@ def pair(*numbers: int) -> Sequence:
     return Sequence("tuple", len(numbers), tuple(Scalar("int", str(n), n) for n in numbers))
 
 
-def record(text: str = LECTURE) -> Record:
-    """What a run of `text` might have left, without a run."""
-    found = source.parse(text, "lectures/lecture_02.py")
-    return Record(
-        schema=model.SCHEMA, lecture="lecture_02", title=text.split('"""')[1], environment=PLACE,
-        sources=(found.source(),),
-        functions=tuple(_recorded(it) for it in found.functions),
-        statements=tuple(model.Statement(**vars(it)) for it in found.statements),
-    )  # fmt: skip
-
-
 def at(text: str, lecture: str = LECTURE) -> int:
     """The line that holds `text`."""
     return next(i for i, line in enumerate(lecture.split("\n"), 1) if text in line)
 
 
-def function(name: str, it: Record) -> int:
-    return next(i for i, f in enumerate(it.functions) if f.name == name)
+def never() -> Record:
+    """The lecture before anything ran."""
+    return record(LECTURE, title=LECTURE.split('"""')[1])
 
 
-def steps(it: Record, frames: dict[int, str]) -> tuple[tuple[int, int], ...]:
-    """Every statement of these functions ran once."""
-    return tuple(
-        (frame, i)
-        for frame, name in frames.items()
-        for i, s in enumerate(it.statements)
-        if s.function == function(name, it)
-    )
+def piece(it: Record, kind: model.PieceKind, text: str, says: str, **more: Any) -> Piece:
+    """A piece of the section `transpose`, from the line that holds `text`."""
+    return Piece(kind, step(it, "transpose", text), 0, line(it, "transpose", text), says, **more)
+
+
+def shows(it: Record, key: str, text: str, name: str, value: int | None, **more: Any) -> Value:
+    """What `name` was after the line of a section that holds `text`."""
+    return Value(step(it, key, text), 0, line(it, key, text), name, value, **more)
+
+
+def claim(it: Record, key: str, text: str, lines: int, *more: Any, **named: Any) -> Claim:
+    first = line(it, key, text)
+    return Claim(first, first + lines - 1, *more, **named)
+
+
+RATE = "assert rate", 1, "rate > 0", "it moves"
 
 
 def lived() -> Record:
     """The lecture on a machine without a GPU: one claim holds, one fails, one waits for a device."""
-    it = record()
-    main, memory, transpose, six = (function(n, it) for n in ("main", "memory", "transpose", "six"))
-    frames = (
-        Frame(main),
-        Frame(memory, 0, at("    memory()")),
-        Frame(transpose, 1, at("    transpose()")),
-        Frame(six, 2, at("x = six()")),
-    )
-    return replace(
-        it,
-        frames=frames,
-        steps=steps(it, {0: "main", 1: "memory", 2: "transpose", 3: "six"}),
+    it = ran(never(), "main", pieces=(Piece("note", 0, 0, 1, "Two *resources* [@glu]."),))
+    it = ran(it, "memory", pieces=(Piece("note", 0, 0, 2, "A walk."),), seconds=1.25)
+    it = fill(it, "compute", seconds=0.5)
+    it = ran(it, "transpose", {"six": line(it, "transpose", "x = six()")})
+    it = fill(it, "speed", claims=(claim(it, "speed", *RATE, "needs-device"),))
+    return fill(
+        it, "transpose",
         pieces=(
-            Piece("note", 0, 0, at("Two *res"), "Two *resources* [@glu]."),
-            Piece("note", 1, 1, at("A walk"), "A walk."),
-            Piece("note", 2, 2, at("# Why"), "# Why\n\nSix numbers, see [speed](#speed)."),
-            Piece("output", 3, 2, at("y = x.t()"), "printed <b>\n"),
-            Piece("misbelief", 4, 2, at("misbelief("), "`t()` copies.", data="It does not."),
+            piece(it, "note", "# Why", "# Why\n\nSix numbers, see [speed](#speed)."),
+            piece(it, "output", "y = x.t()", "printed <b>\n"),
+            piece(it, "misbelief", "misbelief(", "`t()` copies.", data="It does not."),
         ),
         values=(
-            Value(2, 2, at("x = six()"), "x", 0),
-            Value(3, 2, at("y = x.t()"), "y", 1),
-            Value(3, 2, at("y = x.t()"), "y.stride()", 2),
-            Value(4, 2, at("secret = 1"), "secret", 4),
+            shows(it, "transpose", "x = six()", "x", 0),
+            shows(it, "transpose", "y = x.t()", "y", 1),
+            shows(it, "transpose", "y = x.t()", "y.stride()", 2),
+            shows(it, "transpose", "secret = 1", "secret", 4),
         ),
         claims=(
-            Claim(transpose, at("assert y.str"), at("assert y.str"), "y.stride() == (1, 3)", "strides *swap*", "holds", count=1,
+            claim(it, "transpose", "assert y.str", 1, "y.stride() == (1, 3)", "strides *swap*", "holds", count=1,
                   form=("", " == ", ""), operands=(Operand("y.stride()", 2), Operand("(1, 3)", 2))),
-            Claim(transpose, at("assert ("), at("assert (") + 2, "x.shape == y.shape", "the same shape", "fails", count=1,
+            claim(it, "transpose", "assert (", 3, "x.shape == y.shape", "the same shape", "fails", count=1,
                   form=("", " == ", ""), operands=(Operand("x.shape", 3), Operand("y.shape", 5))),
-            Claim(function("speed", it), at("assert rate"), at("assert rate"), "rate > 0", "it moves", "needs-device"),
         ),
         snapshots=(X, Y, pair(1, 3), pair(2, 3), Scalar("int", "1", 1), pair(3, 2)),
-        seconds={"memory": 1.25, "compute": 0.5},
     )  # fmt: skip
+
+
+def changed(it: Record, key: str = "transpose", **fields: Any) -> Record:
+    """`it` with one section changed: each field by a function of what it was."""
+    entry = it.by_key[key]
+    return fill(it, key, **{name: change(getattr(entry, name)) for name, change in fields.items()})
 
 
 def recorded() -> Record:
     """The same lecture, recorded on a GPU."""
-    it = record()
-    main, compute, speed = (function(n, it) for n in ("main", "compute", "speed"))
-    loss = at("loss = step")
-    return replace(
-        it,
-        environment=replace(PLACE, device=H200, date="2026-11-19T10:00:00Z"),
-        frames=(Frame(main), Frame(compute, 0, 10), Frame(speed, 1, at("    speed()"))),
-        steps=steps(it, {0: "main", 1: "compute", 2: "speed"}),
-        pieces=(Piece("note", 0, 2, at("Fast."), "Fast, *very*."),),
+    it = never()
+    it = ran(ran(ran(it, "main"), "compute"), "speed")
+    loss = line(it, "speed", "loss = step")
+    it = fill(
+        it, "speed",
+        pieces=(Piece("note", 0, 0, line(it, "speed", "Fast."), "Fast, *very*."),),
         values=(
-            Value(0, 2, at("rate = 1"), "rate", 0, "measure", "FLOP/s"),
-            Value(1, 2, loss, "loss", 1, loop=0, turn=0),
-            Value(2, 2, loss, "loss", 2, loop=0, turn=8),
+            shows(it, "speed", "rate = 1", "rate", 0, kind="measure", unit="FLOP/s"),
+            shows(it, "speed", "loss = step", "loss", 1, loop=0, turn=0),
+            shows(it, "speed", "loss = step", "loss", 2, loop=0, turn=8),
         ),
-        loops=(Loop(2, at("for step"), 9, (0, 8)),),
+        loops=(Loop(0, line(it, "speed", "for step"), 9, (0, 8)),),
         series=(Series(0, loss, "loss", (0, 4, 8), (0, 4, 8)),),
-        claims=(Claim(speed, at("assert rate"), at("assert rate"), "rate > 0", "it moves", "holds", count=1,
+        claims=(claim(it, "speed", *RATE, "holds", count=1,
                       form=("", " > ", ""), operands=(Operand("rate", 0), Operand("0", 1))),),
         snapshots=(Scalar("float", "7.88e14", 7.88e14), Scalar("int", "0", 0), Scalar("int", "8", 8)),
     )  # fmt: skip
+    return replace(it, environment=replace(PLACE, device=H200, date="2026-11-19T10:00:00Z"))
+
+
+def older(it: Record) -> Record:
+    """The same recording, made when every section had another text."""
+    return replace(it, sections=tuple(replace(entry, digest="0" * 16) for entry in it.sections))
 
 
 def shown(text: str) -> str:
@@ -277,16 +267,15 @@ def test_a_claim_that_this_build_cannot_run_has_the_recordings_verdict_and_its_d
     assert "3 claims: ✓ 1 hold · ✗ 1 fail · ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["index.md"])
     assert "1 claim: ✓ 1 hold, as recorded on NVIDIA H200" in words(pages_["compute.md"])
     assert 'title="1 hold, as recorded on NVIDIA H200">✓ 1<' in pages_["index.md"]
-    missed = replace(recorded(), claims=tuple(replace(c, verdict="fails") for c in recorded().claims))
+    missed = changed(recorded(), "speed", claims=lambda was: (replace(was[0], verdict="fails"),))
     assert "✗ 1 fail, as recorded on NVIDIA H200" in words(made(recordings=[missed])["compute.md"])
 
 
 def test_a_recording_of_an_older_text_decides_nothing():
-    functions = tuple(replace(f, digest="0" * 16) for f in recorded().functions)
-    older = replace(recorded(), functions=functions)
-    assert "○ 1 not run (needs a GPU)" in words(made(recordings=[older])["compute.md"])
+    old = older(recorded())
+    assert "○ 1 not run (needs a GPU)" in words(made(recordings=[old])["compute.md"])
     newest = replace(recorded(), environment=replace(recorded().environment, date="2026-11-18T10:00:00Z"))
-    assert "✓ 1 hold, as recorded" in words(made(recordings=[older, newest])["compute.md"])
+    assert "✓ 1 hold, as recorded" in words(made(recordings=[old, newest])["compute.md"])
 
 
 def test_sections_are_headings_with_the_functions_name_as_anchor():
@@ -324,7 +313,7 @@ def test_every_line_of_a_section_has_its_anchor():
     it = lived()
     body = made(it)["memory.md"]
     for name in ("memory", "transpose"):
-        f = it.functions[function(name, it)]
+        f = it.by_key[name]
         missing = [n for n in range(f.first, f.last + 1) if f'id="L{n}"' not in body]
         assert missing == []
 
@@ -430,9 +419,8 @@ def test_a_value_of_a_line_that_is_not_shown_stands_beside_the_line_above():
 def test_a_section_that_shows_no_code_still_shows_its_failures():
     text = '"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    assert 1 == 2, "no"  # @hide\n'
     it = record(text)
-    one = function("one", it)
-    claim = Claim(one, 10, 10, "1 == 2", "no", "fails", count=1)
-    body = made(replace(it, frames=(Frame(one),), claims=(claim,)))["index.md"]
+    no = Claim(2, 2, "1 == 2", "no", "fails", count=1)
+    body = made(ran(it, "one", claims=(no,)))["index.md"]
     assert "This claim fails. no lectures/lecture_02.py:10" in words(body)
     assert "✗ fails no" in words(body)
 
@@ -459,26 +447,20 @@ def test_tensors_have_cards_with_their_values():
 )
 def test_a_view_of_what_a_name_was_before_is_not_said_to_share_with_what_it_is_now(between, inspected, badge):
     text = f'"""T"""\n\n\ndef main() -> None:\n    one()\n\n\ndef one() -> None:\n    """One"""\n    x = f()\n    {between}\n    row = g()\n'
-    it = record(text)
-    old, new = replace(X, storage=0), replace(X, storage=1)
-    ran = steps(it, {0: "main", 1: "one"})
-    first = next(n for n, (_, s) in enumerate(ran) if it.statements[s].first == 10)
-    values = [Value(first, 1, 10, "x", 0)]
-    values += [Value(first + 1, 1, 11, "x", 1)] if inspected else []
-    values += [Value(len(ran) - 1, 1, 12, "row", 0)]
-    frames = (Frame(function("main", it)), Frame(function("one", it), 0, 5))
-    body = made(replace(it, frames=frames, steps=ran, values=tuple(values), snapshots=(old, new)))["index.md"]
+    it = ran(ran(record(text), "main"), "one")
+    values = [shows(it, "one", "x = f()", "x", 0)]
+    values += [shows(it, "one", between, "x", 1)] if inspected else []
+    values += [Value(len(it.by_key["one"].steps) - 1, 0, 4, "row", 0)]
+    snapshots = (replace(X, storage=0), replace(X, storage=1))
+    body = made(fill(it, "one", values=tuple(values), snapshots=snapshots))["index.md"]
     assert re.findall(r'<span class="lb-badge">(.*?)</span>', body)[-1] == badge
 
 
 def test_two_values_of_one_line_are_of_one_moment():
     text = '"""T"""\n\n\ndef main() -> None:\n    x = f()\n    x = x + 1\n'
-    it = record(text)
-    ran = steps(it, {0: "main"})
-    values = (Value(0, 0, 5, "x", 0), Value(1, 0, 6, "row", 0), Value(1, 0, 6, "x", 1))
+    values = (Value(0, 0, 1, "x", 0), Value(1, 0, 2, "row", 0), Value(1, 0, 2, "x", 1))
     snapshots = (replace(X, storage=0), replace(X, storage=1))
-    it = replace(it, frames=(Frame(function("main", it)),), steps=ran, values=values, snapshots=snapshots)
-    body = made(it)["index.md"]
+    body = made(ran(record(text), "main", values=values, snapshots=snapshots))["index.md"]
     assert "earlier x" in words(body) and "same storage as" not in words(body)
 
 
@@ -504,7 +486,7 @@ def test_a_large_tensor_is_visibly_cut():
     big = replace(
         X, shape=(1000, 1000), corner=(2, 3), memory=None, stats=model.Stats(-1.0, 5.0, 0.5, 1.0, nan=3)
     )
-    body = made(replace(lived(), snapshots=(big, *lived().snapshots[1:])))["memory.md"]
+    body = made(changed(lived(), snapshots=lambda was: (big, *was[1:])))["memory.md"]
     assert "⋱" in body
     assert "min -1.0 · mean 0.5 · max 5.0 · std 1.0 · 3 nan" in words(body)
 
@@ -517,8 +499,7 @@ def test_mappings_with_the_same_keys_become_one_table():
             "torch.finfo", 4, keys, tuple(Scalar("float", f"{n}.123456789", n + 0.123456789) for _ in keys)
         )
 
-    it = lived()
-    body = made(replace(it, snapshots=(limits(1), limits(2), *it.snapshots[2:])))["memory.md"]
+    body = made(changed(lived(), snapshots=lambda was: (limits(1), limits(2), *was[2:])))["memory.md"]
     assert body.count('<table class="lb-table">') == 1
     assert '<th scope="row">x</th>' in body
     assert '<th scope="row">y</th>' in body
@@ -552,38 +533,32 @@ def test_a_claim_that_holds_shows_both_sides():
     ],
 )
 def test_that_a_constant_is_itself_needs_no_evidence(tmp_path, test, shown):
-    it = ran(tmp_path, section(f"a = b = None\nyes = True\nassert {test}, 'so it is'"))
-    assert margin.tested(it.claims[0], it) == shown
-    assert it.claims[0].operands, "the record has both sides"
+    it = run(tmp_path, section(f"a = b = None\nyes = True\nassert {test}, 'so it is'"))
+    ((one, judged),) = it.claims()
+    assert margin.sides(judged, one.snapshots) == shown
+    assert judged.operands, "the record has both sides"
 
 
 def test_two_equal_sides_that_would_need_a_second_line_are_named_once():
-    it = lived()
-    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == swapped")
-    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    long = {"caption": "what it had been before that", "text": "y.stride() == swapped"}
+    it = changed(lived(), claims=lambda was: (replace(was[0], **long),))
+    said = beside(made(it)["memory.md"], at("assert y.str"))
     assert said == "✓ holds: what it had been before that both (1, 3)"
 
 
 def test_nor_once_where_the_code_beside_it_names_that_value():
-    it = lived()
-    long = replace(it.claims[0], caption="what it had been before that", text="y.stride() == (1, 3)")
-    said = beside(made(replace(it, claims=(long,)))["memory.md"], at("assert y.str"))
+    long = {"caption": "what it had been before that", "text": "y.stride() == (1, 3)"}
+    it = changed(lived(), claims=lambda was: (replace(was[0], **long),))
+    said = beside(made(it)["memory.md"], at("assert y.str"))
     assert said == "✓ holds: what it had been before that"
 
 
 def test_a_promise_of_dtype_and_axes_that_is_kept_says_so():
     it = lived()
-    axes = Claim(
-        function("transpose", it),
-        at("x = six()"),
-        at("x = six()"),
-        'x: Float[Tensor, "row col"]',
-        "",
-        "holds",
-        "axes",
-        1,
+    axes = claim(it, "transpose", "x = six()", 1, 'x: Float[Tensor, "row col"]', "", "holds", "axes", 1)
+    assert "✓ dtype and axes" in beside(
+        made(fill(it, "transpose", claims=(axes,)))["memory.md"], at("x = six()")
     )
-    assert "✓ dtype and axes" in beside(made(replace(it, claims=(axes,)))["memory.md"], at("x = six()"))
 
 
 def test_a_claim_that_fails_cannot_be_overlooked():
@@ -611,9 +586,7 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
 
 
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
-    old = recorded()
-    changed = tuple(replace(f, digest="other") if f.name == "speed" else f for f in old.functions)
-    body = words(made(recordings=[replace(old, functions=changed)])["compute.md"])
+    body = words(made(recordings=[fill(recorded(), "speed", digest="other")])["compute.md"])
     assert (
         "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
     )
@@ -622,37 +595,36 @@ def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
 
 
 def test_an_error_is_shown_at_its_line_and_what_follows_is_dimmed():
-    it = lived()
-    line = at("assert y.str")
-    error = Error("exception", function("transpose", it), at("y = x.t()"), "    y = x.t()", "RuntimeError: <b>no</b>",
-                  (("lectures/lecture_02.py", at("y = x.t()"), "transpose", "    y = x.t()"),))  # fmt: skip
-    reached = tuple(s for s in it.steps if it.statements[s[1]].first < line)
-    broken = replace(
-        it, errors=(error,), steps=reached, claims=(replace(it.claims[0], verdict="not-reached"),)
-    )
-    body = made(broken)["memory.md"]
+    it, led, number = lived(), at("y = x.t()"), at("assert y.str")
+    error = Error("exception", line(it, "transpose", "y = x.t()"), "    y = x.t()", "RuntimeError: <b>no</b>",
+                  (("lectures/lecture_02.py", led, "transpose", "    y = x.t()"),))  # fmt: skip
+    last = step(it, "transpose", "assert y.str")
+    body = made(changed(
+        it, errors=lambda _: (error,), steps=lambda was: was[:last],
+        claims=lambda was: (replace(was[0], verdict="not-reached"),),
+    ))["memory.md"]  # fmt: skip
     assert "RuntimeError: &lt;b&gt;no&lt;/b&gt;" in body
     assert "The lecture raised here." in body
-    assert re.search(rf'id="L{line}" [^>]*>\d+</a><code class="lb-c lb-dim">', body)
+    assert re.search(rf'id="L{number}" [^>]*>\d+</a><code class="lb-c lb-dim">', body)
     assert "– not reached: strides swap" in words(body)
 
 
 def test_an_error_in_a_module_stands_beside_the_line_that_led_there_whatever_its_own_number_is():
     it = lived()
     led, elsewhere = at("y = x.t()"), at("rate = 1")
-    error = Error("exception", function("transpose", it), led, "    y = x.t()", "KeyError: 3",
+    error = Error("exception", line(it, "transpose", "y = x.t()"), "    y = x.t()", "KeyError: 3",
                   (("lectures/lecture_02.py", led, "transpose", "    y = x.t()"),
                    ("lectures/decoder.py", elsewhere, "speed", "    table[3]")))  # fmt: skip
-    found = made(replace(it, errors=(error,)))
+    found = made(fill(it, "transpose", errors=(error,)))
     assert "✗ error KeyError: 3" in words(found["memory.md"])
     assert f"lectures/decoder.py:{elsewhere} in speed" in words(found["memory.md"])
     assert "KeyError" not in found["compute.md"], "whose section has that name and that line"
 
 
 def test_an_inspection_that_raised_says_so_beside_its_line():
-    it = lived()
-    broken = (replace(it.values[0], value=None, error="IndexError: 5"), *it.values[1:])
-    assert "x ✗ IndexError: 5" in beside(made(replace(it, values=broken))["memory.md"], at("x = six()"))
+    broken = {"value": None, "error": "IndexError: 5"}
+    it = changed(lived(), values=lambda was: (replace(was[0], **broken), *was[1:]))
+    assert "x ✗ IndexError: 5" in beside(made(it)["memory.md"], at("x = six()"))
 
 
 def test_the_foot_says_where_the_numbers_come_from():
@@ -673,10 +645,12 @@ def test_references_stand_at_the_end_of_the_page_that_cites_them():
 
 
 def test_what_is_wrong_with_prose_names_file_and_line():
-    it = lived()
-    bad = replace(it.pieces[1], text="$\\frac{1$ [@nobody] [x](#nowhere)")
+    bad = "$\\frac{1$ [@nobody] [x](#nowhere)"
+    it = changed(
+        fill(lived(), "transpose", pieces=()), "memory", pieces=lambda was: (replace(was[0], text=bad),)
+    )
     found: list = []
-    page.pages(replace(it, pieces=(it.pieces[0], bad)), REFERENCES, (), found)
+    page.pages(it, REFERENCES, (), found)
     assert sorted(p.slug for p in found) == ["bad-math", "broken-link", "unknown-citation"]
     assert all(str(p).startswith(f"lectures/lecture_02.py:{at('A walk')}:5: ") for p in found)
 
@@ -747,17 +721,31 @@ def haunted(evil: str) -> Record:
     """The lecture with `evil` wherever a record holds text."""
     it = lived()
     text = Scalar("str", evil)
+    operands = (Operand(evil, 2), Operand(evil))
+    claimed = {"text": evil, "caption": evil, "why": evil, "form": (evil, evil, evil), "operands": operands}
+    error = Error("exception", 6, evil, evil, ((evil, at("y = x.t()"), evil, evil),))
+    it = changed(
+        it,
+        values=lambda was: tuple(replace(v, text=evil, unit=evil) for v in was),
+        claims=lambda was: tuple(replace(c, **claimed) for c in was),
+        errors=lambda _: (error,),
+        snapshots=lambda _: (
+            replace(X, dtype=evil, device=evil, axes=(evil, evil)),
+            Mapping(evil, 9, (text,) * 3, (text,) * 3), text, text, model.Opaque(evil, evil, why=evil), pair(1),
+        ),
+    )  # fmt: skip
     return replace(
         it,
         title=evil,
-        functions=tuple(replace(f, heading=evil) for f in it.functions),
-        pieces=tuple(replace(p, text=evil, data=evil, alt=evil) for p in it.pieces),
-        values=tuple(replace(v, text=evil, unit=evil) for v in it.values),
-        claims=tuple(replace(c, text=evil, caption=evil, why=evil, form=(evil, evil, evil), operands=(Operand(evil, 2), Operand(evil))) for c in it.claims if c.operands),
-        errors=(Error("exception", 2, at("y = x.t()"), evil, evil, ((evil, at("y = x.t()"), evil, evil),)),),
-        snapshots=(replace(X, dtype=evil, device=evil, axes=(evil, evil)), Mapping(evil, 9, (text,) * 3, (text,) * 3), text, text, model.Opaque(evil, evil, why=evil), pair(1)),
+        sections=tuple(
+            replace(
+                s, heading=evil, pieces=tuple(replace(p, text=evil, data=evil, alt=evil) for p in s.pieces)
+            )
+            for s in it.sections
+        ),
+        definitions=tuple(replace(d, heading=evil) for d in it.definitions),
         environment=replace(PLACE, cpu=evil, versions={evil: evil}, commit=evil, date=evil),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("evil", EVIL, ids=range(len(EVIL)))
@@ -837,8 +825,8 @@ def test_only_embedded_pictures_are_shown():
 
 def test_two_figures_on_a_page_share_no_id():
     it = lived()
-    figure = Piece("figure", 2, 2, at("misbelief("), "A `caption`", data=SVG, alt="A curve")
-    body = made(replace(it, pieces=(*it.pieces, figure, figure)))["memory.md"]
+    figure = piece(it, "figure", "misbelief(", "A `caption`", data=SVG, alt="A curve")
+    body = made(changed(it, pieces=lambda was: (*was, figure, figure)))["memory.md"]
     assert body.count('aria-label="A curve"') == 2
     assert sorted(ids(body)) == sorted(set(ids(body)))
 
@@ -846,8 +834,8 @@ def test_two_figures_on_a_page_share_no_id():
 def test_a_figure_without_alt_is_a_problem():
     it = lived()
     found: list = []
-    figure = Piece("figure", 2, 2, at("misbelief("), "c", data=SVG)
-    page.pages(replace(it, pieces=(*it.pieces, figure)), REFERENCES, (), found)
+    figure = piece(it, "figure", "misbelief(", "c", data=SVG)
+    page.pages(changed(it, pieces=lambda was: (*was, figure)), REFERENCES, (), found)
     assert [p.slug for p in found] == ["no-alt"]
 
 
@@ -877,6 +865,7 @@ def test_the_ledger_is_also_data():
         "lecture": "lecture_02",
         "section": "transpose",
         "address": f"lecture_02/memory/#L{at('assert y.str')}",
+        "file": "lectures/lecture_02.py",
         "line": at("assert y.str"),
         "claim": "y.stride() == (1, 3)",
         "caption": "strides *swap*",
@@ -918,13 +907,12 @@ def test_every_field_of_claims_json_is_documented():
 def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fails():
     shelf = ledger.Shelf("lecture_02", lived(), (recorded(),))
     assert "<title>claims: 1 of 3 fail</title>" in ledger.tally([shelf])
-    claims = tuple(replace(c, verdict="holds") if c.verdict == "fails" else c for c in lived().claims)
-    good = replace(lived(), claims=claims)
+    good = changed(lived(), claims=lambda was: tuple(replace(c, verdict="holds") for c in was))
     assert "claims: 3 hold<" in ledger.tally([ledger.Shelf("lecture_02", good, (recorded(),))])
     assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good)])
     assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
-    older = replace(recorded(), functions=tuple(replace(f, digest="0" * 16) for f in recorded().functions))
-    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good, (older,))])
+    old = older(recorded())
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good, (old,))])
 
 
 def test_a_badge_is_one_picture_whose_text_is_text():

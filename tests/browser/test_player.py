@@ -21,8 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import HEAD, SAMPLES, line_of, record, section
 
-from litbook.probe import recorder
-from litbook.record import model
+from litbook.record import limits, model
 from litbook.render import page as pages
 from litbook.render import player
 from litbook.run.run import run
@@ -45,15 +44,24 @@ rows = st.integers(1, 5).flatmap(
 )
 
 
+def sums(found: list[int], width: int) -> list[tuple[int, ...]]:
+    """The rows that `player.differences` made one list of, as the player adds them up."""
+    given_rows: list[tuple[int, ...]] = []
+    for at in range(0, len(found), width):
+        above = given_rows[-1] if given_rows else (0,) * width
+        given_rows.append(tuple(a + b for a, b in zip(above, found[at : at + width], strict=True)))
+    return given_rows
+
+
 @given(rows)
-def test_rows_survive_packing(drawn):
+def test_rows_survive_as_differences(drawn):
     width, given_rows = drawn
-    assert player.unpack(player.pack(given_rows), width) == given_rows
+    assert sums(player.differences(given_rows), width) == given_rows
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(-1, 9)), max_size=60))
-def test_every_state_can_be_told_from_the_packed_changes(changes):
-    """A state is what each name last was at a step; it is the same from the changes and from their packed form."""
+def test_every_state_can_be_told_from_the_differences(changes):
+    """A state is what each name last was at a step; it is the same from the changes and from their differences."""
     events = sorted(changes, key=lambda event: event[0])
 
     def states(of: list[tuple[int, ...]]) -> list[dict[int, int]]:
@@ -64,22 +72,23 @@ def test_every_state_can_be_told_from_the_packed_changes(changes):
             found.append({name: text for name, text in now.items() if text >= 0})
         return found
 
-    assert states(player.unpack(player.pack(events), 3)) == states(events)
+    assert states(sums(player.differences(events), 3)) == states(events)
 
 
-def test_a_step_to_the_next_line_takes_two_letters():
-    assert len(player.pack([(0, k) for k in range(1000)])) == 2000
+def test_a_step_to_the_next_line_takes_four_characters():
+    text = json.dumps(player.differences([(0, k) for k in range(1000)]), separators=(",", ":"))
+    assert len(text) == 4001
 
 
 # ------------------------------------------------------------------------------- out of a record
 
 
 def track(made: model.Record, page: str = "index.player.js") -> dict[str, Any]:
-    """The data of a page, with its rows unpacked."""
+    """The data of a page, with its rows added up."""
     text = player.data(made)[page]
     found: dict[str, Any] = json.loads(text[text.index("]=") + 2 :].rstrip(";\n"))
     widths = {"steps": 2, "values": 4, "turns": 3}
-    return found | {name: player.unpack(found[name], width) for name, width in widths.items()}
+    return found | {name: sums(found[name], width) for name, width in widths.items()}
 
 
 def lines(data: dict[str, Any]) -> list[int]:
@@ -100,9 +109,10 @@ def test_the_steps_and_values_of_a_record_are_those_of_its_page():
     books = player.data(made)
     found = [track(made, name) for name in books]
     assert sum(len(data["steps"]) for data in found) > 20
-    shown = {v.text for v in made.values if v.kind != "clear"}
+    shown = {v.text for s in made.sections for v in s.values if v.kind != "clear"}
     assert {name for data in found for _, name, _ in said(data)} <= shown
-    hidden = {s.first for s in made.statements if s.kind == "hidden"}
+    entries = [*made.sections, *made.definitions]
+    hidden = {it.first + s.first for it in entries for s in it.statements if s.kind == "hidden"}
     assert all(not hidden & set(lines(data)) for data in found)
 
 
@@ -116,7 +126,7 @@ def test_a_value_taken_after_a_call_returned_stands_at_the_callers_line(tmp_path
     assert said(data) == [(call, "b", "6")]
     (helper,) = [frame for frame in data["frames"] if frame[0] == "double"]
     assert data["frames"][helper[1]][0] == "one"
-    assert helper[2:] == [call, [["x", data["texts"].index("3")]]]
+    assert helper[2:] == [call, [["x", data["texts"].index("3")]], 0]
 
 
 def remarks(data: dict[str, Any]) -> list[tuple[int, str]]:
@@ -146,7 +156,7 @@ def test_calls_that_were_only_counted_are_told_at_the_last_that_was_kept(tmp_pat
     calls = [at for at, (frame, _) in enumerate(data["steps"]) if data["frames"][frame][2] == line]
     text = f"… call 5 of double on line {line}: any after it were only counted"
     assert data["remarks"] == [[calls[-1], text]]
-    assert len(calls) == player.CALLS == recorder.CALLS
+    assert len(calls) == limits.CALLS
 
 
 def test_a_section_with_more_steps_than_are_kept_says_where_they_end(tmp_path: Path) -> None:
@@ -155,7 +165,6 @@ def test_a_section_with_more_steps_than_are_kept_says_where_they_end(tmp_path: P
     data = track(made)
     ends = [[len(data["steps"]) - 1, "… from here on the steps of this section were only counted"]]
     assert data["remarks"] == ends
-    assert player.STEPS == recorder.STEPS
     assert line_of(made.sources[0].text, "c = 1") not in lines(data)
 
 
@@ -209,7 +218,7 @@ def test_a_speaker_note_is_in_the_data_and_in_no_page(tmp_path: Path) -> None:
     made = record(
         tmp_path, section("from litbook import speaker_note as aside\na = 1\naside('whisper')\nb = 2")
     )
-    assert "whisper" in "".join(p.text for p in made.pieces)
+    assert "whisper" in "".join(p.text for s in made.sections for p in s.pieces)
     made = record(
         tmp_path, section("a = 1\nspeaker_note('whisper')\nb = 2", "from litbook import speaker_note\n")
     )
@@ -224,8 +233,7 @@ def test_a_speaker_note_is_in_the_data_and_in_no_page(tmp_path: Path) -> None:
 def test_a_page_that_nothing_ran_on_has_no_player(tmp_path: Path) -> None:
     text = section("x = 1").replace("def one", "@requires('cuda')\ndef one")
     made = record(tmp_path, text, device="cpu")
-    one = [i for i, f in enumerate(made.functions) if f.name == "one"]
-    assert not [f for f in made.frames if f.function in one]
+    assert not made.by_key["one"].ran
     assert "x" not in track(made)["names"]
 
 

@@ -1221,7 +1221,7 @@ def programs(draw: st.DrawFn, depth: int = 3) -> str:
 def directives(text: str, *, whole: bool) -> list[source.Directive]:
     """The directives of a text; with `whole`, all of it goes through `tokenize`, as for a text without a tree."""
     tree = ast.parse(text)
-    found = Lecture("lecture.py", text, tree)
+    found = source.File("lecture.py", text, tree)
     return directives_in(found, None if whole else anchors_in(tree), [])
 
 

@@ -133,13 +133,17 @@ def named_lectures(arguments: Sequence[str] | None, prog: str, description: str)
     parser = argparse.ArgumentParser(prog=prog, description=description)
     words = "a name (lecture_01) or a path (default: every lecture)"
     parser.add_argument("lectures", metavar="LECTURE", nargs="*", help=words)
-    return parser.parse_args(arguments).lectures or sorted(p.stem for p in LECTURES.glob("lecture_*.py"))
+    return parser.parse_args(arguments).lectures or _names()
 
 
 def find_lecture(name: str) -> Path:
-    """The file of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
-    path = Path(name)
+    """The file or folder of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
+    path = source.lecture_path(Path(name))
     with contextlib.suppress(OSError):  # a name that is too long is no lecture
+        if os.sep not in name and not path.is_file() and (LECTURES / name / "__init__.py").is_file():
+            return LECTURES / name
+        if path.is_dir() and list(path.glob("__init__.py")):
+            return path
         if path.is_dir():
             raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
         if path.is_file() and (path.suffix == ".py" or os.sep in name):
@@ -153,7 +157,8 @@ def find_lecture(name: str) -> Path:
 
 
 def _names() -> list[str]:
-    return sorted(p.stem for p in LECTURES.glob("lecture_*.py"))
+    folders = (p.parent for p in LECTURES.glob("lecture_*/__init__.py"))
+    return sorted(p.stem for p in (*LECTURES.glob("lecture_*.py"), *folders))
 
 
 def _list_lectures() -> int:
@@ -162,7 +167,7 @@ def _list_lectures() -> int:
     status = 0
     for name in names:
         try:
-            _say(f"{name:{width}}  {harmless(source.outline(LECTURES / f'{name}.py').title)}")
+            _say(f"{name:{width}}  {harmless(source.outline(find_lecture(name)).title)}")
         except LitbookError as error:  # the others are listed all the same
             _complain(str(error))
             status = error.exit_status
@@ -173,11 +178,10 @@ def _list_lectures() -> int:
 
 def _list_sections(path: Path) -> int:
     lecture = source.outline(path)
-    by_name = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
     _say(harmless(lecture.title))
     lines = []
-    for name in lecture.section_names():
-        function = by_name[name]
+    for number in lecture.order:
+        name, function = lecture.section_name(number), lecture.functions[number]
         inside = function.parent is not None and lecture.functions[function.parent].kind == "part"
         device = f"  [{function.requires}]" if function.requires else ""
         lines.append(("  " * (1 + inside) + name, harmless(function.heading) + device))

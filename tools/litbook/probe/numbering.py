@@ -64,6 +64,11 @@ class Numbering:
                 found[file, line] = number
         return found
 
+    @cached_property
+    def module_of(self) -> dict[int, int]:
+        """File -> the function that stands for its own lines."""
+        return {it.file: number for number, it in enumerate(self.lecture.functions) if it.kind == "module"}
+
     def order(self) -> list[int]:
         """The functions that are sections, in the order of the book: modules, main, parts with their sections."""
         kinds = [function.kind for function in self.lecture.functions]
@@ -131,17 +136,26 @@ class Numbering:
 
 
 def _keys(lecture: Lecture) -> list[str]:
-    """Function -> its key, with the names around it; the second of one name is `name#2`."""
-    keys = [function.key for function in lecture.functions]
-    if all(keys):
-        return keys
-    around = {lecture.function_of[node]: lecture.statements[number].function
-              for node, number in lecture.statement_of.items() if isinstance(node, Definition)}  # fmt: skip
-    keys, taken = [], dict[str, int]()
+    """Function -> its key, with the file and the names around it; the second of one name is `name#2`."""
+    around = {
+        lecture.function_of[node]: lecture.statements[number].function
+        for node, number in lecture.statement_of.items()
+        if isinstance(node, Definition)
+    }
+    keys, taken = list[str](), dict[str, int]()
     for number, function in enumerate(lecture.functions):  # outer ones come first
-        outer = around.get(number)
-        at_margin = outer is None or lecture.functions[outer].kind == "module"
-        plain = function.name if outer is None or at_margin else f"{keys[outer]}.{function.name}"
-        taken[plain] = taken.get(plain, 0) + 1
-        keys.append(plain if taken[plain] == 1 else f"{plain}#{taken[plain]}")
+        key = function.key or _key(lecture, number, around.get(number), keys)
+        taken[key] = taken.get(key, 0) + 1
+        keys.append(key if taken[key] == 1 else f"{key}#{taken[key]}")
     return keys
+
+
+def _key(lecture: Lecture, number: int, around: int | None, keys: list[str]) -> str:
+    """The name of a function with those around it, but of a section, which is named as it is asked for."""
+    function = lecture.functions[number]
+    if function.kind in ("main", "part", "section"):
+        return function.name if function.kind == "main" else lecture.section_name(number)
+    if around is not None and lecture.functions[around].kind != "module":
+        return f"{keys[around]}.{function.name}"
+    file = lecture.files[function.file].name
+    return f"{file}.{function.name}" if file else function.name

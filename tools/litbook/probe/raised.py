@@ -9,6 +9,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
+from typing import Protocol
 
 from litbook.probe.making import bounded
 from litbook.record.limits import LONGEST_LINE, TRACE
@@ -32,16 +33,28 @@ Line = tuple[str, int, str, str]
 """A line of a traceback: path, number, name of the function, and its text."""
 
 
-def trace(lecture: Lecture, filename: str, error: BaseException) -> tuple[Line, ...]:
+class Files(Protocol):
+    """What is to be known of the recorder: the lecture, and which code is of it."""
+
+    lecture: Lecture
+    filename: str  # of the lecture's first file
+
+    def file_of(self, filename: str) -> int | None: ...
+
+
+def trace(files: Files, error: BaseException) -> tuple[Line, ...]:
     """The own lines of a traceback, outermost first; at most the first and last of `TRACE`.
 
     They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
     the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
     """
+    lecture, filename = files.lecture, files.filename
     own: list[Line] = []
     for code, line in _places(error):
-        if code.co_filename == filename:
-            own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        number = files.file_of(code.co_filename)
+        if number is not None:
+            place = lecture.place(line, file=number)
+            own.append((place.path, line, code.co_name, place.text.strip()))
         elif own and (shown := _beside(lecture, filename, code.co_filename)):
             own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
     if own and isinstance(error, SyntaxError):
@@ -51,10 +64,11 @@ def trace(lecture: Lecture, filename: str, error: BaseException) -> tuple[Line, 
     return tuple(own if len(own) <= TRACE else [*own[: TRACE // 2], *own[-TRACE // 2 :]])
 
 
-def surfaced(filename: str, first: int, last: int, error: BaseException) -> int | None:
-    """The line between `first` and `last` of a file through which an exception came: the outermost."""
-    lines = (line for code, line in _places(error) if code.co_filename == filename)
-    return next((line for line in lines if first <= line <= last), None)
+def surfaced(files: Files, function: int, error: BaseException) -> int | None:
+    """The line of a function through which an exception came: the outermost."""
+    spec = files.lecture.functions[function]
+    lines = (line for code, line in _places(error) if files.file_of(code.co_filename) == spec.file)
+    return next((line for line in lines if spec.first <= line <= spec.last), None)
 
 
 def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
@@ -65,14 +79,17 @@ def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
         traceback = traceback.tb_next
 
 
-def way_out(lecture: Lecture, filename: str, error: BaseException) -> str:
+def way_out(files: Files, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all."""
-    *_, (code, line) = _places(error) if error.__traceback__ else ((None, 0),)
-    if code is None or code.co_filename != filename or not _AMBIGUOUS.match(said(error)):
+    places = [(files.file_of(code.co_filename), line) for code, line in _places(error)]
+    if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
         return ""
+    lecture = files.lecture
     for asked in lecture.claims:
         test = asked.node.test if isinstance(asked.node, ast.Assert) else None
-        if lecture.statements[asked.statement].first == line and test is not None:
+        at = lecture.statements[asked.statement]
+        there = lecture.functions[at.function].file, at.first
+        if there == places[-1] and test is not None:
             inner = f"({asked.text})" if isinstance(test, ast.Compare) else asked.text
             if not isinstance(test, ast.BoolOp | ast.UnaryOp):
                 return f"\nwrite: assert {inner}.all()"
@@ -81,12 +98,15 @@ def way_out(lecture: Lecture, filename: str, error: BaseException) -> str:
 
 def _beside(lecture: Lecture, filename: str, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
+    folder, shown = Path(filename).parent, Path(lecture.path).parent
+    if lecture.files[0].module:  # the files of the lecture have a folder of their own in it
+        folder, shown = folder.parent, shown.parent
     try:
-        inside = Path(file).relative_to(Path(filename).parent)
+        inside = Path(file).relative_to(folder)
     except ValueError:
         return ""
     other = INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
-    return (Path(lecture.path).parent / inside).as_posix() if other else ""
+    return (shown / inside).as_posix() if other else ""
 
 
 def _text_of(file: str, line: int) -> str:

@@ -94,6 +94,10 @@ class Recorder(Judge):
             making.seconds += time.perf_counter() - start
             making.take(self._end())
 
+    def inside_file(self, file: int) -> contextlib.AbstractContextManager[None]:
+        """What runs in here are a file's own lines; those of the first belong to the log that is there from the start."""
+        return self.inside(self.numbering.module_of[file]) if file else contextlib.nullcontext()
+
     def making(self, function: int) -> Making:
         """The section `function` while it is made."""
         if function not in self.makings:
@@ -157,7 +161,7 @@ class Recorder(Judge):
             self._fail(owner, "inspect", asked.line, message)
         else:
             _, line = self._site(caller)
-            place = self.lecture.place(asked.line)
+            place = self.lecture.file_of_function(owner).place(asked.line)
             inner = place.path, asked.line, self.lecture.functions[owner].name, place.text.strip()
             self._fail(self.log.function, "inspect", line, message, (inner,))
 
@@ -242,24 +246,28 @@ class Recorder(Judge):
         self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...] = ()
     ) -> None:
         """Keep an error of a section, which surfaced on a line of its file, and tell who listens."""
-        place = self.lecture.place(line)
+        place = self.lecture.file_of_function(function).place(line)
         relative = self.numbering.line(function, line)
         error = model.Error(kind, relative, place.text.strip(), bounded(message), trace)
         self.making(function).errors.append(error)
         if self.listener is not None:
             self.listener.error(error, place)
 
+    def file_of(self, filename: str) -> int | None:
+        """The number of the lecture's file whose code objects are called that; None for other code."""
+        return 0 if filename == self.filename else self.lecture.file_of(filename)
+
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
         spec = self.lecture.functions[function]
-        line = raised.surfaced(self.filename, spec.first, spec.last, error) or spec.first
+        line = raised.surfaced(self, function, error) or spec.first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = raised.said(error) + raised.way_out(self.lecture, self.filename, error)
+        message = raised.said(error) + raised.way_out(self, error)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
-        self._fail(function, kind, line, message, raised.trace(self.lecture, self.filename, error))
+        self._fail(function, kind, line, message, raised.trace(self, error))
 
     # -- the record
 
@@ -278,10 +286,10 @@ class Recorder(Judge):
         ]
         return model.Record(
             schema=model.SCHEMA,
-            lecture=Path(self.filename).stem,
+            lecture=lecture.name if lecture.files[0].module else Path(self.filename).stem,
             title=lecture.title,
             environment=environment,
-            sources=(lecture.source(),),
+            sources=lecture.sources(),
             definitions=tuple(definitions),
             sections=made,
             seconds=round(self.seconds, 4),
@@ -313,5 +321,6 @@ def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
                 if isinstance(child, ast.AST):
                     walk(child, -1 if isinstance(child, Definition) else around, within)
 
-    walk(lecture.tree, -1, 0)
+    for file in lecture.files:
+        walk(file.tree, -1, 0)
     return loops, owners

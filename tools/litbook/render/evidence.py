@@ -115,6 +115,13 @@ def here(record: Record, section: Section) -> Evidence:
     return Evidence(record, section, section.first)
 
 
+def origin(record: Record, section: Section, error: Error) -> tuple[int, int]:
+    """The file and line of the lecture where an error of a section came up: the innermost of its trace."""
+    files = {source.path: file for file, source in enumerate(record.sources)}
+    own = [(files[path], line) for path, line, *_ in error.trace if path in files]
+    return own[-1] if own else (section.file, section.first + error.line)
+
+
 def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
     """The evidence for a section: from this run, else from the newest recording of the same text."""
     own = here(record, section)

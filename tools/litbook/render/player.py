@@ -17,15 +17,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot, Statement, Value
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
-from litbook.render.evidence import gather, here, others
+from litbook.render.evidence import gather, origin, others
 from litbook.render.order import Moment, moments
 
 SUFFIX = ".player.js"
 REGISTER = "litbookSteps"  # the object of the page that data puts itself into
-CALLS, STEPS = 5, 5_000
 
 Row = tuple[int, ...]
 
@@ -175,7 +175,7 @@ class _Maker:
         for section in self.book.sections(self.page):
             if section.key in self.entries:
                 self._notes(self.entries[section.key])
-                for error in here(self.record, section).errors:
+                for error in section.errors:
                     self._error(section, error)
         self._elsewhere()
         return self.track
@@ -300,9 +300,7 @@ class _Maker:
 
     def _error(self, section: Section, error: Error) -> None:
         """An exception stands at the last step of its line: of its trace the last that is the lecture's."""
-        files = {source.path: i for i, source in enumerate(self.record.sources)}
-        own = [(files[path], line) for path, line, *_ in error.trace if path in files]
-        file, line = own[-1] if own else (section.file, error.line)
+        file, line = origin(self.record, section, error)
         for at in range(len(self.track.steps) - 1, -1, -1):
             its, first, last = self.places[self.track.steps[at][1]]
             if error.kind != "inspect" and its == file and first <= line <= last:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
-from litbook.render.evidence import here
+from litbook.render.evidence import here, origin
 
 
 def problems(record: Record) -> list[str]:
@@ -17,7 +17,10 @@ def problems(record: Record) -> list[str]:
         path, its = record.sources[section.file].path, here(record, section)
         failing = [claim for claim in its.claims if claim.verdict == "fails"]
         found += [(section.file, it.line, _claim(path, it, section.snapshots)) for it in failing]
-        found += [(section.file, it.line, _error(path, it)) for it in its.errors]
+        found += [
+            (*origin(record, section, error), _error(path, it))
+            for error, it in zip(section.errors, its.errors, strict=True)
+        ]
     return [harmless(text) for _, _, text in sorted(found, key=lambda it: it[:2])]
 
 

@@ -48,7 +48,8 @@ class Terminal:
         self.path = ""
         self.functions: list[Function] = []
         self.statements: list[Statement] = []
-        self.lines: list[str] = []
+        self.files: list[tuple[list[str], dict[int, int]]] = []
+        self.lines: list[str] = []  # of the current section's file
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section
         self.output = ""  # the lecture's printed line that has no end yet
@@ -59,7 +60,7 @@ class Terminal:
     def begin(self, lecture: Any, environment: model.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
-        self.lines, self.cuts = lecture.lines, dict(reversed(lecture.cuts))
+        self.files = [(file.lines, dict(reversed(file.cuts))) for file in lecture.files]
         self.device, self.path = environment.device.name, lecture.path
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
@@ -77,6 +78,7 @@ class Terminal:
     def section(self, function: int) -> None:
         """A section begins."""
         spec = self.functions[function]
+        self.lines, self.cuts = self.files[spec.file]
         if self.status is not None:
             self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
         if self.quiet:
@@ -103,6 +105,7 @@ class Terminal:
         last = spec.end if spec.kind == "def" else spec.last
         if spec.first <= self.printed:
             return
+        self.lines, self.cuts = self.files[self.functions[spec.function].file]
         indent = self._indent(spec.function)
         for number in [*self._missing(spec.first), *range(spec.first, last + 1)]:
             self._code(number, indent)
@@ -173,7 +176,8 @@ class Terminal:
             first, _, more = harmless(error.message).partition("\n")
             inner = error.trace[-1] if error.trace else (self.path, place.line)
             where = "" if inner[0] == self.path else f", in {harmless(inner[0])}:{inner[1]}"
-            said = f"{MARGIN}! line {place.line}{where}: {first}{' …' if more else ''}"
+            own = [number for path, number, *_ in error.trace if path == self.path]
+            said = f"{MARGIN}! line {own[-1] if own else place.line}{where}: {first}{' …' if more else ''}"
             self._say(Text(said, style="bold red"))
 
     # -- printing

@@ -7,6 +7,9 @@ import contextlib
 import faulthandler
 import gc
 import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import io
 import os
 import random
@@ -23,7 +26,7 @@ from typing import Any, NoReturn
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.probe import author
-from litbook.probe.instrument import instrument
+from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
 from litbook.run import device as device_memory
@@ -54,7 +57,7 @@ def run(
     shown: str | None = None,
     recorded_by: type[Recorder] = Recorder,
 ) -> model.Record:
-    """Run the lecture in the file `path` and return its record.
+    """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
@@ -63,15 +66,15 @@ def run(
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
-    path = path.resolve()
+    path = source.lecture_path(path).resolve()
     lecture = usable(path, sections, shown)
     with _settings(device):
-        import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
+        import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, str(path), listener)
+        recorder = recorded_by(lecture, lecture.files[0].filename, listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
@@ -83,7 +86,8 @@ def run(
             _deadline(timeout, recorder, folder),
         ):
             _execute(recorder, path, sections, device, seed)
-        return recorder.finish(place, tuple(sections))
+        asked = dict.fromkeys(lecture.functions[lecture.section(name)].name for name in sections)
+        return recorder.finish(place, tuple(asked))
 
 
 usable, shown_path = source.usable, source.shown_path
@@ -107,14 +111,14 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
+def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str]) -> None:
     """Import what the lecture imports of the large libraries, so that their state can be noted first.
 
-    The modules in the lecture's `folder` that it imports are looked at too.
+    The modules in the `folder` around the lecture that it imports are looked at too.
     """
     if all(name in sys.modules for name in (*LIBRARIES, *also)):
         return  # a warm process has them
-    wanted, todo = set(also), [tree]
+    wanted, todo = set(also), [file.tree for file in lecture.files]
     while todo:
         for name in _imported(todo.pop()) - wanted:
             wanted.add(name)
@@ -166,26 +170,90 @@ def _seed(seed: int) -> None:
 
 def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
     lecture = recorder.lecture
-    code = instrument(lecture, recorder, str(path))
-    module = types.ModuleType(path.stem)
-    module.__file__ = str(path)
+    importing = _import_folder if path.is_dir() else _import_file
+    modules = dict[str, types.ModuleType]()
+    load = importing(path, recorder, instrument_files(lecture, recorder), modules)
     recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
     sys.path.insert(0, str(path.parent))
-    sys.argv = [str(path)]
+    sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
     os._exit = _no_exit(os.getpid())  # type: ignore[assignment]  # typeshed gives the parameter a name
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
-    sys.modules[path.stem] = module
     before = author.hand_to(recorder)
     start = time.perf_counter()
     try:
         _seed(seed)
-        if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
-            _run_asked(recorder, module, sections, seed)
+        if _survives(recorder, 0, load):
+            _run_asked(recorder, modules, sections, seed)
     finally:
         recorder.seconds = time.perf_counter() - start
         author.hand_to(before)
         _close_figures()
+
+
+def _import_file(
+    path: Path, recorder: Recorder, codes: list[types.CodeType], modules: dict[str, types.ModuleType]
+) -> Callable[[], object]:
+    """What runs a lecture of one file as the module of its name, which is then in `modules`."""
+    module = types.ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = modules[recorder.lecture.files[0].module] = module
+    return lambda: exec(codes[0], module.__dict__)
+
+
+def _import_folder(
+    path: Path, recorder: Recorder, codes: list[types.CodeType], modules: dict[str, types.ModuleType]
+) -> Callable[[], object]:
+    """What imports a folder as the package of its name; `modules` has its modules as they come."""
+    lecture = recorder.lecture
+    package = lecture.name
+    for name in list(sys.modules):  # another package may have the name
+        if name == package or name.startswith(f"{package}."):
+            del sys.modules[name]
+    loaders = {
+        file.module: _Loader(file, code, modules, recorder)
+        for file, code in zip(lecture.files, codes, strict=True)
+    }
+    sys.meta_path.insert(0, _Finder(path, loaders))
+    return lambda: importlib.import_module(package)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Python's own loader of source files, which is given the code; so it reads and writes no bytecode."""
+
+    def __init__(
+        self, file: source.File, code: types.CodeType, modules: dict[str, types.ModuleType], recorder: Recorder
+    ) -> None:
+        super().__init__(file.module, file.filename)
+        self._file, self._code, self._modules, self._recorder = file.number, code, modules, recorder
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run the module, of which `modules` knows from now on."""
+        self._modules[module.__name__] = module
+        with self._recorder.inside_file(self._file):
+            super().exec_module(module)
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """The instrumented code of the module."""
+        del fullname
+        return self._code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of the lecture in `folder`, and leaves all others to Python."""
+
+    def __init__(self, folder: Path, loaders: dict[str, _Loader]) -> None:
+        self._folder, self._loaders = folder, loaders
+
+    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """The module's place and loader; None for a module that is none of the lecture's."""
+        loader = self._loaders.get(fullname)
+        if loader is None:
+            return None
+        inside = [str(self._folder)] if loader.is_package(fullname) else None
+        return importlib.util.spec_from_file_location(
+            fullname, loader.path, loader=loader, submodule_search_locations=inside
+        )
 
 
 class _Exit(SystemExit):
@@ -205,21 +273,26 @@ def _no_exit(here: int) -> Callable[[int], NoReturn]:
     return _exit
 
 
-def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
+def _run_asked(
+    recorder: Recorder, modules: dict[str, types.ModuleType], sections: Sequence[str], seed: int
+) -> None:
     """The whole lecture through `main`, or each section that was asked for."""
-    functions = recorder.lecture.functions
-    for name in dict.fromkeys(sections):
-        number = next(i for i, f in enumerate(functions) if f.name == name and f.kind in ("part", "section"))
-        recorder.section(number, partial(_call, module, name))
+    lecture = recorder.lecture
+    for number in dict.fromkeys(map(lecture.section, sections)):
+        recorder.section(number, partial(_call, lecture, modules, number))
     if not sections:
-        main = next(i for i, f in enumerate(functions) if f.kind == "main")
+        main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
         _seed(seed)
         with recorder.inside(main):
-            _survives(recorder, main, partial(_call, module, "main"))
+            _survives(recorder, main, partial(_call, lecture, modules, main))
 
 
-def _call(module: types.ModuleType, name: str) -> None:
-    getattr(module, name)()  # looked up late: the lecture may have deleted it, which is its error
+def _call(lecture: source.Lecture, modules: dict[str, types.ModuleType], function: int) -> None:
+    """Call a function of the lecture. It is looked up late: a lecture may have deleted it, its own error."""
+    name = lecture.file_of_function(function).module
+    if name not in modules:  # a file that main imports while it runs
+        importlib.import_module(name)
+    getattr(modules[name], lecture.functions[function].name)()
 
 
 def _run_section(
@@ -426,23 +499,19 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 
 def _reached(recorder: Recorder, error: BaseException) -> Place | None:
     """The line of the lecture where it was when it was stopped."""
-    line = _line_of(recorder, error)
-    return recorder.lecture.place(line) if line is not None else None
-
-
-def _line_of(recorder: Recorder, error: BaseException) -> int | None:
-    """The lecture's innermost line in the error's traceback."""
-    line, traceback = None, error.__traceback__
+    place, traceback = None, error.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == recorder.filename:
-            line = traceback.tb_lineno
+        file = recorder.file_of(traceback.tb_frame.f_code.co_filename)
+        if file is not None:
+            place = recorder.lecture.place(traceback.tb_lineno, file=file)
         traceback = traceback.tb_next
-    return line
+    return place
 
 
 def _place_of(recorder: Recorder, frame: Any) -> Place | None:
     while frame is not None:
-        if frame.f_code.co_filename == recorder.filename:
-            return recorder.lecture.place(frame.f_lineno)
+        file = recorder.file_of(frame.f_code.co_filename)
+        if file is not None:
+            return recorder.lecture.place(frame.f_lineno, file=file)
         frame = frame.f_back
     return None

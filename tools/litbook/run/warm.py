@@ -129,7 +129,7 @@ def _prepare(path: Path) -> None:
     """Import the large libraries that the lecture wants, and read its text: a fork finds what was read."""
     with contextlib.suppress(LitbookError, OSError):
         lecture = run.usable(path)
-        run.import_libraries(lecture.tree, path.parent, ())
+        run.import_libraries(lecture, path.parent, ())
 
 
 def _import(names: set[str]) -> None:

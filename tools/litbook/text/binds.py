@@ -11,7 +11,8 @@ _LATER = ("body", "handlers", "orelse", "finalbody", "cases")  # fields that hol
 def binds(statement: ast.stmt) -> tuple[str, ...]:
     """The names to which the statement, of a compound one its header, gives a new value, in order.
 
-    Assigned, also by `:=`, `for`, `with`, `import`, `def` and `class`. Attributes and items are no names.
+    Assigned, also by `:=`, `for`, `with`, `import`, `def` and `class`. Attributes and items are no names, and
+    `x += 1` may change what `x` already is.
     """
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -20,6 +21,8 @@ def binds(statement: ast.stmt) -> tuple[str, ...]:
             return tuple(a.asname or a.name.partition(".")[0] for a in names if a.name != "*")
         case ast.AnnAssign(value=None):
             return ()
+        case ast.AugAssign(value=value):
+            return tuple(dict.fromkeys(_stored(value)))
         case ast.Expr(ast.Call(func=ast.Name(), args=[], keywords=[])) | ast.Pass():
             return ()
     return tuple(dict.fromkeys(_stored(statement)))

@@ -36,13 +36,14 @@ def _add_claim(
     found: Lecture, node: ast.Assert | ast.AnnAssign, kind: str, shown: ast.expr, caption: str
 ) -> None:
     number = found.statement_of[node]
-    text = segment(found.text, shown)
+    source = found.file_of_statement(number).text
+    text = segment(source, shown)
     if isinstance(node, ast.AnnAssign):
         text = f"{ast.unparse(node.target)}: {text}"
     else:
         found.statements[number] = replace(found.statements[number], kind="claim")
-    form, operands = dissect(shown, found.text) if kind == "assert" else (("",), [])
-    texts = tuple(segment(found.text, operand) for operand in operands)
+    form, operands = dissect(shown, source) if kind == "assert" else (("",), [])
+    texts = tuple(segment(source, operand) for operand in operands)
     found.claim_of[node] = len(found.claims)
     found.claims.append(Assertion(number, kind, text, caption, form, tuple(operands), texts, node))
 

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from litbook.errors import Problem
-from litbook.text.lecture import Lecture, Watch
+from litbook.text.lecture import File, Lecture, Watch
 from litbook.text.tree import Anchor, Definition, blocks, own_nodes
 
 DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
@@ -43,20 +43,20 @@ class Directive:
     end: int = 0
 
 
-def directives_in(found: Lecture, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
+def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
     """The directives of all comments, in order, each with the first line of its statement.
 
     `anchors` say where the statements begin; None where the text has no tree.
     """
     directives: list[Directive] = []
-    lines = found.lines
+    lines = file.lines
     try:
         for logical in _logical_lines(lines) if anchors is None else _near_directives(lines, anchors):
-            _take(found, logical, directives)
+            _take(file, logical, directives)
     except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         pass  # the parser has reported it, with a better message
     for directive in directives:
-        _check_name(found, directive, problems)
+        _check_name(file, directive, problems)
     return directives
 
 
@@ -151,11 +151,11 @@ def _begins_a_line(lines: list[str], anchor: tuple[int, int, Anchor]) -> bool:
     return line == 1 or not lines[line - 2].endswith("\\")
 
 
-def _take(found: Lecture, logical: _Logical, into: list[Directive]) -> None:
+def _take(file: File, logical: _Logical, into: list[Directive]) -> None:
     for line, column, text in logical.comments:
         marks = _marks(text)
         if marks:
-            found.cuts.append((line, column + marks[0][1]))
+            file.cuts.append((line, column + marks[0][1]))
         lines = logical.first, logical.last
         into.extend(Directive(name, content, line, column + at, *lines) for name, at, content in marks)
 
@@ -181,7 +181,7 @@ def _marks(comment: str) -> list[tuple[str, int, str]]:
     return found
 
 
-def _check_name(found: Lecture, directive: Directive, problems: list[Problem]) -> None:
+def _check_name(file: File, directive: Directive, problems: list[Problem]) -> None:
     if directive.name in DIRECTIVES:
         return
     near = get_close_matches(directive.name, DIRECTIVES, n=1)
@@ -189,26 +189,26 @@ def _check_name(found: Lecture, directive: Directive, problems: list[Problem]) -
     way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
     what = f"unknown directive @{directive.name}"
     problems.append(
-        Problem("unknown-directive", what, found.place(directive.line, directive.column + 1), way_out)
+        Problem("unknown-directive", what, file.place(directive.line, directive.column + 1), way_out)
     )
 
 
-def watches_in(found: Lecture, directive: Directive, problems: list[Problem]) -> list[Watch]:
+def watches_in(file: File, directive: Directive, problems: list[Problem]) -> list[Watch]:
     """The expressions of an `@inspect`, `@measure` or `@clear`."""
     if directive.name not in ("inspect", "measure", "clear"):
         if directive.name in DIRECTIVES and directive.content:
             what = f"@{directive.name} takes nothing, but {directive.content!r} follows it"
-            place = found.place(directive.line, directive.column + 1)
+            place = file.place(directive.line, directive.column + 1)
             problems.append(Problem("bad-directive", what, place, "remove what follows it"))
         return []
-    place = found.place(directive.line, directive.column + 1)
+    place = file.place(directive.line, directive.column + 1)
     if not directive.content:
         way_out = f"write what to show: # @{directive.name} x.shape"
         problems.append(Problem("bad-directive", f"@{directive.name} names no expression", place, way_out))
         return []
     try:
         return [
-            Watch(directive.name, text, unit, directive.line, node)
+            Watch(directive.name, text, unit, directive.line, node, file.number)
             for text, unit, node in _expressions(directive.content)
         ]
     except SyntaxError as error:
@@ -289,23 +289,24 @@ def _error(text: str) -> SyntaxError:
     return problem
 
 
-def attach(found: Lecture, directives: list[Directive], anchors: Anchors, problems: list[Problem]) -> None:
+def attach(
+    found: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
+) -> None:
     """Give every directive to the statement on whose logical line it stands."""
     for directive in directives:
-        watches = watches_in(found, directive, problems)
+        watches = watches_in(file, directive, problems)
         anchor = _anchor(anchors, directive)
         if anchor is None:
             if directive.name in DIRECTIVES:  # an unknown one has been reported
-                problems.append(_homeless(found, directive))
+                problems.append(_homeless(file, directive))
             continue
         if directive.name == "hide":
             found.hidden.add(anchor)
         elif directive.name == "stepover":
-            _step_over(found, directive, anchor, problems)
+            _step_over(found, file, directive, anchor, problems)
         for watch in watches:
             found.watches_of.setdefault(anchor, []).append(len(found.watches))
             found.watches.append(watch)
-    _hide(found)
 
 
 def anchors_in(tree: ast.Module) -> Anchors:
@@ -330,8 +331,8 @@ def _anchor(anchors: Anchors, directive: Directive) -> Anchor | None:
     return anchors[after - 1][2]
 
 
-def _homeless(found: Lecture, directive: Directive) -> Problem:
-    place = found.place(directive.line, directive.column + 1)
+def _homeless(file: File, directive: Directive) -> Problem:
+    place = file.place(directive.line, directive.column + 1)
     if directive.start is None:
         what = f"@{directive.name} stands on a line of its own and belongs to no statement"
         return Problem("homeless-directive", what, place, "put it at the end of the statement it is about")
@@ -339,18 +340,20 @@ def _homeless(found: Lecture, directive: Directive) -> Problem:
     return Problem("homeless-directive", what, place, "put it on a statement of the block")
 
 
-def _step_over(found: Lecture, directive: Directive, anchor: Anchor, problems: list[Problem]) -> None:
+def _step_over(
+    found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
+) -> None:
     index = found.function_of.get(anchor)
     if index is not None and found.functions[index].kind in ("main", "part", "section"):
         what = f"@stepover on the section {found.functions[index].name!r} would leave nothing to show"
-        place = found.place(directive.line, directive.column + 1)
+        place = file.place(directive.line, directive.column + 1)
         problems.append(Problem("bad-directive", what, place, "put it on the line that calls at full speed"))
     found.stepover.add(anchor)
     if isinstance(anchor, Definition):
         found.untouched.add(anchor)
 
 
-def _hide(found: Lecture) -> None:
+def hide(found: Lecture) -> None:
     """Mark hidden statements, and everything inside them, in the numbered lists."""
     for anchor in list(found.hidden):
         for node in ast.walk(anchor):

@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
-from litbook.errors import Place
+from litbook.errors import Ambiguous, NotFound, Place
 from litbook.record import model
 from litbook.text.tree import first_line, lines_of
 
@@ -64,6 +64,7 @@ class Watch:
     unit: str | None
     line: int
     node: ast.expr = field(compare=False)
+    file: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,26 +82,21 @@ class Assertion:
 
 
 @dataclass
-class Lecture:
-    """Everything that the text of one lecture says. Built by `parse`; read-only afterwards."""
+class File:
+    """One file of a lecture: its text and its tree.
 
-    path: str
+    `filename` is where it lies, and what its code objects are called; `module` is what Python calls it,
+    `name` what it is called within the lecture: "" for the only file and for `__init__`, else `models`.
+    """
+
+    path: str  # as messages and the record name it
     text: str
     tree: ast.Module
-    title: str = ""
-    functions: list[Function] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
-    watches: list[Watch] = field(default_factory=list)
-    claims: list[Assertion] = field(default_factory=list)
-    cuts: list[tuple[int, int]] = field(default_factory=list)
-    function_of: dict[ast.AST, int] = field(default_factory=dict)
-    statement_of: dict[ast.stmt, int] = field(default_factory=dict)
-    watches_of: dict[ast.AST, list[int]] = field(default_factory=dict)
-    claim_of: dict[ast.stmt, int] = field(default_factory=dict)
-    hidden: set[ast.AST] = field(default_factory=set)
-    stepover: set[ast.AST] = field(default_factory=set)
-    untouched: set[ast.AST] = field(default_factory=set)
-    order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
+    filename: str = ""
+    module: str = ""
+    name: str = ""
+    number: int = 0
+    cuts: list[tuple[int, int]] = field(default_factory=list)  # where a shown line ends, before its directive
     warns: bool = True  # whether the compiler may have something to say about the text
 
     @cached_property
@@ -113,15 +109,115 @@ class Lecture:
         lines = self.lines
         return Place(self.path, line, column, lines[line - 1] if 0 < line <= len(lines) else "")
 
+    def at(self, node: ast.stmt | ast.expr | ast.alias) -> Place:
+        """Where a node begins. The tree counts columns in bytes, and so no reader does."""
+        line = self.lines[node.lineno - 1]
+        return self.place(node.lineno, len(line.encode()[: node.col_offset].decode()) + 1)
+
+    def text_of(self, statement: ast.stmt) -> str:
+        """The physical lines of a statement, with its decorators."""
+        return "\n".join(self.lines[first_line(statement) - 1 : statement.end_lineno])
+
     def source(self) -> model.Source:
         """The file as the record keeps it."""
         digest = sha256(self.text.encode()).hexdigest()
         return model.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
 
-    def section_names(self) -> list[str]:
-        """Names of the parts and sections, in the order in which `main` reaches them."""
-        return [self.functions[i].name for i in self.order]
 
-    def text_of(self, statement: ast.stmt) -> str:
-        """The physical lines of a statement, with its decorators."""
-        return "\n".join(self.lines[first_line(statement) - 1 : statement.end_lineno])
+@dataclass
+class Lecture:
+    """Everything that the text of one lecture says. Built by `parse`; read-only afterwards.
+
+    Functions, statements, watches and claims are numbered over all `files`. What is asked of one file without
+    saying which is asked of the first, which has `main`.
+    """
+
+    files: list[File]
+    name: str = ""  # of the file, or of the folder
+    title: str = ""
+    functions: list[Function] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    claims: list[Assertion] = field(default_factory=list)
+    function_of: dict[ast.AST, int] = field(default_factory=dict)
+    statement_of: dict[ast.stmt, int] = field(default_factory=dict)
+    watches_of: dict[ast.AST, list[int]] = field(default_factory=dict)
+    claim_of: dict[ast.stmt, int] = field(default_factory=dict)
+    hidden: set[ast.AST] = field(default_factory=set)
+    stepover: set[ast.AST] = field(default_factory=set)
+    untouched: set[ast.AST] = field(default_factory=set)
+    order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
+
+    @property
+    def path(self) -> str:
+        return self.files[0].path
+
+    @property
+    def text(self) -> str:
+        return self.files[0].text
+
+    @property
+    def tree(self) -> ast.Module:
+        return self.files[0].tree
+
+    @property
+    def lines(self) -> list[str]:
+        return self.files[0].lines
+
+    @property
+    def cuts(self) -> list[tuple[int, int]]:
+        return self.files[0].cuts
+
+    def place(self, line: int, column: int = 1, file: int = 0) -> Place:
+        """The position `line`:`column` (1-based) of a file with the user's own text."""
+        return self.files[file].place(line, column)
+
+    def sources(self) -> tuple[model.Source, ...]:
+        """The files as the record keeps them."""
+        return tuple(file.source() for file in self.files)
+
+    def file_of(self, filename: str) -> int | None:
+        """The number of the file that lies at `filename`, as code objects say it; None for any other."""
+        return self._numbers.get(filename)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {file.filename: file.number for file in self.files}
+
+    def file_of_function(self, function: int) -> File:
+        """The file in which a function stands."""
+        return self.files[self.functions[function].file]
+
+    def file_of_statement(self, statement: int) -> File:
+        """The file in which a statement stands."""
+        return self.file_of_function(self.statements[statement].function)
+
+    def section_names(self) -> list[str]:
+        """Names of the parts and sections, in the order in which `main` reaches them; no two are equal."""
+        return [self.section_name(i) for i in self.order]
+
+    def section_name(self, function: int) -> str:
+        """The section's name; with its file in front, where another file has one of that name."""
+        spec = self.functions[function]
+        return spec.name if len(self._named[spec.name]) < 2 else self._full_name(function)
+
+    def section(self, name: str) -> int:
+        """The section called `name`, or `file.name`. Raises `NotFound`, or `Ambiguous` where several are."""
+        found = [i for i in self.order if self._full_name(i) == name] or self._named.get(name, [])
+        if not found:
+            raise NotFound("section", name, self.section_names())
+        if len(found) > 1:
+            raise Ambiguous("section", name, [self._full_name(i) for i in found])
+        return found[0]
+
+    def _full_name(self, function: int) -> str:
+        spec = self.functions[function]
+        return f"{self.files[spec.file].name or '__init__'}.{spec.name}"
+
+    @cached_property
+    def _named(self) -> dict[str, list[int]]:
+        """The sections of every name."""
+        found: dict[str, list[int]] = {}
+        for i in self.order:
+            found.setdefault(self.functions[i].name, []).append(i)
+        return found

@@ -1,7 +1,7 @@
 """A syntax tree -> functions and statements with their numbers, and which of them are sections.
 
-In goes a `Lecture` with its tree, out come its numbered lists. Only statements are walked, not the expressions
-in them: a lecture may have ten thousand lines, and who mistyped a section's name waits for all of them.
+In goes a `Lecture` with its tree, out come its numbered lists. Only statements are walked, and no
+expressions: a lecture may have ten thousand lines, and who mistyped a section's name waits for all of them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 
 from litbook.errors import Problem
-from litbook.text.lecture import Function, Lecture, Statement, StatementKind
+from litbook.text.imports import Names
+from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
 from litbook.text.tree import Definition, directly_in, dotted, first_line, heading_of, own_nodes
 
 WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
@@ -24,34 +25,42 @@ Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
 
 def number_definitions(found: Lecture) -> None:
-    """Number the module and every function and class in it."""
-    found.title = heading_of(found.tree) or Path(found.path).stem
-    last = max(1, len(found.lines))
-    found.functions.append(Function("<module>", "module", 1, last, found.title))
-    found.function_of[found.tree] = 0
-    _number_functions(found, found.tree)
+    """Number every file's module, and every function and class in it."""
+    found.title = heading_of(found.tree) or found.name
+    keys: Counter[str] = Counter()
+    for file in found.files:
+        last, front = max(1, len(file.lines)), f"{file.name}." if file.name else ""
+        title = found.title if file.number == 0 else heading_of(file.tree) or file.name
+        spec = Function("<module>", "module", 1, last, title, file=file.number, key=f"{front}<module>")
+        found.function_of[file.tree] = len(found.functions)
+        found.functions.append(spec)
+        _number_functions(found, file, file.tree, front, keys)
 
 
-def _number_functions(found: Lecture, node: ast.AST) -> None:
+def _number_functions(found: Lecture, file: File, node: ast.AST, front: str, keys: Counter[str]) -> None:
     for child in directly_in(node):
+        inside = front
         if isinstance(child, Definition):
-            first = first_line(child)
-            last = child.end_lineno or child.lineno
-            text = "\n".join(found.lines[first - 1 : last])
+            inside = f"{front}{child.name}."
             found.function_of[child] = len(found.functions)
-            found.functions.append(
-                Function(
-                    name=child.name,
-                    kind="class" if isinstance(child, ast.ClassDef) else "helper",
-                    first=first,
-                    last=last,
-                    heading=heading_of(child),
-                    body=_first_line_of_body(child),
-                    requires=_requires(child),
-                    digest=sha256(text.encode()).hexdigest()[:16],
-                )
-            )
-        _number_functions(found, child)
+            found.functions.append(_function(file, child, f"{front}{child.name}", keys))
+        _number_functions(found, file, child, inside, keys)
+
+
+def _function(file: File, node: Definition, key: str, keys: Counter[str]) -> Function:
+    keys[key] += 1
+    return Function(
+        name=node.name,
+        kind="class" if isinstance(node, ast.ClassDef) else "helper",
+        first=first_line(node),
+        last=node.end_lineno or node.lineno,
+        heading=heading_of(node),
+        body=_first_line_of_body(node),
+        requires=_requires(node),
+        digest=sha256(file.text_of(node).encode()).hexdigest()[:16],
+        file=file.number,
+        key=key if keys[key] == 1 else f"{key}#{keys[key]}",
+    )
 
 
 def _first_line_of_body(node: Definition) -> int:
@@ -74,7 +83,7 @@ def is_requires(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and dotted(decorator.func).split(".")[-1] == "requires"
 
 
-def is_plain(found: Lecture, node: ast.AST) -> bool:
+def is_plain(file: File, node: ast.AST) -> bool:
     """Whether `node` is a function that takes nothing, and no generator: one that can be a section."""
     if not isinstance(node, ast.FunctionDef):
         return False
@@ -82,30 +91,43 @@ def is_plain(found: Lecture, node: ast.AST) -> bool:
     if a.posonlyargs or a.args or a.kwonlyargs or a.vararg or a.kwarg:
         return False
     generates = ast.Yield | ast.YieldFrom
-    return not ("yield" in found.text_of(node) and any(isinstance(n, generates) for n in own_nodes(node)))
+    return not ("yield" in file.text_of(node) and any(isinstance(n, generates) for n in own_nodes(node)))
 
 
-def section_calls(found: Lecture) -> Calls:
-    """For every function, its statements `name()` that call a parameterless function of the module."""
-    candidates = {node.name: node for node in found.tree.body if isinstance(node, ast.FunctionDef)}
-    plain = functools.cache(lambda name: name in candidates and is_plain(found, candidates[name]))
+def section_calls(files: list[File], names: Names) -> Calls:
+    """For every function, its statements `name()` that call a parameterless function of the lecture."""
+    margins = [{n.name: n for n in file.tree.body if isinstance(n, ast.FunctionDef)} for file in files]
+    main = margins[0].get("main")
+    plain = functools.cache(lambda node: is_plain(files[names.home[node]], node))
     calls: Calls = {}
-    for name, caller in candidates.items():
-        made = [(node, called) for node, called in bare_calls(caller) if plain(called)]
-        if made and plain(name):
-            own = {name, "main", *bound_names(caller)}
-            if several := [(node, candidates[called]) for node, called in made if called not in own]:
+    for file, caller in ((i, node) for i, margin in enumerate(margins) for node in margin.values()):
+        made = [(node, called, _callee(names, file, called, caller)) for node, called in bare_calls(caller)]
+        made = [it for it in made if it[2] not in (None, caller, main) and plain(it[2])]
+        if made and plain(caller):
+            own = bound_names(caller) - names.imported(caller)
+            if several := [(node, to) for node, called, to in made if to and called.split(".")[0] not in own]:
                 calls[caller] = several
     return calls
 
 
+def _callee(names: Names, file: int, called: str, caller: ast.FunctionDef) -> ast.FunctionDef | None:
+    meant = names.meaning(file, called, caller)
+    return meant if isinstance(meant, ast.FunctionDef) else None
+
+
+def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
+    """The first file, the others as `main` reaches them, then the rest as they come."""
+    order = [names.home[node] for node in _reached(calls, _last_main(files[0].tree))]
+    return list(dict.fromkeys([0, *order, *range(len(files))]))
+
+
 def bare_calls(node: ast.AST) -> Iterator[tuple[ast.Expr, str]]:
-    """The statements `name()` in a function's own body, in order, each with the name."""
+    """The statements `name()` and `file.name()` in a function's own body, in order, each with the name."""
     todo = directly_in(node)[::-1]
     while todo:
         match todo.pop():
-            case ast.Expr(ast.Call(ast.Name(id=called), [], [])) as statement:
-                yield statement, called
+            case ast.Expr(ast.Call(ast.Name() | ast.Attribute() as called, [], [])) as statement:
+                yield statement, dotted(called)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 pass
             case other:
@@ -129,7 +151,7 @@ def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[
     main = _main(found, problems)
     if main is None:
         return set()
-    reached = _reached(calls, main)
+    reached = set(_reached(calls, main))
     for node in list(calls):  # calls of functions that no lecture reaches are plain calls
         if node not in reached:
             del calls[node]
@@ -163,28 +185,33 @@ def _device_of(found: Lecture, part: int | None) -> str | None:
 
 
 def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
-    """The last `main` of the module; None and a problem where it cannot be called without more."""
+    """The last `main` of the first file; None and a problem where it cannot be called without more."""
     way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
-    mains = [n for n in found.tree.body if isinstance(n, Definition) and n.name == "main"]
-    if not mains:
+    main = _last_main(found.tree)
+    if main is None:
         problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
-    elif isinstance(mains[-1], ast.FunctionDef) and is_plain(found, mains[-1]):
-        return mains[-1]
+    elif isinstance(main, ast.FunctionDef) and is_plain(found.files[0], main):
+        return main
     else:
-        place = found.place(mains[-1].lineno, mains[-1].col_offset + 1)
+        place = found.place(main.lineno, main.col_offset + 1)
         problems.append(Problem("no-main", "main is no plain function without parameters", place, way_out))
     return None
 
 
-def _reached(calls: Calls, start: ast.AST) -> set[ast.AST]:
-    """`start`, and what it calls in turn."""
-    todo, seen = [start], set[ast.AST]()
+def _last_main(tree: ast.Module) -> Definition | None:
+    mains = [n for n in tree.body if isinstance(n, Definition) and n.name == "main"]
+    return mains[-1] if mains else None
+
+
+def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
+    """`start`, and what it calls in turn, each before what it calls."""
+    todo, seen = [start] if start is not None else [], dict[ast.AST, None]()
     while todo:
         node = todo.pop()
         if node not in seen:
-            seen.add(node)
-            todo.extend(callee for _, callee in calls.get(node, []))
-    return seen
+            seen[node] = None
+            todo += [callee for _, callee in reversed(calls.get(node, []))]
+    return list(seen)
 
 
 def number_statements(found: Lecture, calls: Calls) -> None:
@@ -194,31 +221,32 @@ def number_statements(found: Lecture, calls: Calls) -> None:
         if found.functions[found.function_of[caller]].kind in ("main", "part", "section")
         for call, callee in several
     }
-    words, asides = _words(found.tree, WORDS), _words(found.tree, ASIDES)
     docstrings = {
         node.body[0]
         for node in found.function_of
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
-    for owner, statement in _statements(found.tree, found.tree):
-        kind, target = _kind(statement, words, asides), targets.get(statement)
-        if statement in docstrings:
-            kind = "doc"
-        elif target is not None:
-            kind = "section"
-        elif isinstance(statement, Definition):
-            kind, target = "def", found.function_of[statement]
-        found.statement_of[statement] = len(found.statements)
-        found.statements.append(
-            Statement(
-                function=found.function_of[owner],
-                first=first_line(statement),
-                last=_last_line_of_header(statement, found.lines),
-                kind=kind,
-                end=statement.end_lineno or statement.lineno,
-                target=target,
+    for file in found.files:
+        words, asides = _words(file.tree, WORDS), _words(file.tree, ASIDES)
+        for owner, statement in _statements(file.tree, file.tree):
+            kind, target = _kind(statement, words, asides), targets.get(statement)
+            if statement in docstrings:
+                kind = "doc"
+            elif target is not None:
+                kind = "section"
+            elif isinstance(statement, Definition):
+                kind, target = "def", found.function_of[statement]
+            found.statement_of[statement] = len(found.statements)
+            found.statements.append(
+                Statement(
+                    function=found.function_of[owner],
+                    first=first_line(statement),
+                    last=_last_line_of_header(statement, file.lines),
+                    kind=kind,
+                    end=statement.end_lineno or statement.lineno,
+                    target=target,
+                )
             )
-        )
 
 
 def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.stmt]]:

@@ -12,15 +12,34 @@ import functools
 import tokenize
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from litbook.errors import NotFound, Place, Problem, UnusableLecture
+from litbook.errors import Place, Problem, UnusableLecture
 from litbook.text.claims import dissect, find_claims
 from litbook.text.compiled import leave_compiled_code_alone
-from litbook.text.directives import DIRECTIVES, Directive, anchors_in, attach, directives_in, watches_in
-from litbook.text.lecture import INSTALLED, Assertion, Function, Lecture
+from litbook.text.directives import (
+    DIRECTIVES,
+    Anchors,
+    Directive,
+    anchors_in,
+    attach,
+    directives_in,
+    hide,
+    watches_in,
+)
+from litbook.text.imports import Names, find_circles
+from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture
 from litbook.text.refused import find_lost_sections, find_what_says_nothing
-from litbook.text.sections import Calls, find_sections, number_definitions, number_statements, section_calls
+from litbook.text.sections import (
+    Calls,
+    files_in_order,
+    find_sections,
+    number_definitions,
+    number_statements,
+    section_calls,
+)
 from litbook.text.tree import (
     Definition,
     FunctionNode,
@@ -33,50 +52,117 @@ from litbook.text.tree import (
 from litbook.text.unspoken import unspoken
 
 __all__ = [
-    "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "Function", "FunctionNode", "Lecture",
-    "dissect", "first_line", "outline", "own_nodes", "parameters", "parse", "read", "shown_path",
-    "uncollected", "unspoken", "usable",
+    "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
+    "Lecture", "Text", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
+    "own_nodes", "parameters", "parse", "parse_files", "read", "shown_path", "uncollected", "unspoken",
+    "usable",
 ]  # fmt: skip
 
 
-def read(path: Path, shown: str | None = None) -> Lecture:
-    """The lecture in the file `path`, called `shown` in messages and in the record.
+class Text(NamedTuple):
+    """One file before it is taken apart; `module` and `name` as in `File`."""
 
-    Raises `UnusableLecture` with every problem found: not text, syntax errors, unknown directives,
-    expressions that do not parse, no `main`.
+    path: str
+    text: str
+    module: str = ""
+    name: str = ""
+
+
+def lecture_path(path: Path) -> Path:
+    """The file or the folder that is the lecture: of a path to an `__init__.py` the folder."""
+    folder = path.parent if path.name == "__init__.py" else path
+    return folder.resolve() if folder.is_dir() else path
+
+
+def lecture_files(path: Path) -> list[Path]:
+    """The files of the lecture at `path`: that file, or the modules of that folder, `__init__.py` first.
+
+    What lies in folders of the folder is no text of the lecture, and nor is `__main__.py`.
     """
-    shown = shown or path.name
+    path = lecture_path(path)
+    if not path.is_dir():
+        return [path]
+    modules = [it for it in path.glob("*.py") if it.stem.isidentifier() and it.stem != "__main__"]
+    return sorted(modules, key=lambda it: (it.stem != "__init__", it.stem))
+
+
+def read(path: Path, shown: str | None = None) -> Lecture:
+    """The lecture in the file or folder `path`, called `shown` in messages and in the record.
+
+    Raises `UnusableLecture` with every problem found in any of its files: not text, syntax errors, unknown
+    directives, expressions that do not parse, no `main`, files that import each other in a circle.
+    """
+    path = lecture_path(path)
+    shown, problems, files = shown or path.name, list[Problem](), lecture_files(path)
+    texts = _texts(path, shown, files, problems)
+    if problems:
+        for it in texts:  # what is wrong with the others
+            problems += _marked(it.path, _plain(it.text), True).problems
+        raise UnusableLecture(problems)
+    return _placed(parse_files(tuple(texts)), files)
+
+
+def _texts(path: Path, shown: str, files: list[Path], problems: list[Problem]) -> list[Text]:
+    """The text of every file that can be read."""
+    if not path.is_dir():
+        return [Text(shown, text) for text in _text(path, shown, problems)]
+    if not (path / "__init__.py").is_file():
+        what = f"{shown} is a folder without __init__.py"
+        problems.append(Problem("no-init", what, None, "a lecture that is a folder has its main() there"))
+    found = []
+    for file in files:
+        name = "" if file.stem == "__init__" else file.stem
+        module = f"{path.name}.{name}" if name else path.name
+        there = f"{shown}/{file.name}"
+        found += [Text(there, text, module, name) for text in _text(file, there, problems)]
+    return found
+
+
+def _text(path: Path, shown: str, problems: list[Problem]) -> list[str]:
+    """The text of the file; none and a problem where it cannot be read."""
     try:
         with tokenize.open(path) as file:
-            text = file.read()
+            return [file.read()]
     except OSError as error:
-        raise UnusableLecture([Problem("unreadable", f"{shown}: {error.strerror}")]) from None
+        problems.append(Problem("unreadable", f"{shown}: {error.strerror}"))
     except (UnicodeDecodeError, SyntaxError) as error:
-        raise UnusableLecture([Problem("not-text", f"{shown} is not Python text: {error}")]) from None
-    return parse(text, shown)
+        problems.append(Problem("not-text", f"{shown} is not Python text: {error}"))
+    return []
+
+
+def _placed(found: Lecture, files: list[Path]) -> Lecture:
+    """The lecture with the places of its files: one text may lie in several."""
+    if len(files) == 1 and not found.files[0].module:
+        return replace(found, files=[replace(found.files[0], filename=str(files[0].resolve()))])
+    folder = files[0].parent.resolve()
+    placed = [replace(it, filename=str(folder / f"{it.name or '__init__'}.py")) for it in found.files]
+    return replace(found, files=placed)
 
 
 @uncollected()
 def outline(path: Path) -> Lecture:
-    """The functions, sections and headings of the lecture in the file `path`: all that a list of them needs.
+    """The functions, sections and headings of the lecture at `path`: all that a list of them needs.
 
     Quicker than `read`, which it leaves to complain: raises `UnusableLecture` as that does, for a text with a
     syntax error or no `main`. Other problems of the text are not looked for.
     """
-    with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
-        with tokenize.open(path) as file:
-            text = file.read().replace("\r\n", "\n").replace("\r", "\n")
-        found = Lecture(path.name, text, ast.parse(text))
-        problems: list[Problem] = []
-        number_definitions(found)
-        _find_sections(found, section_calls(found), problems)
+    path, problems = lecture_path(path), list[Problem]()
+    with contextlib.suppress(ValueError, SyntaxError, RecursionError):
+        texts = _texts(path, path.name, lecture_files(path), problems)
+        if not problems:
+            files = [File(it.path, _plain(it.text), _ast(it), "", it.module, it.name) for it in texts]
+            found, _, _ = _found(files, problems)
         if not problems:
             return found
     return usable(path)
 
 
+def _ast(text: Text) -> ast.Module:
+    return ast.parse(_plain(text.text))
+
+
 def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
-    """The lecture in the file `path`, read; nothing of it runs, and nothing heavy is imported.
+    """The lecture at `path`, read; nothing of it runs, and nothing heavy is imported.
 
     Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have. The latter comes
     first, and sooner, where only other things than the outline are wrong with the text.
@@ -84,10 +170,10 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
     wanted = list(sections)
     if wanted:
         with contextlib.suppress(UnusableLecture):  # `read` says so, under the right name
-            there = outline(path).section_names()
+            there = outline(path)
             for name in wanted:
-                if name not in there:
-                    raise NotFound("section", name, there)
+                there.section(name)
+    path = lecture_path(path)
     return read(path, shown or shown_path(path.resolve()))
 
 
@@ -99,8 +185,6 @@ def shown_path(path: Path) -> str:
     return path.name
 
 
-@functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
-@uncollected()
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
     """The text of a lecture, taken apart. Line ends of other systems become newlines, as in Python.
 
@@ -109,29 +193,112 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
 
     Raises `UnusableLecture` with every problem found.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return parse_files((Text(path, text),), lecture=lecture)
+
+
+@functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
+@uncollected()
+def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
+    """The files of a lecture, taken apart as in `parse`; the first has `main`."""
     problems: list[Problem] = []
-    tree, warns = _tree(text, path, problems)
-    found = Lecture(path, text, tree or ast.Module([], []), warns=warns)
+    marked = [_marked(it.path, _plain(it.text), lecture) for it in texts]
+    files = [replace(m.file, module=it.module, name=it.name) for m, it in zip(marked, texts, strict=True)]
+    for it in marked:
+        problems += it.problems
     try:
-        _take_apart(found, tree, problems, lecture)
+        found = _taken_apart(files, {m.file.path: m for m in marked}, lecture, problems)
     except RecursionError:
-        problems.append(Problem("too-deep", f"{path} nests its statements too deep to be followed"))
+        problems += _too_deep(texts)
     if problems:
         raise UnusableLecture(problems)
     return found
 
 
-def _take_apart(found: Lecture, tree: ast.Module | None, problems: list[Problem], lecture: bool) -> None:
-    anchors = anchors_in(found.tree)
-    directives = directives_in(found, anchors if tree else None, problems) if lecture else []
-    if tree is not None:
-        _number(found, lecture, problems)
-        attach(found, directives, anchors, problems)
-        leave_compiled_code_alone(found)
-    else:  # what can be said without a tree
-        for directive in directives:
-            watches_in(found, directive, problems)
+def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
+    """Which of the files nest their statements deeper than Python goes."""
+    found = list[Problem]()
+    for it in texts:
+        try:
+            number_statements(_numbered([File(it.path, _plain(it.text), _ast(it))]), {})
+        except RecursionError:
+            what = f"{it.path} nests its statements too deep to be followed"
+            found.append(Problem("too-deep", what))
+    return found
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """What one file says by itself; without a tree, where it cannot be parsed."""
+
+    file: File
+    tree: ast.Module | None
+    anchors: Anchors
+    directives: list[Directive]
+    problems: tuple[Problem, ...]
+
+
+@functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
+def _marked(path: str, text: str, lecture: bool) -> _Marked:
+    problems: list[Problem] = []
+    tree, warns = _tree(text, path, problems)
+    file = File(path, text, tree or ast.Module([], []), warns=warns)
+    anchors = anchors_in(file.tree)
+    directives = directives_in(file, anchors if tree else None, problems) if lecture else []
+    return _Marked(file, tree, anchors, directives, tuple(problems))
+
+
+def forget() -> None:
+    """The next text is read anew, for who wants to know how long that takes."""
+    parse_files.cache_clear()
+    _marked.cache_clear()
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _taken_apart(
+    files: list[File], marked: dict[str, _Marked], lecture: bool, problems: list[Problem]
+) -> Lecture:
+    if lecture and marked[files[0].path].tree is not None:
+        found, names, calls = _found(files, problems)
+    else:
+        found, names, calls = _numbered(files), Names(files), {}
+    number_statements(found, calls)
+    find_claims(found)
+    if lecture:
+        find_what_says_nothing(found, names, problems)
+        find_circles(names, problems)
+    for file in found.files:
+        it = marked[file.path]
+        if it.tree is not None:
+            attach(found, file, it.directives, it.anchors, problems)
+        else:  # what can be said without a tree
+            for directive in it.directives:
+                watches_in(file, directive, problems)
+    hide(found)
+    leave_compiled_code_alone(found, names)
+    return found
+
+
+def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, Calls]:
+    """The lecture with its definitions and sections, and the calls among these; its files in their order."""
+    names = Names(files)
+    calls = section_calls(files, names)
+    if len(files) > 1:
+        files = [files[i] for i in files_in_order(files, names, calls)]
+        names = Names(files)
+    found = _numbered(files)
+    find_lost_sections(found, find_sections(found, calls, problems), names, problems)
+    return found, names, calls
+
+
+def _numbered(files: list[File]) -> Lecture:
+    """The lecture of these files with its definitions."""
+    files = [replace(file, number=number) for number, file in enumerate(files)]
+    found = Lecture(files, files[0].module or Path(files[0].path).stem)
+    number_definitions(found)
+    return found
 
 
 def _tree(text: str, path: str, problems: list[Problem]) -> tuple[ast.Module | None, bool]:
@@ -176,19 +343,3 @@ _INDENT = {  # how Python's messages about indentation begin, and the way out
     "unexpected indent": "indent it as far as the statement above",
     "": "",
 }
-
-
-def _find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> None:
-    find_lost_sections(found, find_sections(found, calls, problems), problems)
-
-
-def _number(found: Lecture, lecture: bool, problems: list[Problem]) -> None:
-    """Number every function and statement in reading order, and say what each is."""
-    number_definitions(found)
-    calls = section_calls(found) if lecture else {}
-    if lecture:
-        _find_sections(found, calls, problems)
-    number_statements(found, calls)
-    find_claims(found)
-    if lecture:
-        find_what_says_nothing(found, problems)

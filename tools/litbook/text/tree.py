@@ -37,7 +37,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@functools.lru_cache(maxsize=4)  # asked for every statement and operand of one lecture
+@functools.lru_cache(maxsize=64)  # asked for every statement and operand of a lecture, whatever its files
 def lines_of(text: str) -> list[str]:
     """Python ends a line at a newline only; `str.splitlines` also at form feeds and the like."""
     lines = text.split("\n")
