@@ -71,7 +71,10 @@ class Text(NamedTuple):
 def lecture_path(path: Path) -> Path:
     """The file or the folder that is the lecture: of a path to an `__init__.py` the folder."""
     folder = path.parent if path.name == "__init__.py" else path
-    return folder.resolve() if folder.is_dir() else path
+    try:
+        return folder.resolve() if folder.is_dir() else path
+    except OSError:  # a name that is too long is no lecture
+        return path
 
 
 def lecture_files(path: Path) -> list[Path]:
