@@ -1,10 +1,10 @@
-"""The record's JSON: a record -> text and back, strictly.
+"""The record's JSON: dataclasses -> text and back, strictly.
 
-In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by hand, or
-is of another schema is refused, with the way to record anew. How a section's parts are written short stands in
-`rows`, how snapshots are in `shots`; it knows nothing of how a record came about.
+In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by hand,
+or is of another schema is refused, with the way to record anew. `reading` has what makes dataclasses of data.
 
-Every element of a list has a line of its own, so that a diff of two records is readable. Where the sections and
+Fields that hold their default are left out, and what there is most of is a row of values instead of an object.
+Every element of a list has a line of its own, so that a diff of two records is readable. Where sections and
 definitions stand in their files says one table, `places`: so moving a section changes no byte of its entry.
 """
 
@@ -12,42 +12,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from functools import partial
-from hashlib import sha256
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from litbook.errors import RecordError
-from litbook.record import checked, rows
-from litbook.record.checked import Misfit, within
-from litbook.record.model import SCHEMA, Definition, Record, Section, Source
-from litbook.record.shots import read_shot, shot
+from litbook.record.model import SCHEMA, Definition, Record, Scalar, Section, Statement
+from litbook.record.reading import ROWS, SHOTS, Misfit, plain_scalar, reader
 
 Entry = Section | Definition
+Reference = tuple[str, int | None, int]
+"""What an index counts, the index, and the length of the list that it points into."""
+
 AGAIN = "record it again"
+_ENTRIES = ("definitions", "sections")
+_ON_ONE_LINE = ("steps", "calls", "unreached", "asked")  # lists that nobody reads element by element
 
 
 def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
-    lines = [source.text.split("\n") for source in record.sources]
-    data = _object(record)
     entries = (*record.definitions, *record.sections)
-    data["places"] = [_place(entry) for entry in entries]
-    data["definitions"] = [_definition(entry, _own(lines, entry)) for entry in record.definitions]
-    data["sections"] = [_section(entry, _own(lines, entry)) for entry in record.sections]
-    known = (name for name in ("places", "definitions", "sections") if not data[name])
-    for name in tuple(known):
-        del data[name]
+    data = {"places": [[entry.file, entry.first] for entry in entries], **_data(record)}
+    for entry, written in zip(entries, chain(*(data.get(name, []) for name in _ENTRIES)), strict=True):
+        _shorten(entry, written)
     return _text(data) + "\n"
 
 
 def loads(text: str, where: str = "record") -> Record:
     """The record that `dumps` wrote.
 
-    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that no
-    run writes, or is of an older or a newer schema.
+    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
+    no run writes, or is of an older or a newer schema.
     """
     try:
         data = json.loads(text, parse_constant=_no_constant)
@@ -59,7 +56,7 @@ def loads(text: str, where: str = "record") -> Record:
         way_out = "update litbook, or record it again with this one" if data["schema"] > SCHEMA else AGAIN
         raise RecordError(f"{where} has schema {data['schema']}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
-        record = within("record", _record, data)
+        record = _record(data)
         _check(record)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    {AGAIN}") from None
@@ -80,98 +77,67 @@ def read(path: Path) -> Record:
 # ---------------------------------------------------------------------------- writing
 
 
-def _object(it: Any, without: Sequence[str] = ()) -> dict[str, Any]:
-    """A dataclass as an object, without the fields that hold their default, and some others."""
-    data: dict[str, Any] = {}
-    for field in fields(it):
-        value = getattr(it, field.name)
-        usual = value == field.default and type(value) is type(field.default)
-        if not usual and field.name not in without:
-            data[field.name] = _data(value)
-    return data
+def _data(it: Any) -> Any:
+    """Dataclasses as objects or rows, tuples as lists."""
+    kind = type(it)
+    if kind is Scalar and plain_scalar(it.text if it.type == "str" else it.number) == it:
+        return it.text if it.type == "str" else it.number
+    if kind in ROWS:
+        return _row(it)
+    if is_dataclass(kind):
+        tag = {"kind": it.kind} if kind in SHOTS.values() else {}
+        known = ((field.name, getattr(it, field.name), field.default) for field in fields(it))
+        return tag | {n: _data(v) for n, v, usual in known if v != usual or type(v) is not type(usual)}
+    if kind is tuple:
+        return [_data(item) for item in it]
+    return {key: _data(value) for key, value in it.items()} if kind is dict else it
 
 
-def _data(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return (
-            [_data(item) for item in value] if value and hasattr(value[0], "__dataclass_fields__") else value
-        )
-    return _object(value) if hasattr(value, "__dataclass_fields__") else value
+def _row(it: Any) -> list[Any]:
+    """The values of a dataclass in the order of its fields, without defaults at the end."""
+    several = fields(it)
+    row = [getattr(it, field.name) for field in several]
+    while row and row[-1] == several[len(row) - 1].default:
+        row.pop()
+    return [_data(value) for value in row]
 
 
-def _own(lines: list[list[str]], entry: Entry) -> list[str]:
-    """The lines of a section or definition; none where the record has not the text."""
-    source = lines[entry.file] if entry.file < len(lines) else []
-    return source[max(0, entry.first - 1) : max(0, entry.last)]
+def _shorten(entry: Entry, data: dict[str, Any]) -> None:
+    """Leave out of an entry's data where it stands, and what need not be written."""
+    del data["file"], data["first"]
+    if entry.statements:
+        data["statements"] = [_row(statement) for statement in _counted(entry.statements)]
+    if isinstance(entry, Section) and entry.steps:
+        data["steps"] = _grouped(entry.steps)
+    if isinstance(entry, Section) and entry.claims:
+        data["claims"] = [_short_claim(claim) for claim in data["claims"]]
 
 
-def _place(entry: Entry) -> Any:
-    """The first line, and the file where it is not the first of them."""
-    return [entry.first, entry.file] if entry.file else entry.first
+def _counted(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Statements as they are written: `first` counts lines from the statement before, `last` from `first`,
+    `end` from `last`. So most rows are alike, and a line that is added to a section changes one of them.
+    """
+    before = 0
+    for it in statements:
+        yield replace(it, first=it.first - before, last=it.last - it.first, end=it.end - it.last)
+        before = it.first
 
 
-_PLACED = ("file", "first")
-_ROWS = ("statements", "frames", "steps", "pieces", "values", "loops", "claims", "snapshots")
+def _grouped(steps: tuple[tuple[int, int], ...]) -> list[list[int]]:
+    """Steps as runs `[frame, statement, statement, ...]`: most stay in their frame."""
+    runs: list[list[int]] = []
+    for frame, statement in steps:
+        if not runs or runs[-1][0] != frame:
+            runs.append([frame])
+        runs[-1].append(statement)
+    return runs
 
 
-def _head(entry: Entry, source: list[str], without: Sequence[str]) -> dict[str, Any]:
-    """The fields of an entry that are one value each, without what its text says."""
-    data = _object(entry, (*_PLACED, *without))
-    for name, value in _implied(source).items():
-        if data.get(name) == value:
-            del data[name]
-        else:
-            data.setdefault(name, "")  # as the text says something else
-    return data
-
-
-def _implied(source: list[str]) -> dict[str, str]:
-    """What the text of a section or definition says of it: the heading in its docstring, and the digest."""
-    if not source:
-        return {}
-    first = next((line.strip() for line in source if line.strip().startswith('"""')), "")
-    heading = first.removeprefix('"""').removesuffix('"""').strip().removesuffix(".")
-    digest = sha256("\n".join(source).encode(errors="surrogatepass")).hexdigest()[:16]
-    return {"heading": heading, "digest": digest}
-
-
-def _definition(it: Definition, source: list[str]) -> dict[str, Any]:
-    data = _head(it, source, ("statements",))
-    if it.kind == "helper":
-        del data["kind"]
-    if it.statements:
-        data["statements"] = rows.statements(it.statements)
-    return data
-
-
-def _section(it: Section, source: list[str]) -> dict[str, Any]:
-    data = _head(it, source, _ROWS)
-    if it.kind == "section":
-        del data["kind"]
-    if it.name == it.key:
-        del data["name"]
-    else:
-        data.setdefault("name", it.name)
-    lines = [statement.first for statement in it.statements]
-    data |= {
-        "statements": rows.statements(it.statements, _asserted(it.claims)),
-        "frames": rows.frames(it.frames),
-        "steps": rows.steps(it.steps),
-        "pieces": [rows.piece(piece, it.steps, lines) for piece in it.pieces],
-        "values": [rows.value(value, it.steps) for value in it.values],
-        "loops": [rows.loop(loop) for loop in it.loops],
-        "claims": [rows.claim(claim, source) for claim in it.claims],
-        "snapshots": [shot(snapshot) for snapshot in it.snapshots],
-    }
-    return {name: value for name, value in data.items() if value != []}
-
-
-def _asserted(claims: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    return ((claim.line, claim.last) for claim in claims if claim.kind == "assert")
-
-
-_ON_ONE_LINE = ("steps", "unreached", "calls", "asked")  # lists that nobody reads element by element
-_ENTRIES = ("definitions", "sections")
+def _short_claim(data: dict[str, Any]) -> dict[str, Any]:
+    """A claim's data without what `_whole_claim` puts back."""
+    bare = {name: value for name, value in data.items() if name not in ("last", "text")}
+    known = _whole_claim(bare)
+    return {name: value for name, value in data.items() if name in bare or known.get(name) != value}
 
 
 def _text(data: dict[str, Any]) -> str:
@@ -180,21 +146,19 @@ def _text(data: dict[str, Any]) -> str:
     for key, value in data.items():
         if type(value) is list and value and key not in _ON_ONE_LINE:
             write = _text if key in _ENTRIES else _compact
-            items = ",\n".join(write(item) for item in value)
-            lines.append(f"{_compact(key)}:[\n{items}\n]")
+            lines.append(f"{json.dumps(key)}:[\n" + ",\n".join(write(item) for item in value) + "\n]")
         else:
-            lines.append(f"{_compact(key)}:{_compact(value)}")
+            lines.append(f"{json.dumps(key)}:{_compact(value)}")
     return "{\n" + ",\n".join(lines) + "\n}"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _compact(value: Any) -> str:
     text = _ENCODER.encode(value)
     # half a surrogate pair is a character of Python's, but none of UTF-8's
-    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_HALF = re.compile("[\ud800-\udfff]")
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 # ---------------------------------------------------------------------------- reading
@@ -205,183 +169,111 @@ def _no_constant(name: str) -> Any:
 
 
 def _record(data: dict[str, Any]) -> Record:
-    sources = within(".sources", checked.reader(tuple[Source, ...]), data.get("sources", []))
-    lines = [source.text.split("\n") for source in sources]
-    places = within(".places", partial(checked.each, _read_place), data.get("places", []))
-    several = {name: data.get(name, []) for name in _ENTRIES}
-    for name, entries in several.items():
-        if type(entries) is not list:
-            raise Misfit("a list was expected").under(f".{name}")
-    expected = sum(map(len, several.values()))
-    if len(places) != expected:
-        raise Misfit(f"{expected} places were expected, {len(places)} are there").under(".places")
-    at = iter(places)
-    definitions = [
-        within(f".definitions[{i}]", partial(_read_definition, next(at), lines), entry)
-        for i, entry in enumerate(several["definitions"])
-    ]
-    sections = [
-        within(f".sections[{i}]", partial(_read_section, next(at), lines), entry)
-        for i, entry in enumerate(several["sections"])
-    ]
-    rest = {name: value for name, value in data.items() if name not in ("sources", "places", *_ENTRIES)}
-    head: Record = checked.fields(Record, {**rest, "sources": []})
-    return _with(head, sources=sources, definitions=tuple(definitions), sections=tuple(sections))
-
-
-def _with(it: Any, **given: Any) -> Any:
-    """`it` with fields that have been read already. Only for what nobody else has seen yet."""
-    for name, value in given.items():
-        object.__setattr__(it, name, value)
-    return it
-
-
-def _read_place(data: Any) -> tuple[int, int]:
-    """First line and file."""
-    first, file = data if type(data) is list and len(data) == 2 else (data, 0)
-    if type(first) is not int or type(file) is not int:
-        raise Misfit("a line was expected, or a line and a file")
-    return first, file
-
-
-def _lines_of(place: tuple[int, int], lines: list[list[str]], data: Any) -> list[str]:
-    """The lines of the entry in `data`."""
-    if type(data) is not dict:
-        raise Misfit("an object was expected")
-    first, file = place
-    source = lines[file] if 0 <= file < len(lines) else []
-    many = data.get("lines")
-    return source[max(0, first - 1) : max(0, first - 1 + many)] if type(many) is int else []
-
-
-def _read_definition(place: tuple[int, int], lines: list[list[str]], data: Any) -> Definition:
-    source = _lines_of(place, lines, data)
-    known = {"kind": "helper", "first": place[0], "file": place[1], **_implied(source)}
-    head = {name: value for name, value in data.items() if name != "statements"}
-    it: Definition = checked.fields(Definition, {**known, **head})
-    return _with(it, statements=within(".statements", rows.read_statements, data.get("statements", [])))  # type: ignore[no-any-return]
-
-
-def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> Section:
-    source = _lines_of(place, lines, data)
-    known = {
-        "kind": "section",
-        "first": place[0],
-        "file": place[1],
-        "name": data.get("key", ""),
-        **_implied(source),
-    }
-    head = {name: value for name, value in data.items() if name not in _ROWS}
-    it: Section = checked.fields(Section, {**known, **head})
-
-    def part(name: str, read: Callable[[Any], Any]) -> Any:
-        return within(f".{name}", read, data.get(name, []))
-
-    claims = part("claims", partial(checked.each, partial(rows.read_claim, source=source)))
-    steps = part("steps", rows.read_steps)
-    statements = part("statements", partial(rows.read_statements, claims=tuple(_asserted(claims))))
-    firsts = [statement.first for statement in statements]
-    return _with(  # type: ignore[no-any-return]
-        it,
-        claims=claims,
-        steps=steps,
-        statements=statements,
-        frames=part("frames", rows.read_frames),
-        pieces=part("pieces", partial(checked.each, partial(rows.read_piece, taken=steps, lines=firsts))),
-        values=part("values", partial(checked.each, partial(rows.read_value, taken=steps))),
-        loops=part("loops", partial(checked.each, rows.read_loop)),
-        snapshots=part("snapshots", partial(checked.each, read_shot)),
+    places = reader(tuple[tuple[int, int], ...])(data.pop("places", []))
+    entries = [entry for name in _ENTRIES for entry in data.get(name, [])]
+    if len(places) != len(entries) or not all(type(entry) is dict for entry in entries):
+        raise Misfit(f"{len(places)} places for {len(entries)} sections and definitions")
+    for entry, (file, first) in zip(entries, places, strict=True):
+        _lengthen(entry | {"file": file, "first": first}, entry)
+    record: Record = reader(Record)(data)
+    return replace(
+        record,
+        definitions=tuple(replace(it, statements=_placed(it.statements)) for it in record.definitions),
+        sections=tuple(replace(it, statements=_placed(it.statements)) for it in record.sections),
     )
+
+
+def _lengthen(whole: dict[str, Any], into: dict[str, Any]) -> None:
+    """Undoes `_shorten` but for the statements' lines. What makes no sense is left to the reader."""
+    into.update(whole)
+    if type(steps := whole.get("steps")) is list and all(type(run) is list and run for run in steps):
+        into["steps"] = [[run[0], statement] for run in steps for statement in run[1:]]
+    if type(claims := whole.get("claims")) is list:
+        into["claims"] = [_whole_claim(claim) for claim in claims]
+
+
+def _placed(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Statements with the numbers of their lines: undoes `_counted`."""
+    found, before = [], 0
+    for it in statements:
+        before += it.first
+        last = before + it.last
+        found.append(Statement(before, last, it.kind, last + it.end, it.target, it.prose, it.binds))
+    return tuple(found)
+
+
+def _whole_claim(data: Any) -> Any:
+    """A claim's data with what need not be written: most stand on one line, and their form and operands
+    together are their text. What makes no sense is left to the reader.
+    """
+    if type(data) is not dict:
+        return data
+    known = {"last": data["line"]} if "line" in data else {}
+    try:
+        operands = [text for text, *_ in data["operands"]]
+        known["text"] = "".join(map(str.__add__, data["form"], [*operands, ""]))
+    except (KeyError, TypeError, ValueError):
+        pass  # no operands, or none that a run writes
+    return known | data
 
 
 # ---------------------------------------------------------------------------- what points where
 
-Reference = tuple[str, int | None, int]
-"""What an index counts, the index, and the length of the list that it points into."""
-
 
 def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
-    keys = {section.key: section for section in record.sections}
-    definitions = {it.key: it for it in record.definitions}
-    for what, several, found in (
-        ("section", record.sections, keys),
-        ("definition", record.definitions, definitions),
-    ):
-        if len(found) < len(several):
-            key = next(it.key for it in several if found[it.key] is not it)
-            raise ValueError(f"there are two {what}s {key!r}")
-    for entry in (*record.definitions, *record.sections):
-        if not 0 <= entry.file < max(1, len(record.sources)):
+    entries: list[Entry] = [*record.definitions, *record.sections]
+    keys = [entry.key for entry in entries]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    for entry in entries:
+        if not 0 <= entry.file < len(record.sources):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
-        for statement in entry.statements:
-            there = keys if statement.kind == "section" else {**definitions, **keys} if False else definitions
-            if statement.target and statement.target not in there and statement.target not in keys:
-                raise ValueError(
-                    f"{statement.target!r}, which {entry.key!r} calls or defines, does not exist"
-                )
+        called = [statement.target for statement in entry.statements if statement.target]
+        called += [*entry.calls, *filter(None, [entry.parent])] if isinstance(entry, Section) else []
+        if lost := set(called) - set(keys):
+            raise ValueError(f"{min(lost)!r}, which {entry.key!r} names, does not exist")
     for section in record.sections:
-        _check_section(section, keys, definitions)
-
-
-def _check_section(section: Section, keys: dict[str, Section], definitions: dict[str, Definition]) -> None:
-    for key in section.calls:
-        if key not in definitions:
-            raise ValueError(f"{key!r}, which {section.key!r} calls, does not exist")
-    _check_parents(section, keys)
-    for references in (_run_references, _found_references):
-        for what, index, size in references(section, definitions):
+        _check_parents(record, section)
+        for what, index, size in _references(record, section):
             if index is not None and not 0 <= index < size:
                 raise ValueError(f"{what} {index} of {section.key!r} does not exist")
 
 
-def _check_parents(section: Section, keys: dict[str, Section]) -> None:
+def _check_parents(record: Record, section: Section) -> None:
     """Following `parent` ends."""
-    it, seen = section, set[str]()
-    while it.parent:
-        if it.key in seen:
-            raise ValueError(f"section {section.key!r} is a part of itself")
-        seen.add(it.key)
-        if it.parent not in keys:
-            raise ValueError(f"{it.parent!r}, the parent of {it.key!r}, does not exist")
-        it = keys[it.parent]
+    it = section
+    for _ in record.sections:
+        if not it.parent:
+            return
+        it = record.by_key[it.parent]
+    raise ValueError(f"section {section.key!r} is a part of itself")
 
 
-def _run_references(section: Section, definitions: dict[str, Definition]) -> Iterator[Reference]:
-    called = [section.statements, *(definitions[key].statements for key in section.calls)]
-    frames, snapshots = len(section.frames), len(section.snapshots)
+def _references(record: Record, section: Section) -> Iterator[Reference]:
+    """Every index in a section. What several of them depend on comes first."""
+    called = [section.statements, *(record.definition_of[key].statements for key in section.calls)]
+    frames, snapshots, loops = len(section.frames), len(section.snapshots), len(section.loops)
     for i, frame in enumerate(section.frames):
         yield "definition", frame.called, len(called)
         yield "frame", frame.parent, i
-        for _, argument in frame.arguments:
-            yield "snapshot", argument, snapshots
+        yield from (("snapshot", argument, snapshots) for _, argument in frame.arguments)
     for place, statement in section.unreached:
         yield "definition", place, len(called)
         yield "statement", statement, len(called[place])
-    sizes = [len(called[frame.called]) if 0 <= frame.called < len(called) else 0 for frame in section.frames]
-    for step_frame, step_statement in section.steps:
-        if not 0 <= step_frame < frames:
-            yield "frame", step_frame, frames
-        elif not 0 <= step_statement < sizes[step_frame]:
-            yield "statement", step_statement, sizes[step_frame]
-
-
-def _found_references(section: Section, definitions: dict[str, Definition]) -> Iterator[Reference]:
-    frames, snapshots, loops = len(section.frames), len(section.snapshots), len(section.loops)
-    steps = max(1, len(section.steps))  # what came before the first step carries the number 0
+    for at, statement in section.steps:
+        yield "frame", at, frames
+        yield "statement", statement, len(called[section.frames[at].called])
     for loop in section.loops:
         yield "frame", loop.frame, frames
-    for piece in section.pieces:
-        yield "frame", piece.frame, frames
-        yield "step", piece.step, steps
-        yield "snapshot", piece.answer, snapshots
-    for value in section.values:
-        yield "frame", value.frame, frames
-        yield "step", value.step, steps
-        yield "snapshot", value.value, snapshots
-        yield "loop", value.loop, loops
     for series in section.series:
         yield "loop", series.loop, loops
-    for claim in section.claims:
-        for operand in claim.operands:
-            yield "snapshot", operand.value, snapshots
+    for it in (*section.pieces, *section.values):
+        yield "frame", it.frame, frames
+        yield "step", it.step, max(1, len(section.steps))  # what came before the first step carries 0
+    for piece in section.pieces:
+        yield "snapshot", piece.answer, snapshots
+    for value in section.values:
+        yield "snapshot", value.value, snapshots
+        yield "loop", value.loop, loops
+    yield from (("snapshot", side.value, snapshots) for claim in section.claims for side in claim.operands)
