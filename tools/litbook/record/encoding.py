@@ -1,10 +1,9 @@
 """The record's JSON: dataclasses -> text and back, strictly.
 
-In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by hand,
-or is of another schema is refused, with the way to record anew. `reading` has what makes dataclasses of data.
+In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by
+hand, or is of another schema is refused, with the way to record anew. `reading` makes dataclasses of data.
 
-Fields that hold their default are left out, and what there is most of is a row of values instead of an object.
-Every element of a list has a line of its own, so that a diff of two records is readable. Where sections and
+Fields that hold their default are left out; what there is most of is a row of values instead of an object. Every element of a list has a line of its own, so that a diff of two records is readable. Where sections and
 definitions stand in their files says one table, `places`: so moving a section changes no byte of its entry.
 """
 
@@ -33,7 +32,7 @@ _ON_ONE_LINE = ("steps", "calls", "unreached", "asked")  # lists that nobody rea
 
 def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
-    entries = (*record.definitions, *record.sections)
+    entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
     data = {"places": [[entry.file, entry.first] for entry in entries], **_data(record)}
     for entry, written in zip(entries, chain(*(data.get(name, []) for name in _ENTRIES)), strict=True):
         _shorten(entry, written)
@@ -268,12 +267,11 @@ def _references(record: Record, section: Section) -> Iterator[Reference]:
         yield "frame", loop.frame, frames
     for series in section.series:
         yield "loop", series.loop, loops
-    for it in (*section.pieces, *section.values):
-        yield "frame", it.frame, frames
-        yield "step", it.step, max(1, len(section.steps))  # what came before the first step carries 0
+    steps = max(1, len(section.steps))  # what came before the first step carries the number 0
     for piece in section.pieces:
+        yield from (("frame", piece.frame, frames), ("step", piece.step, steps))
         yield "snapshot", piece.answer, snapshots
     for value in section.values:
-        yield "snapshot", value.value, snapshots
-        yield "loop", value.loop, loops
+        yield from (("frame", value.frame, frames), ("step", value.step, steps))
+        yield from (("snapshot", value.value, snapshots), ("loop", value.loop, loops))
     yield from (("snapshot", side.value, snapshots) for claim in section.claims for side in claim.operands)

@@ -129,7 +129,7 @@ def _choice(kinds: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _plain(kind: type, data: Any) -> Any:
+def _plain(kind: Any, data: Any) -> Any:
     if kind is float and type(data) is int:
         return float(data)
     if type(data) is not kind:
