@@ -167,7 +167,7 @@ def _implied(shape: tuple[int, ...], dtype: str, storage: int | None) -> dict[st
         step *= size
     whole = math.prod(shape) * width
     return {
-        "type": "Tensor",
+        "type": "torch.Tensor",
         "strides": tuple(strides[::-1]),
         "bytes": whole,
         "storage_bytes": None if storage is None else whole,
