@@ -121,7 +121,9 @@ def _in_order(readers: tuple[Reader, ...], data: Any) -> tuple[Any, ...]:
         raise Misfit("a list was expected")
     if len(data) != len(readers):
         raise Misfit(f"{len(readers)} items were expected, {len(data)} are there")
-    return tuple(within(f"[{i}]", read, item) for i, (read, item) in enumerate(zip(readers, data, strict=True)))
+    return tuple(
+        within(f"[{i}]", read, item) for i, (read, item) in enumerate(zip(readers, data, strict=True))
+    )
 
 
 def _one_of(args: tuple[Any, ...], known: Collection[Any], data: Any) -> Any:

@@ -93,7 +93,9 @@ def _object(it: Any, without: Sequence[str] = ()) -> dict[str, Any]:
 
 def _data(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_data(item) for item in value] if value and hasattr(value[0], "__dataclass_fields__") else value
+        return (
+            [_data(item) for item in value] if value and hasattr(value[0], "__dataclass_fields__") else value
+        )
     return _object(value) if hasattr(value, "__dataclass_fields__") else value
 
 
@@ -262,7 +264,13 @@ def _read_definition(place: tuple[int, int], lines: list[list[str]], data: Any) 
 
 def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> Section:
     source = _lines_of(place, lines, data)
-    known = {"kind": "section", "first": place[0], "file": place[1], "name": data.get("key", ""), **_implied(source)}
+    known = {
+        "kind": "section",
+        "first": place[0],
+        "file": place[1],
+        "name": data.get("key", ""),
+        **_implied(source),
+    }
     head = {name: value for name, value in data.items() if name not in _ROWS}
     it: Section = checked.fields(Section, {**known, **head})
 
@@ -296,7 +304,10 @@ def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
     keys = {section.key: section for section in record.sections}
     definitions = {it.key: it for it in record.definitions}
-    for what, several, found in (("section", record.sections, keys), ("definition", record.definitions, definitions)):
+    for what, several, found in (
+        ("section", record.sections, keys),
+        ("definition", record.definitions, definitions),
+    ):
         if len(found) < len(several):
             key = next(it.key for it in several if found[it.key] is not it)
             raise ValueError(f"there are two {what}s {key!r}")
@@ -306,7 +317,9 @@ def _check(record: Record) -> None:
         for statement in entry.statements:
             there = keys if statement.kind == "section" else {**definitions, **keys} if False else definitions
             if statement.target and statement.target not in there and statement.target not in keys:
-                raise ValueError(f"{statement.target!r}, which {entry.key!r} calls or defines, does not exist")
+                raise ValueError(
+                    f"{statement.target!r}, which {entry.key!r} calls or defines, does not exist"
+                )
     for section in record.sections:
         _check_section(section, keys, definitions)
 

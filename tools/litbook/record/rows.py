@@ -324,7 +324,14 @@ def _claim(line: int, last: int, text: str, verdict: str, said: str) -> dict[str
     behind = _CAPTION.match(said, len(text)) if said.startswith(text) else None
     ran = verdict in ("holds", "fails")
     caption = behind[1] if behind else ""
-    return {"line": line, "last": last, "text": text, "caption": caption, "verdict": "holds", "count": int(ran)}
+    return {
+        "line": line,
+        "last": last,
+        "text": text,
+        "caption": caption,
+        "verdict": "holds",
+        "count": int(ran),
+    }
 
 
 _CAPTION = re.compile(r',\s*"([^"\\]*)"')  # a plain string behind the test
@@ -353,7 +360,9 @@ def read_claim(data: Any, source: Sequence[str]) -> Claim:
         found = {"form": parts[::2], "operands": _operands(parts[1::2], more[0] if more else [])}
     if type(text) is not str:
         raise Misfit(f"{text!r} is no str").under(".text")
-    made: Claim = checked.fields(Claim, {**_claim(line, last, text, rest.get("verdict", "holds"), said), **found, **rest})
+    made: Claim = checked.fields(
+        Claim, {**_claim(line, last, text, rest.get("verdict", "holds"), said), **found, **rest}
+    )
     return made
 
 

@@ -194,7 +194,13 @@ def _read_tensor(data: list[Any]) -> Tensor:
     storage = within("[2]", _STORAGE, storage)
     if type(rest) is not dict:
         raise Misfit("an object was expected").under("[3]")
-    found = {**_implied(shape, dtype, storage), "shape": list(shape), "dtype": dtype, "storage": storage, **rest}
+    found = {
+        **_implied(shape, dtype, storage),
+        "shape": list(shape),
+        "dtype": dtype,
+        "storage": storage,
+        **rest,
+    }
     found["strides"] = list(found["strides"]) if type(found["strides"]) is tuple else found["strides"]
     if type(stats := found.get("stats")) is list:
         if len(stats) > len(_DEFAULTS[Stats]):

@@ -138,7 +138,7 @@ def notebooks(
     made = {}
     for layout in found:
         root = section_of(record, functions[layout.root])
-        made[file_of(page_of(root))] = _notebook(shelf, layout, functions, modules, book)
+        made[file_of(page_of(shelf, root))] = _notebook(shelf, layout, functions, modules, book)
     return made
 
 
@@ -156,9 +156,9 @@ def _root(lecture: Lecture, section: model.Section) -> int:
     return next(i for i, function in enumerate(lecture.functions) if _is(function, section))
 
 
-def page_of(root: model.Section) -> str:
+def page_of(shelf: books.Book, root: model.Section) -> str:
     """The page that a notebook is of."""
-    return books.INDEX if root.kind == "main" else books.file_of(root)
+    return books.INDEX if root.kind == "main" else shelf.page(root)
 
 
 def file_of(page: str) -> str:
@@ -168,7 +168,8 @@ def file_of(page: str) -> str:
 
 def pages(record: model.Record) -> list[tuple[str, str]]:
     """For every page that has a notebook: the page, and the notebook's file name."""
-    found = [page_of(root) for root in books.parts(record) or [record.main]]
+    shelf = books.outline(record)
+    found = [page_of(shelf, root) for root in shelf.parts or [record.main]]
     return [(page, file_of(page)) for page in found]
 
 
@@ -215,7 +216,7 @@ def _notebook(
 def _elsewhere(shelf: books.Book, here: set[str]) -> dict[str, str]:
     """For what stands in another notebook than that with the sections `here`: the title of its part."""
     record = shelf.record
-    titles = {books.file_of(part): books.plain(part) for part in shelf.parts}
+    titles = {shelf.page(part): books.plain(part) for part in shelf.parts}
     sections = [(record.by_key[key].name, page) for key, page in shelf.place.items() if key not in here]
     definitions = [(record.definition_of[key].name, page) for key, page in shelf.defined.items()]
     return {name: titles.get(page, record.title) for name, page in [*sections, *definitions]}

@@ -222,7 +222,11 @@ class _Loader(importlib.machinery.SourceFileLoader):
     """Python's own loader of source files, which is given the code; so it reads and writes no bytecode."""
 
     def __init__(
-        self, file: source.File, code: types.CodeType, modules: dict[str, types.ModuleType], recorder: Recorder
+        self,
+        file: source.File,
+        code: types.CodeType,
+        modules: dict[str, types.ModuleType],
+        recorder: Recorder,
     ) -> None:
         super().__init__(file.module, file.filename)
         self._file, self._code, self._modules, self._recorder = file.number, code, modules, recorder
