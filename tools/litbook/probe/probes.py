@@ -71,6 +71,7 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
 
     active, functions, codes = recorder.active, recorder.functions, recorder.codes
     lecture, listener, sections = recorder.lecture, recorder.listener, recorder.is_section
+    heard = [function.kind in ("main", "part", "section") for function in lecture.functions]
     statements, watches, enclosing = lecture.statements, lecture.watches, recorder.enclosing_loop
     loops: dict[tuple[int, int], LoopState] = {}
     calls: dict[int, dict[tuple[int, int], int]] = {}
@@ -82,7 +83,7 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
     def step(statement: int) -> None:
         if not reached[statement]:
             reached[statement] = 1
-            if listener is not None and not paused and sections[statements[statement].function]:
+            if listener is not None and not paused and heard[statements[statement].function]:
                 listener.line(statement)
         if len(events) < limit:
             frame = active.get(id(_getframe(1)))
@@ -206,7 +207,7 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
             log.dropped += 1
             return
         append((frame, number, kept, state, turned, ""))
-        if listener is not None and told[number] <= FIRST and sections[functions[frame]]:
+        if listener is not None and told[number] <= FIRST and heard[functions[frame]]:
             told[number] += 1  # in all, so that inner loops of long ones do not flood a terminal
             more = told[number] > FIRST
             named = replace(recorder.value_of(number, frame), turn=turned)

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from litbook.record.model import Definition, Record, Section
 from litbook.render import code
 from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
-from litbook.text.mentions import Mention, mentions
+from litbook.text.mentions import Mention, meanings, mentions
 
 NOTHING_CITED: Bibliography = {}
 INDEX = "index.md"
@@ -55,12 +55,18 @@ class Book:
     @cached_property
     def pages(self) -> list[str]:
         """Every page in reading order."""
-        return [INDEX, *(file_of(part) for part in self.parts)]
+        return [INDEX, *map(self.page, self.parts)]
+
+    def page(self, part: Section) -> str:
+        """The Markdown file of a part's page: by its name, or by its key where two parts have one name."""
+        alone = [it.name for it in self.parts].count(part.name) == 1
+        name = re.sub(r"[^\w-]", "-", part.name if alone else part.key).replace("_", "-").strip("-")
+        return f"{'part-index' if name == 'index' else name}.md"
 
     @cached_property
     def file(self) -> dict[str, int]:
         """Page -> the file whose lines are `#L1`, `#L2` … there."""
-        return {INDEX: self.record.main.file} | {file_of(part): part.file for part in self.parts}
+        return {INDEX: self.record.main.file} | {self.page(part): part.file for part in self.parts}
 
     @cached_property
     def preambles(self) -> dict[str, list[Section]]:
@@ -125,25 +131,20 @@ def of(
     record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Problem]
 ) -> Book:
     """The pages of the lecture that `record` is of."""
-    book = Book(record, bibliography, recordings, problems, parts(record))
+    book = replace(outline(record), bibliography=bibliography, recordings=recordings, problems=problems)
     book.place[record.main.key] = INDEX
     for child in record.inside():
         for section in record.tree(child):
-            book.place[section.key] = file_of(child) if book.parts else INDEX
+            book.place[section.key] = book.page(child) if book.parts else INDEX
     _place_definitions(book)
     return book
 
 
-def parts(record: Record) -> list[Section]:
-    """The sections that have a page of their own; none where the whole lecture is one page."""
-    top = record.inside()
-    return top if any(record.inside(section) for section in top) else []
-
-
-def file_of(part: Section) -> str:
-    """The Markdown file of a part's page."""
-    name = re.sub(r"[^\w-]", "-", part.key).replace("_", "-").strip("-")
-    return f"{'part-index' if name == 'index' else name}.md"
+def outline(record: Record) -> Book:
+    """The pages alone: what stands on which of them is left out."""
+    top = record.inside()  # the parts; a lecture of which none has sections of its own is one page
+    parts = top if any(record.inside(section) for section in top) else []
+    return Book(record, NOTHING_CITED, (), [], parts)
 
 
 def _place_definitions(book: Book) -> None:
@@ -163,7 +164,14 @@ def _place_definitions(book: Book) -> None:
                 book.defined[definition.key] = book.pages[1] if page == INDEX and book.parts else page
                 waiting.insert(0, definition)
     for definition in here:
-        book.defined.setdefault(definition.key, book.pages[-1])
+        if definition.key not in book.defined:
+            book.defined[definition.key] = _page_of_unnamed(book, definition)
+
+
+def _page_of_unnamed(book: Book, definition: Definition) -> str:
+    """Where a definition stands that no section names: on its own file's page, else on the last one."""
+    own = (page for page in book.pages if book.file[page] == definition.file)
+    return next(own, book.pages[-1]) if len(book.record.sources) > 1 else book.pages[-1]
 
 
 def outermost(record: Record) -> list[Definition]:
@@ -190,14 +198,18 @@ def _place_of(definition: Definition) -> Place:
 
 def _named_in(record: Record, it: Entry) -> Iterator[Place]:
     """What of the lecture a section or definition names, by its text: prose that says "train" does not."""
-    found = _mentions(record, it.file)  # in the order of their lines
+    meanings_, found = _meanings(record)[it.file], _mentions(record, it.file)  # in the order of their lines
     start = bisect_left(found, it.first, key=lambda mention: mention.line)
     for mention in takewhile(lambda mention: mention.line <= it.last, islice(found, start, None)):
-        yield it.file, mention.name
+        yield meanings_[mention.name]
+
+
+def _meanings(record: Record) -> tuple[dict[str, Place], ...]:
+    return meanings(tuple((source.path, source.text) for source in record.sources))
 
 
 def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
-    return mentions(record.sources[file].text)
+    return mentions(record.sources[file].text, frozenset(_meanings(record)[file]))
 
 
 def links(book: Book, page: str) -> Links:
@@ -210,14 +222,15 @@ def links(book: Book, page: str) -> Links:
     found: dict[int, dict[int, list[code.Link]]] = {}
     for file in book.files(page):
         of_file = found[file] = {}
+        meanings_ = _meanings(record)[file]
         for it in _mentions(record, file):
-            definition = known.get((file, it.name))
+            definition = known.get(meanings_[it.name])
             if it.column is None or definition is None or _holds(definition, file, it.line):
                 continue  # inside of a definition its own name leads nowhere
             where = book.defined[definition.key]
             line = book.line(where, definition.file, definition.first)
             address = ("" if where == page else way(page, where)) + f"#{line}"
-            of_file.setdefault(it.line, []).append((it.column, len(it.name), address))
+            of_file.setdefault(it.line, []).append((it.column, len(it.name.rpartition(".")[2]), address))
     return found
 
 

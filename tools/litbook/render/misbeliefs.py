@@ -78,7 +78,7 @@ def _pages(book: Book) -> Iterator[tuple[str, str]]:
     """The lecture's pages in reading order, with their titles."""
     yield books.INDEX, book.record.title
     for part in book.parts:
-        yield books.file_of(part), part.heading or part.name
+        yield book.page(part), part.heading or part.name
 
 
 def _found(book: Book, page: str) -> Iterator[_Misbelief]:

@@ -29,8 +29,8 @@ from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
 from litbook.render.order import moments
 from litbook.text import cells
-from litbook.text.lecture import Function
-from litbook.text.source import parse
+from litbook.text.lecture import Function, Lecture
+from litbook.text.source import parse_sources
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -126,41 +126,39 @@ def notebooks(
     """
     modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
-    source = record.sources[0]
-    functions = parse(source.text, source.path).functions
-    keys = [part.key for part in shelf.parts or [record.main]]
-    roots = [
-        i for i, it in enumerate(functions) if it.kind in ("main", "part", "section") and key_of(it) in keys
-    ]
+    lecture = parse_sources(record.sources)
+    functions = lecture.functions
     raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
     found = cells.layouts(
-        source.text, source.path, sorted(roots, key=lambda i: keys.index(key_of(functions[i]))),
+        lecture, [_root(lecture, root) for root in shelf.parts or [record.main]],
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
-        reserved=cells.reads(_source_of_standins(list(_blocks()), 0, [])),
+        reserved=cells.reads(_STANDINS),
         raised=raised,
     )  # fmt: skip
     made = {}
     for layout in found:
         root = section_of(record, functions[layout.root])
-        made[file_of(page_of(root))] = _notebook(shelf, layout, functions, modules, book)
+        made[file_of(page_of(shelf, root))] = _notebook(shelf, layout, functions, modules, book)
     return made
-
-
-def key_of(function: Function) -> str:
-    """The key of a section in the record."""
-    return function.key or function.name
 
 
 def section_of(record: model.Record, function: Function) -> model.Section:
     """The section, or module, that a function of the text is."""
-    if function.kind != "module":
-        return record.by_key[key_of(function)]
-    return next(it for it in record.sections if it.kind == "module" and it.file == function.file)
+    return next(it for it in record.sections if _is(function, it))
 
 
-def page_of(root: model.Section) -> str:
+def _is(function: Function, section: model.Section) -> bool:
+    return (function.file, function.kind, function.name) == (section.file, section.kind, section.name)
+
+
+def _root(lecture: Lecture, section: model.Section) -> int:
+    """The number of a section in the lecture's text."""
+    return next(i for i, function in enumerate(lecture.functions) if _is(function, section))
+
+
+def page_of(shelf: books.Book, root: model.Section) -> str:
     """The page that a notebook is of."""
-    return books.INDEX if root.kind == "main" else books.file_of(root)
+    return books.INDEX if root.kind == "main" else shelf.page(root)
 
 
 def file_of(page: str) -> str:
@@ -170,7 +168,8 @@ def file_of(page: str) -> str:
 
 def pages(record: model.Record) -> list[tuple[str, str]]:
     """For every page that has a notebook: the page, and the notebook's file name."""
-    found = [page_of(root) for root in books.parts(record) or [record.main]]
+    shelf = books.outline(record)
+    found = [page_of(shelf, root) for root in shelf.parts or [record.main]]
     return [(page, file_of(page)) for page in found]
 
 
@@ -217,7 +216,7 @@ def _notebook(
 def _elsewhere(shelf: books.Book, here: set[str]) -> dict[str, str]:
     """For what stands in another notebook than that with the sections `here`: the title of its part."""
     record = shelf.record
-    titles = {books.file_of(part): books.plain(part) for part in shelf.parts}
+    titles = {shelf.page(part): books.plain(part) for part in shelf.parts}
     sections = [(record.by_key[key].name, page) for key, page in shelf.place.items() if key not in here]
     definitions = [(record.definition_of[key].name, page) for key, page in shelf.defined.items()]
     return {name: titles.get(page, record.title) for name, page in [*sections, *definitions]}
@@ -262,47 +261,23 @@ def _opening(made: _Made, shelf: books.Book, book: str) -> None:
 # ---------------------------------------------------------------------------- what stands in for litbook
 
 
-def _blocks() -> dict[str, str]:
-    """The functions and names of `standin`, each with its text."""
-    text = inspect.getsource(standin)
-    found = {}
-    for block in re.split(r"\n\n\n+", text):
-        if match := re.match(r"(?:def |)(\w+)(?:\(|: .* = | = )", block):
-            found[match[1]] = block.strip("\n")
-    return found
-
-
-_IMPORTS = (
-    ("dataclasses", "import dataclasses"), ("enum", "import enum"), ("io", "import io"),
-    ("random", "import random"), ("re", "import re"), ("sys", "import sys"),
-    ("threading", "import threading"),
-    ("array", "from array import array"), ("deque", "from collections import deque"),
-    ("KeysView", "from collections.abc import ItemsView, KeysView, ValuesView"),
-    ("cleandoc", "from inspect import cleandoc"), ("Any", "from typing import Any"),
-    ("get_ipython", "from IPython import get_ipython"),
-    ("Markdown", "from IPython.display import SVG, Markdown, display"),
-)  # fmt: skip
+_STANDINS = inspect.getsource(standin)
 
 
 def _standins_used(layout: cells.Layout) -> list[str]:
     """What the notebook's cells call, in the order of `standin`."""
-    every = [*layout.imports, *layout.setting, *layout.items]
     answers = [i.answer for i in layout.items if isinstance(i, cells.Told) and i.answer]
-    code = [it for it in [*every, *answers] if isinstance(it, cells.Code)]
-    text = "\n".join(row.text for it in code for row in it.rows)
-    used = {"reseed"} if any(isinstance(i, cells.Random) for i in layout.items) else set()
-    if any(row.show for it in code for row in it.rows):
-        used.add("show")
-    if any(isinstance(i, cells.Random) and i.kind != "seed" for i in layout.items):
-        used |= {"random_state", "set_random_state"}
-    if any(getattr(i, "device", None) for i in layout.items):
-        used.add("has_cuda")
-    if layout.asyncio:
-        used.add("run_coroutine")
-    for name, word in layout.words.items():
-        if re.search(rf"\b{re.escape(name)}\b", text):
-            used |= {word} if word else {w for w in cells.WORDS if re.search(rf"\b{w}\b", text)}
-    return [name for name in _blocks() if name in used]
+    code = [it for it in (*layout.setting, *layout.items, *answers) if isinstance(it, cells.Code)]
+    random = {i.kind for i in layout.items if isinstance(i, cells.Random)}
+    used = {
+        *layout.used,
+        *(["reseed"] if random else []),
+        *(["random_state", "set_random_state"] if random - {"seed"} else []),
+        *(["show"] if any(row.show for it in code for row in it.rows) else []),
+        *(["has_cuda"] if any(getattr(i, "device", None) for i in layout.items) else []),
+        *(["run_coroutine"] if layout.asyncio else []),
+    }
+    return [name for name in cells.defined(_STANDINS) if name in used]
 
 
 def _called(used: Sequence[str], layout: cells.Layout) -> dict[str, str]:
@@ -321,23 +296,12 @@ def _called(used: Sequence[str], layout: cells.Layout) -> dict[str, str]:
 
 def _source_of_standins(used: Sequence[str], seed: int, extra: Sequence[str]) -> str:
     """A function that defines what is used, and hands it out: so no helper's name meets the lecture's."""
-    blocks = _blocks()
-    wanted, waiting = set[str](), list(used)
-    while waiting:
-        name = waiting.pop()
-        if name not in wanted:
-            wanted.add(name)
-            waiting += [other for other in blocks if re.search(rf"\b{other}\b", blocks[name])]
-    chosen = [blocks[name] for name in blocks if name in wanted]
-    text = "\n\n\n".join(chosen)
-    text = text.replace("SEED = 0", f"SEED = {seed}")
-    imports = [line for name, line in _IMPORTS if re.search(rf"\b{name}\b", text)]
-    lines = "\n".join([*imports, "import os", "import tempfile", "", text, "", *extra])
-    lines = re.sub(r"\n{3,}", "\n\n", lines)
+    imports, definitions = cells.excerpt(_STANDINS, used)
+    text = "\n\n".join(definitions).replace("SEED = 0", f"SEED = {seed}")
     head = '"""What the cells below call: `show` and its like. The book has the same text."""'
-    return "def stand_in():\n" + textwrap.indent(
-        f"{head}\n{lines}\nreturn {', '.join(used) or 'None'}\n", "    "
-    )
+    lines = [head, *imports, "import os", "import tempfile", "", text, "", *extra]
+    lines.append(f"return {', '.join(used) or 'None'}")
+    return "def stand_in():\n" + textwrap.indent("\n".join(lines), "    ") + "\n"
 
 
 def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None:

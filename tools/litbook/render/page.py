@@ -48,8 +48,8 @@ def one(
 
 def titles(record: Record) -> list[tuple[str, str]]:
     """The pages' paths and titles in reading order, for a navigation."""
-    parts = books.parts(record)
-    return [(books.INDEX, record.title), *((books.file_of(part), books.plain(part)) for part in parts)]
+    book = books.outline(record)
+    return [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
 
 
 def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
@@ -98,7 +98,7 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
 
 def _address(book: Book, section: Section) -> str:
     """From the contents: a part's page, or where on them a section stands."""
-    return books.way(books.INDEX, books.file_of(section)) if book.parts else f"#{book.anchor(section)}"
+    return books.way(books.INDEX, book.page(section)) if book.parts else f"#{book.anchor(section)}"
 
 
 # ---------------------------------------------------------------------------- the pages
@@ -159,7 +159,7 @@ def _contents(book: Book) -> str:
 def _part(book: Book, number: int) -> str:
     """One part: its sections, the definitions it is the first to use, and the way on."""
     part, record = book.parts[number], book.record
-    page = books.file_of(part)
+    page = book.page(part)
     sheet, mine = _sheet(book, page), book.sections(page)
     title = _title(sheet, part.heading or part.name)
     up = markup.tag("a", markup.text(record.title), href=books.way(page, books.INDEX))
@@ -191,7 +191,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 def _entry(book: Book, part: Section) -> str:
     """A part on the contents page: its heading, the theses of its sections, its claims."""
-    record, page = book.record, books.file_of(part)
+    record, page = book.record, book.page(part)
     setting = prose.Setting(prose.Citations(book.bibliography), [])
     name = prose.inline(part.heading or part.name, setting)
     number = markup.tag("span", str(book.parts.index(part) + 1), class_="lb-number")
@@ -225,7 +225,7 @@ def _linked(address: str, section: Section, setting: prose.Setting) -> str:
 
 def _around(book: Book, number: int) -> str:
     """The way back and on."""
-    page = books.file_of(book.parts[number])
+    page = book.page(book.parts[number])
     links = [
         _step(book, page, number - 1, "Previous", "prev") if number else "",
         _step(book, page, number + 1, "Next", "next") if number + 1 < len(book.parts) else "",
@@ -242,7 +242,7 @@ def _around(book: Book, number: int) -> str:
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> str:
     part = book.parts[number]
     label = markup.tag("small", word) + markup.tag("span", markup.text(books.plain(part)))
-    return markup.tag("a", label, href=books.way(page, books.file_of(part)), rel=rel)
+    return markup.tag("a", label, href=books.way(page, book.page(part)), rel=rel)
 
 
 # ---------------------------------------------------------------------------- definitions, references, foot

@@ -45,11 +45,11 @@ class Terminal:
         self.quiet = quiet
         self.status: Any = None
         self.device = ""
-        self.path = ""
         self.functions: list[Function] = []
         self.statements: list[Statement] = []
         self.files: list[tuple[list[str], dict[int, int]]] = []
-        self.lines: list[str] = []  # of the current section's file
+        self.file = 0  # the current section's, of which `lines` and `cuts` are
+        self.lines: list[str] = []
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section
         self.output = ""  # the lecture's printed line that has no end yet
@@ -61,7 +61,8 @@ class Terminal:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
         self.files = [(file.lines, dict(reversed(file.cuts))) for file in lecture.files]
-        self.device, self.path = environment.device.name, lecture.path
+        self.lines, self.cuts = self.files[0]
+        self.device = environment.device.name
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
             self.status.start()
@@ -78,7 +79,7 @@ class Terminal:
     def section(self, function: int) -> None:
         """A section begins."""
         spec = self.functions[function]
-        self.lines, self.cuts = self.files[spec.file]
+        self._turn_to(spec.file)
         if self.status is not None:
             self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
         if self.quiet:
@@ -103,9 +104,9 @@ class Terminal:
         if self.quiet or spec.kind in ("piece", "section", "hidden", "doc"):
             return
         last = spec.end if spec.kind == "def" else spec.last
+        self._turn_to(self.functions[spec.function].file)
         if spec.first <= self.printed:
             return
-        self.lines, self.cuts = self.files[self.functions[spec.function].file]
         indent = self._indent(spec.function)
         for number in [*self._missing(spec.first), *range(spec.first, last + 1)]:
             self._code(number, indent)
@@ -174,11 +175,12 @@ class Terminal:
         """Something went wrong; the end of the run lists it in full."""
         if not self.quiet:
             first, _, more = harmless(error.message).partition("\n")
-            inner = error.trace[-1] if error.trace else (self.path, place.line)
-            where = "" if inner[0] == self.path else f", in {harmless(inner[0])}:{inner[1]}"
-            own = [number for path, number, *_ in error.trace if path == self.path]
-            said = f"{MARGIN}! line {own[-1] if own else place.line}{where}: {first}{' …' if more else ''}"
-            self._say(Text(said, style="bold red"))
+            own = [line for path, line, *_ in error.trace if path == place.path]
+            line = own[-1] if own else place.line
+            where = f"line {line}" if len(self.files) == 1 else f"{harmless(place.path)}:{line}"
+            if error.trace and error.trace[-1][0] != place.path:
+                where += f", in {harmless(error.trace[-1][0])}:{error.trace[-1][1]}"
+            self._say(Text(f"{MARGIN}! {where}: {first}{' …' if more else ''}", style="bold red"))
 
     # -- printing
 
@@ -210,6 +212,12 @@ class Terminal:
     def _finish_output(self) -> None:
         if self.output:
             self._print("\n")
+
+    def _turn_to(self, file: int) -> None:
+        """The lines from here on are those of another file of the lecture."""
+        if file != self.file:
+            self.file, self.printed = file, 0
+            self.lines, self.cuts = self.files[file]
 
     def _code(self, number: int, indent: int) -> None:
         text = harmless(self.lines[number - 1][: self.cuts.get(number)].rstrip())

@@ -1,22 +1,30 @@
 """A lecture's text -> where it names one of its own functions and classes. Runs nothing.
 
 A name means the definition where no scope around it binds that name: it is no parameter, no local variable,
-no target of a comprehension. An attribute or a keyword argument of that name is no name at all.
+no target of a comprehension. A keyword argument of that name is no name at all, and an attribute only behind
+the name of a file: `models.Decoder`.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from litbook.text import scopes
-from litbook.text.source import Definition, own_nodes, uncollected
+from litbook.text.imports import Names
+from litbook.text.lecture import File
+from litbook.text.tree import Definition, dotted, own_nodes, uncollected
 
 
 @dataclass(frozen=True)
 class Mention:
-    """One place: `line` counts from 1, `column` in characters from 0; None where the tree cannot tell."""
+    """One place: `line` counts from 1, `column` in characters from 0; None where the tree cannot tell.
+
+    Of `models.Decoder` the column is that of `Decoder`.
+    """
 
     name: str
     line: int
@@ -30,21 +38,78 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
 
     Without `defined`: the functions and classes of its own top level.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(text)
+    if tree is None:
         return ()
     if defined is None:
-        defined = frozenset(node.name for node in own_nodes(tree) if isinstance(node, Definition))
-    lines = text.split("\n")
-    named = (name for name in scopes.outer(tree) if name.id in defined and isinstance(name.ctx, ast.Load))
-    return tuple(sorted((_mention(lines, name) for name in named), key=lambda it: (it.line, it.column or 0)))
+        defined = frozenset(_definitions(tree))
+    lines = _plain(text).split("\n")
+    found = (_mention(lines, name, node) for name, node in _named(tree, defined))
+    return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
 
 
-def _mention(lines: list[str], node: ast.Name) -> Mention:
+def _named(tree: ast.Module, defined: frozenset[str]) -> Iterator[tuple[str, ast.Name | ast.Attribute]]:
+    names = [name for name in scopes.outer(tree) if isinstance(name.ctx, ast.Load)]
+    yield from ((name.id, name) for name in names if name.id in defined)
+    heads = {id(name) for name in names}
+    if any("." in name for name in defined):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and dotted(node) in defined and id(_head(node)) in heads:
+                yield dotted(node), node
+
+
+def _head(node: ast.expr) -> ast.expr:
+    return _head(node.value) if isinstance(node, ast.Attribute) else node
+
+
+@functools.lru_cache(maxsize=4)
+@uncollected()
+def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, str]], ...]:
+    """For each file of a lecture (a path, a text): which definition of which file it means by a name."""
+    trees = [_parsed(text) or ast.Module([], []) for _, text in files]
+    found = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
+    if len(files) == 1:
+        return tuple(found)
+    paths = [PurePosixPath(path) for path, _ in files]
+    names = ["" if path.stem == "__init__" else path.stem for path in paths]
+    modules = [f"{path.parent.name}.{name}".rstrip(".") for path, name in zip(paths, names, strict=True)]
+    resolved = Names(
+        [
+            File(path, text, tree, module=module, name=name, number=number)
+            for number, ((path, text), tree, module, name) in enumerate(
+                zip(files, trees, modules, names, strict=True)
+            )
+        ]
+    )
+    return tuple(
+        {name: (resolved.home[it], it.name) for name, it in resolved.known(file).items()} | found[file]
+        for file in range(len(files))
+    )
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(_plain(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _plain(text: str) -> str:
+    """The text with line ends as Python counts lines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _definitions(tree: ast.Module) -> Iterable[str]:
+    return (node.name for node in own_nodes(tree) if isinstance(node, Definition))
+
+
+def _mention(lines: list[str], name: str, node: ast.Name | ast.Attribute) -> Mention:
     """Inside an f-string older Pythons give columns of something else; these are left out."""
-    line = lines[node.lineno - 1]
-    column = len(line.encode()[: node.col_offset].decode(errors="replace"))
-    right = line.startswith(node.id, column)
-    return Mention(node.id, node.lineno, column if right else None)
+    last = name.rpartition(".")[2]
+    number, at = node.lineno, node.col_offset
+    if isinstance(node, ast.Attribute) and node.end_lineno is not None and node.end_col_offset is not None:
+        number, at = node.end_lineno, node.end_col_offset - len(last.encode())
+    line = lines[number - 1]
+    column = len(line.encode()[:at].decode(errors="replace"))
+    right = line.startswith(last, column)
+    return Mention(name, number, column if right else None)
