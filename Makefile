@@ -20,6 +20,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 STAMP := $(VENV)/.stamp
+# A worker takes whole files, in the order of the suite (tests/conftest.py).
+WORKERS := $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup --no-loadscope-reorder)
 
 # Material for MkDocs prints a notice about MkDocs 2 on every build; pyproject.toml holds MkDocs below 2.
 export NO_MKDOCS_2_WARNING := true
@@ -31,7 +33,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve record unbacked unrun mutants bench clean FORCE
+.PHONY: help site test check coverage size build serve record unbacked unrun mutants bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -45,12 +47,23 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo '    $(CURDIR)/site/index.html'
 
 test: check build  ## lint, types, strict docs build, the whole test suite
-	$(PY) -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup --no-loadscope-reorder) $(ARGS)
+	$(PY) -m pytest $(WORKERS) $(ARGS)
 
 check: $(STAMP)  ## lint, format and types, without changing a file
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+
+# The suite as in `make test`; what failed there fails here too, after the report.
+coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches, also through child processes
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(PY) -m coverage run -m pytest $(WORKERS) $(ARGS); status=$$?; \
+	  $(PY) -m coverage combine --quiet && $(PY) -m coverage report && \
+	  $(PY) -m coverage html --quiet --directory build/coverage/html && \
+	  echo 'line by line: build/coverage/html/index.html' && exit $$status
+
+size:  ## count the engine and the longest things in it
+	@'$(PYTHON)' tools/size.py
 
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict

@@ -6,6 +6,7 @@ Nothing is installed here; CI runs the two commands themselves.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def machine(tmp_path: Path, repo: Path) -> Machine:
 def test_make_alone_lists_the_targets(machine: Machine) -> None:
     done = machine.make()
     assert done.returncode == 0
-    for target in ("site", "test", "check", "serve", "clean"):
+    for target in ("site", "test", "check", "coverage", "size", "serve", "clean"):
         assert f"\n  {target} " in done.stdout
     assert machine.notes() == []
 
@@ -111,6 +112,24 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
 def test_the_suite_runs_in_as_many_processes_as_asked(machine: Machine, jobs: str, said: str) -> None:
     assert machine.make("test", f"JOBS={jobs}", "ARGS=-k layers").returncode == 0
     assert machine.notes()[-1] == f"{said} -k layers"
+
+
+def test_coverage_is_shown_also_where_a_test_fails_and_then_fails(machine: Machine) -> None:
+    done = machine.make("coverage", FAIL="pytest")
+    assert done.returncode == 2
+    assert [note.split()[:2] for note in machine.notes()[len(SET_UP) :]] == [
+        ["coverage", "run"], ["coverage", "combine"], ["coverage", "report"], ["coverage", "html"],
+    ]  # fmt: skip
+    assert machine.make("coverage", "JOBS=1", "ARGS=-k layers").returncode == 0
+    assert machine.notes()[0] == "coverage run -m pytest -k layers"
+
+
+def test_the_size_needs_no_environment(machine: Machine, repo: Path) -> None:
+    shutil.copytree(repo / "tools", machine.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    done = machine.make("size", PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *\d+,\d{3}  engine, Python lines$", done.stdout, re.MULTILINE)
+    assert not (machine.folder / ".venv").exists()
 
 
 def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) -> None:
@@ -236,6 +255,21 @@ def test_ci_without_a_browser_and_without_the_right_to_install_one_says_so(
     )
     assert done.returncode == 1
     assert "no Chromium here and no apt-get to install it with" in done.stderr
+
+
+def test_ci_takes_each_action_by_its_commit_and_says_which_release_that_is(repo: Path) -> None:
+    text = "".join(file.read_text() for file in (repo / ".github" / "workflows").iterdir())
+    used = re.findall(r"uses: *(.*)", text)
+    assert len(used) > 4
+    assert [it for it in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", it)] == []
+
+
+def test_a_commit_is_checked_as_make_check_does(repo: Path, machine: Machine) -> None:
+    hooks = (repo / ".pre-commit-config.yaml").read_text()
+    asked = re.findall(r"entry: \.venv/bin/python -m (.*)", hooks)
+    machine.make("check")
+    assert [it.removesuffix(" --force-exclude") for it in asked] == machine.notes()[len(SET_UP) :]
+    assert "https:" not in hooks  # nothing to download
 
 
 # ------------------------------------------------------------------------------- what files may say
