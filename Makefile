@@ -20,8 +20,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 STAMP := $(VENV)/.stamp
-# A worker takes whole files, in the order of the suite (tests/conftest.py).
-WORKERS := $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup --no-loadscope-reorder)
+# A worker takes whole files, so that what a file sets up is set up once. Not `loadgroup`: pytest-xdist 3.8 writes the
+# group where pytest 9.2 no longer looks, and every test is a group of its own.
+WORKERS := $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 # Material for MkDocs prints a notice about MkDocs 2 on every build; pyproject.toml holds MkDocs below 2.
 export NO_MKDOCS_2_WARNING := true

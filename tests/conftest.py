@@ -11,6 +11,7 @@ import functools
 import http.server
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -85,10 +86,13 @@ def browser(chromium: str) -> Iterator[Browser]:
 def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job starts so, and hands it on: no Ctrl-C would reach what the tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the users of the browser and puts them last.
+    """Marks the users of the browser; puts them last, file by file, as a worker takes whole files.
 
     While Playwright's synchronous interface is open, this thread has a running event loop, and
     `asyncio.run` in any other test would be refused.
@@ -96,18 +100,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-    for item in items:
-        if item.config.pluginmanager.hasplugin("xdist"):  # `make test`, but for JOBS=1
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    """What one worker runs, in order: the tests of a file without a browser, or those with one.
-
-    Groups are handed out in the order of the tests, so that no worker gets one without a browser after one with.
-    """
-    return f"{item.path.stem}{' in the browser' if item.get_closest_marker('browser') else ''}"
+    driven = {item.path for item in items if item.get_closest_marker("browser")}
+    items.sort(key=lambda item: (item.path in driven, item.get_closest_marker("browser") is not None))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

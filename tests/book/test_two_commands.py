@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.test_suite import WORKERS
 
 # Stands for python3 and, copied, for .venv/bin/python. Writes down every call of pip, mkdocs, pytest, ruff, mypy.
 INTERPRETER = """#!/bin/sh
@@ -102,12 +103,12 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
         "ruff format --check",
         "mypy",
         "mkdocs build --strict",
-        "pytest -n 2 --dist loadgroup --no-loadscope-reorder",
+        " ".join(["pytest", *WORKERS]),
     ]
 
 
 @pytest.mark.parametrize(
-    ("jobs", "said"), [("1", "pytest"), ("4", "pytest -n 4 --dist loadgroup --no-loadscope-reorder")]
+    ("jobs", "said"), [("1", "pytest"), ("4", "pytest -n 4 --dist loadfile --no-loadscope-reorder")]
 )
 def test_the_suite_runs_in_as_many_processes_as_asked(machine: Machine, jobs: str, said: str) -> None:
     assert machine.make("test", f"JOBS={jobs}", "ARGS=-k layers").returncode == 0
@@ -309,42 +310,3 @@ def test_no_tracked_file_names_a_registry_or_a_folder_of_this_machine(repo: Path
         if word in file.read_bytes()
     ]
     assert found == []
-
-
-# ------------------------------------------------------------------------------------------- skips
-
-SKIPPING = """
-import pytest
-
-def test_browser():
-    pytest.skip("no browser")
-
-@pytest.mark.skipif(True, reason="needs Python 3.99")
-def test_version():
-    pass
-
-def test_fine():
-    pass
-"""
-
-
-@pytest.mark.parametrize(("ci", "status", "line"), [
-    ("", 0, "test_sample.py::test_browser: no browser"),
-    ("true", 1, "test_sample.py::test_browser would be skipped, and CI skips nothing: no browser"),
-])  # fmt: skip
-def test_no_skip_is_silent(repo: Path, tmp_path: Path, ci: str, status: int, line: str) -> None:
-    shutil.copy(repo / "tests" / "conftest.py", tmp_path)
-    (tmp_path / "test_sample.py").write_text(SKIPPING)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
-        cwd=tmp_path,
-        env={**os.environ, "CI": ci},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout
-    assert line in done.stdout
-    assert "test_sample.py::test_version: needs Python 3.99" in done.stdout
