@@ -1,25 +1,31 @@
-"""Ways to run a lecture in a test: in this process, or through the real command line.
+"""Ways to run a lecture in a test: in this process, through the command line in it, or through a real process.
 
-`LITBOOK_BLESS=1 pytest tests/test_report.py tests/test_terminal.py` rewrites the golden files beside
+`LITBOOK_BLESS=1 pytest tests/unit/test_report.py tests/unit/test_terminal.py` rewrites the golden files beside
 `tests/samples/*.py`; read the difference before you commit it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from litbook import cli
 from litbook.record import model
 from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
+
+Done = subprocess.CompletedProcess[str]
+Env = Mapping[str, str | None]  # None: not set
 
 HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
 
@@ -42,8 +48,24 @@ def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: 
     return run(write(folder, text, name), **options)
 
 
-def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """`python tools/run_lecture.py WORDS` in a process of its own; `env` adds to the environment."""
+def command(*words: object, env: Env | None = None, cwd: Path | None = None) -> Done:
+    """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_environment(env or {}))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
+        try:
+            status = cli.main([str(word) for word in words])
+        except SystemExit as end:  # argparse ends so
+            status = end.code if isinstance(end.code, int) else 1
+    said = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess([*words], status, *said)
+
+
+def process(*words: object, **options: Any) -> Done:
+    """The same in a process of its own, for tests of what only a process has; `env` adds to the environment."""
     env = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
     env = {name: value for name, value in env.items() if value is not None}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
@@ -56,6 +78,22 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
         check=False,
         **options,
     )
+
+
+@contextlib.contextmanager
+def _environment(changes: Env) -> Iterator[None]:
+    """The environment with `changes`; None takes a variable away."""
+    before = dict(os.environ)
+    try:
+        for name, value in changes.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def shown(made: model.Record, text: str) -> list[Any]:
