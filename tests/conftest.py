@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from litbook.record.model import Record
 
 REPO = Path(__file__).resolve().parent.parent
 TOOLS = str(REPO / "tools")
@@ -35,8 +37,9 @@ MAY_SKIP_IN_CI = ("needs cuda", "needs python")
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
-# Two cores shared with a browser make times per example meaningless; CI also draws the same examples each time.
-settings.register_profile("local", deadline=None)
+# Two cores shared with a browser make times per example meaningless. CI draws five times as many examples, and the
+# same ones each time; elsewhere each run draws others.
+settings.register_profile("local", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
 
@@ -153,32 +156,50 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{name}: {reason}")
 
 
-# ------------------------------------------------------------------------------------------- the site
+# ---------------------------------------------------------------------------------- made once for all
+
+
+@pytest.fixture(scope="session")
+def record_02(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The record of lecture 02 on the CPU, from one run for the session and all its workers."""
+    from tests.running import LECTURE_02
+
+    from litbook.record import encoding
+    from litbook.run.run import run
+
+    def make(file: Path) -> None:
+        file.write_text(encoding.dumps(run(LECTURE_02, device="cpu")), encoding="utf-8")
+
+    return encoding.read(_once(tmp_path_factory, "record_02.json", make))
 
 
 @pytest.fixture(scope="session")
 def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of this tree, built strictly into a folder of its own, once for the session and all its workers."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return _built(repo, tmp_path_factory.mktemp("site"))
+
+    def make(target: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)],
+            cwd=repo, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+            capture_output=True, text=True, check=False, timeout=840,
+        )  # fmt: skip
+        assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
+
+    return _once(tmp_path_factory, "site", make)
+
+
+def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The file or folder `name`, made by the first worker that asks for it; the others wait."""
     from filelock import FileLock
 
-    shared = tmp_path_factory.getbasetemp().parent / "site"  # workers have folders beside each other
-    whole = Path(f"{shared}.whole")
-    with FileLock(f"{shared}.lock"):
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # workers have folders beside each other
+    target, whole = shared / name, shared / f"{name}.whole"
+    with FileLock(f"{target}.lock"):
         if not whole.exists():
-            _built(repo, shared)
+            make(target)
             whole.touch()
-        return shared
-
-
-def _built(repo: Path, target: Path) -> Path:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
-    done = subprocess.run(
-        command, cwd=repo, env=env, capture_output=True, text=True, check=False, timeout=840
-    )
-    assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
     return target
 
 

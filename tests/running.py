@@ -16,18 +16,28 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from hypothesis import settings
+
 from litbook import cli
 from litbook.record import model
 from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
+LECTURE_02 = REPO / "lectures" / "lecture_02.py"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
+
+WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
 
 Done = subprocess.CompletedProcess[str]
 Env = Mapping[str, str | None]  # None: not set
 
 HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis draws where a test asks for `count`: all in CI, elsewhere a tenth a run."""
+    return count if settings().derandomize else max(20, count // 10)
 
 
 def write(folder: Path, text: str, name: str = "lecture_sample.py") -> Path:
@@ -60,8 +70,13 @@ def command(*words: object, env: Env | None = None, cwd: Path | None = None) -> 
             status = cli.main([str(word) for word in words])
         except SystemExit as end:  # argparse ends so
             status = end.code if isinstance(end.code, int) else 1
-    said = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess([*words], status, *said)
+    return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
+
+
+def text_of(stream: io.TextIOWrapper) -> str:
+    """What was written into `stream`, which lies in memory."""
+    stream.seek(0)
+    return stream.read()
 
 
 def process(*words: object, **options: Any) -> Done:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.running import COMMAND, HEAD, REPO, command, write
@@ -63,7 +64,7 @@ class Place:
         self.lecture = write(self.folder, LECTURE)
         self.file = self.folder / SHOWN
 
-    def run(self, *words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
         return command(self.lecture, "--quiet", "--device", "cpu", *words, **options)
 
     def edit(self, was: str, now: str) -> None:

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-# What `make test` gives to pytest; test_two_commands holds the Makefile to it.
-WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+from tests.running import WORKERS
 
 
 @pytest.fixture
@@ -38,6 +36,7 @@ def pytest_says(suite: Path, *words: str, ci: str = "", ignoring: bool = False) 
 
 SKIPPING = """
 import pytest
+from tests.running import WORKERS
 
 def test_browser():
     pytest.skip("no browser")
@@ -116,6 +115,7 @@ def test_a_worker_takes_whole_files_and_those_with_a_browser_last(suite: Path) -
 INTERRUPTING = """
 import os, signal, subprocess, sys
 import pytest
+from tests.running import WORKERS
 
 def test_ctrl_c_reaches_this_process():
     with pytest.raises(KeyboardInterrupt):

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.test_suite import WORKERS
+from tests.running import WORKERS
 
 # Stands for python3 and, copied, for .venv/bin/python. Writes down every call of pip, mkdocs, pytest, ruff, mypy.
 INTERPRETER = """#!/bin/sh

@@ -506,6 +506,7 @@ def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -
     assert [p.name for p in tmp_path.iterdir()] == ["lecture_sample.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -527,6 +528,7 @@ def test_a_lecture_that_will_not_stop_is_ended(tmp_path: Path, body: str) -> Non
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_native_code_that_holds_the_interpreter_is_ended_too(tmp_path: Path) -> None:
     text = section("sum(range(10**13))")
     path = write(tmp_path, text)
