@@ -36,7 +36,6 @@ def pytest_says(suite: Path, *words: str, ci: str = "", ignoring: bool = False) 
 
 SKIPPING = """
 import pytest
-from tests.running import WORKERS
 
 def test_browser():
     pytest.skip("no browser")
@@ -115,7 +114,6 @@ def test_a_worker_takes_whole_files_and_those_with_a_browser_last(suite: Path) -
 INTERRUPTING = """
 import os, signal, subprocess, sys
 import pytest
-from tests.running import WORKERS
 
 def test_ctrl_c_reaches_this_process():
     with pytest.raises(KeyboardInterrupt):

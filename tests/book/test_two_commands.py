@@ -53,7 +53,7 @@ class Machine:
     def make(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Runs make; `env` steers the interpreter."""
         # An outer `make test ARGS=...` must not reach in here.
-        of_make = "MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL ARGS JOBS PORT TORCH_INDEX".split()
+        of_make = "CI MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL ARGS JOBS PORT TORCH_INDEX".split()
         clean = {k: v for k, v in os.environ.items() if k not in of_make}
         return subprocess.run(
             ["make", *words],
@@ -82,7 +82,7 @@ def machine(tmp_path: Path, repo: Path) -> Machine:
 def test_make_alone_lists_the_targets(machine: Machine) -> None:
     done = machine.make()
     assert done.returncode == 0
-    for target in ("site", "test", "check", "coverage", "size", "serve", "clean"):
+    for target in ("site", "test", "quick", "check", "coverage", "size", "serve", "clean"):
         assert f"\n  {target} " in done.stdout
     assert machine.notes() == []
 
@@ -103,12 +103,43 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
         "ruff format --check",
         "mypy",
         "mkdocs build --strict",
-        " ".join(["pytest", *WORKERS]),
+        " ".join(["pytest", *WORKERS, "-m not slow"]),
     ]
+    machine.make("test", CI="true")
+    assert machine.notes()[-1] == " ".join(["pytest", *WORKERS])
+
+
+def test_make_quick_lints_what_changed_since_main_and_runs_the_unit_tests(machine: Machine) -> None:
+    def git(*words: str) -> None:
+        name = ["-c", "user.name=t", "-c", "user.email=t", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *name, *words], cwd=machine.folder, check=True, capture_output=True)
+
+    assert machine.make("quick").returncode == 0  # no git here
+    rest = ["mypy", " ".join(["pytest tests/unit", *WORKERS, "-m not slow"])]
+    assert machine.notes() == [*SET_UP, *rest]
+    for name in ("same.py", "gone.py", "edited.py"):
+        (machine.folder / name).touch()
+    (machine.folder / ".gitignore").write_text(".venv\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "main")
+    git("checkout", "-b", "branch")
+    (machine.folder / "edited.py").write_text("x = 1\n")
+    (machine.folder / "gone.py").unlink()
+    git("commit", "-a", "-m", "branch")
+    for name in ("new.py", "new.txt"):
+        (machine.folder / name).touch()
+    assert machine.make("quick").returncode == 0
+    files = "--force-exclude edited.py new.py"
+    assert machine.notes() == [f"ruff check {files}", f"ruff format --check {files}", *rest]
 
 
 @pytest.mark.parametrize(
-    ("jobs", "said"), [("1", "pytest"), ("4", "pytest -n 4 --dist loadfile --no-loadscope-reorder")]
+    ("jobs", "said"),
+    [
+        ("1", "pytest -m not slow"),
+        ("4", "pytest -n 4 --dist loadfile --no-loadscope-reorder -m not slow"),
+    ],
 )
 def test_the_suite_runs_in_as_many_processes_as_asked(machine: Machine, jobs: str, said: str) -> None:
     assert machine.make("test", f"JOBS={jobs}", "ARGS=-k layers").returncode == 0
@@ -122,7 +153,7 @@ def test_coverage_is_shown_also_where_a_test_fails_and_then_fails(machine: Machi
         ["coverage", "run"], ["coverage", "combine"], ["coverage", "report"], ["coverage", "html"],
     ]  # fmt: skip
     assert machine.make("coverage", "JOBS=1", "ARGS=-k layers").returncode == 0
-    assert machine.notes()[0] == "coverage run -m pytest -k layers"
+    assert machine.notes()[0] == "coverage run -m pytest -m not slow -k layers"
 
 
 def test_the_size_needs_no_environment(machine: Machine, repo: Path) -> None:

@@ -79,6 +79,7 @@ def test_no_such_section_names_those_there_are_and_the_nearest(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_cuda_without_a_device_is_refused(lecture) -> None:
     done = process(lecture("pass"), "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 2
