@@ -53,7 +53,7 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo '    $(CURDIR)/site/index.html'
 
 test: check build  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
-	$(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
+	LITBOOK_SITE='$(CURDIR)/site' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
 
 quick: $(STAMP)  ## under a minute: lint of what changed since main, types, unit tests
 	$(if $(CHANGED),$(PY) -m ruff check --force-exclude $(CHANGED))

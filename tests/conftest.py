@@ -175,7 +175,12 @@ def record_02(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
 @pytest.fixture(scope="session")
 def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of this tree, built strictly into a folder of its own, once for the session and all its workers."""
+    """The site of this tree, built strictly, once for the session and all its workers.
+
+    `make test` has built it just before, and says where; else it is built into a folder of its own.
+    """
+    if built := os.environ.get("LITBOOK_SITE"):
+        return Path(built)
 
     def make(target: Path) -> None:
         done = subprocess.run(
