@@ -15,7 +15,7 @@ def laid_out(text: str, root: str = "main", **options) -> cells.Layout:
     text = HEAD + dedent(text)
     lecture = source.parse(text, "lecture_sample.py")
     index = next(i for i, f in enumerate(lecture.functions) if f.name == root)
-    return cells.layouts(text, "lecture_sample.py", [index], **options)[0]
+    return cells.layouts(lecture, [index], **options)[0]
 
 
 def code(found: cells.Layout) -> list[str]:

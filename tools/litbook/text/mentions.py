@@ -11,7 +11,7 @@ import functools
 from dataclasses import dataclass
 
 from litbook.text import scopes
-from litbook.text.source import Definition, own_nodes, uncollected
+from litbook.text.tree import Definition, own_nodes, uncollected
 
 
 @dataclass(frozen=True)
