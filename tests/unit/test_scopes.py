@@ -125,6 +125,7 @@ def test_type_parameters_are_known_to_annotations_and_bodies_and_not_to_decorato
     [
         ("x, (y, *z) = w = 1", "w x y z", ""),
         ("x: int = 1", "x", ""),
+        ("x: int", "", ""),
         ("x += 1", "", "x"),
         ("t[k].a = x.b = y = 1", "y", "t x"),
         ("t[(k := 1)] += 1", "k", "t"),

@@ -28,7 +28,7 @@ from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
 from litbook.text import cells
-from litbook.text.source import parse
+from litbook.text.source import parse_sources
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -117,7 +117,7 @@ def notebooks(
     roots = shelf.parts or [shelf.main]
     raised = {record.functions[e.function].name for e in record.errors if e.kind in _ENDS}
     found = cells.layouts(
-        parse(record.sources[0].text, record.sources[0].path), roots,
+        parse_sources(record.sources), roots,
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
         reserved=cells.reads(_STANDINS),
         raised=raised,

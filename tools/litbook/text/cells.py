@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from litbook.text.lecture import Lecture
 from litbook.text.plan import STATED, WORDS, Import, Plan, Text, body_of, groups_of, span
-from litbook.text.program import Unit, defined, definition, excerpt, only, reads
+from litbook.text.program import Unit, defined, definition, excerpt, reads
 from litbook.text.rows import Code, Row, Rows, Show
 from litbook.text.tree import dotted
 
@@ -96,7 +96,7 @@ def layouts(
     lecture give one name to two things that a notebook needs.
     """
     text = Text(lecture)
-    rows = [Rows(lecture, lecture.text, lecture.lines, lecture.cuts)]
+    rows = [Rows(lecture, file) for file in lecture.files]
     plans = (Plan(text, root, frozenset(reserved), frozenset(raised)) for root in roots)
     return [_Writer(plan, rows).layout(frozenset(beside)) for plan in plans]
 
@@ -108,15 +108,15 @@ class _Writer:
         self.plan, self.rows = plan, rows
         self.text, self.lecture, self.program = plan.text, plan.text.lecture, plan.text.program
         self.emitted: set[ast.AST] = set()
-        self.imported: list[ast.Import | ast.ImportFrom] = []
+        self.modules: list[str] = []  # that the notebook imports
         self.written: list[ast.AST] = []  # whose text stands in cells
         self.items: list[Item] = []
 
     def layout(self, beside: frozenset[str]) -> Layout:
         imports, setting = self._imports(), self._setting()
         self._section(self.plan.root, 1, None)
-        other = [unit.node for unit in self.plan.needed if not isinstance(unit.node, Import)]
-        named = list(dict.fromkeys(_imports([*self.imported, *other])))
+        inner = _imported(unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
+        named = list(dict.fromkeys([*self.modules, *inner]))
         strangers = {*named} - beside - sys.stdlib_module_names - {"litbook", "__future__"}
         words = {name: word for it in self.text.words for name, word in it.items()}
         return Layout(
@@ -136,7 +136,7 @@ class _Writer:
         for node in (inner for it in self.written for inner in ast.walk(it)):
             match node:
                 case ast.Name(id=name):
-                    yield words.get(name, "")
+                    yield words.get(name) or ""
                 case ast.Attribute(ast.Name(id=name), word) if words.get(name) == "":
                     yield word
 
@@ -149,34 +149,29 @@ class _Writer:
     # -- what comes before the sections
 
     def _imports(self) -> list[Code]:
-        """The imports of all files, each once, without what this notebook never names."""
-        there: set[str] = set()
-        units = [unit for unit in self.plan.needed if isinstance(unit.node, Import) and not unit.text]
-        return [code for unit in units if (code := self._import(unit.module, unit.node, there))]
+        """The imports of all files, put together and sorted, without what this notebook never names."""
+        whole, parts = set[str](), dict[str, set[str]]()
+        for unit in self.plan.needed:
+            match unit.node:
+                case ast.Import(names=aliases):
+                    named = [it for it in aliases if self._names(unit, it)]
+                    whole |= {ast.unparse(it) for it in named if it.name != "litbook"}
+                case ast.ImportFrom(names=aliases, level=level) as node if not unit.text:
+                    module = f"{'.' * level}{node.module or ''}"
+                    named = [it for it in aliases if self._names(unit, it) or module == "__future__"]
+                    if named and module != "litbook":
+                        parts.setdefault(module, set()).update(map(ast.unparse, named))
+        lines = [(name, False, f"import {name}") for name in whole]
+        lines += [
+            (name, True, f"from {name} import {', '.join(sorted(parts[name], key=_kind))}") for name in parts
+        ]
+        self.modules = list(dict.fromkeys(name.split(" ")[0].split(".")[0] for name, _, _ in lines))
+        lines.sort(key=lambda it: (it[0] != "__future__", not _is_standard(it[0]), it[1], it[0].lower()))
+        return [Code(0, 0, 0, tuple(map(Row, _wrapped(line)))) for _, _, line in lines]
 
-    def _import(self, module: int, node: ast.stmt, there: set[str]) -> Code | None:
-        assert isinstance(node, Import)
-        self.emitted.add(node)
-
-        def keep(alias: ast.alias) -> bool:
-            name = (alias.asname or alias.name).partition(".")[0]
-            of, always = alias.name.partition(".")[0], alias.name == "*"
-            if isinstance(node, ast.ImportFrom):
-                of, always = node.module or "", always or node.module == "__future__"
-            line = ast.unparse(only(node, [alias]))
-            wanted = of != "litbook" and line not in there and (always or (module, name) in self.plan.read)
-            there.update({line} if wanted else ())
-            return wanted
-
-        kept = only(node, [it for it in node.names if keep(it)])
-        if not kept.names:
-            return None
-        self.imported.append(kept)
-        function = self.lecture.function_of[self.program.trees[module]]
-        if len(kept.names) == len(node.names):
-            return self._code([node], function, 0, None)
-        rows = tuple(map(Row, _wrapped(ast.unparse(kept))))
-        return Code(function, node.lineno, node.end_lineno or node.lineno, rows)
+    def _names(self, unit: Unit, alias: ast.alias) -> bool:
+        name = (alias.asname or alias.name).partition(".")[0]
+        return name == "*" or (unit.module, name) in self.plan.read
 
     def _setting(self) -> list[Code]:
         """The needed statements of the files that are no definitions, and the definitions that they need."""
@@ -184,7 +179,7 @@ class _Writer:
         early = self.program.needed((key for unit in plain for key in unit.keys), may=definition)
         found: list[Code] = []
         for unit in self.plan.needed:
-            if unit.node not in self.emitted and (unit in early or not definition(unit)):
+            if unit in early if definition(unit) else unit.text or not isinstance(unit.node, Import):
                 self.emitted.add(unit.node)
                 found.append(self._whole(unit))
         groups = groups_of(self.plan.before)
@@ -306,10 +301,10 @@ def imported(text: str) -> list[str]:
         tree = ast.parse(text)
     except SyntaxError:
         return []
-    return list(dict.fromkeys(_imports([tree])))
+    return list(dict.fromkeys(_imported([tree])))
 
 
-def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in (inner for it in nodes for inner in ast.walk(it)):
         if isinstance(node, ast.Import):
             yield from (a.name.split(".")[0] for a in node.names)
@@ -319,6 +314,15 @@ def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _binds(node: ast.stmt) -> bool:
     return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+
+
+def _is_standard(module: str) -> bool:
+    return module.replace(" ", ".").partition(".")[0] in sys.stdlib_module_names
+
+
+def _kind(name: str) -> tuple[bool, bool, str]:
+    """Constants, classes, functions: as imports are sorted."""
+    return not name.isupper(), not name[0].isupper(), name.lower()
 
 
 def _wrapped(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from litbook.errors import Place, Problem, UnusableLecture
+from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
@@ -32,7 +32,7 @@ class Text:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
         self.node_of = {index: node for node, index in lecture.function_of.items()}
-        trees = [lecture.tree]
+        trees = [file.tree for file in lecture.files]
         self.words = [_words(tree) for tree in trees]
         self.names = frozenset(name for tree in trees for name in _names(tree))
         self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
@@ -41,8 +41,8 @@ class Text:
             if it.kind == "section" and it.target is not None:
                 self.calls.setdefault(it.function, []).append(it.target)
         self.own = functools.cache(lambda index: scopes.own(self.function(index)))
-        self._linked = self._names_of_sections_that_are_called_or_linked()
-        self.program = Program([("", tree) for tree in trees], self.reads)
+        self._linked = self._names_in_calls_of_sections_and_links()
+        self.program = Program([(file.module, file.tree) for file in lecture.files], self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
     def file(self, function: int) -> int:
@@ -59,15 +59,17 @@ class Text:
         """The number of the file in which a statement stands."""
         return self.file(self.lecture.statements[self.lecture.statement_of[statement]].function)
 
-    def _names_of_sections_that_are_called_or_linked(self) -> set[ast.AST]:
-        """Places that name a section and are no use of it as a value."""
-        functions = self.lecture.functions
-        sections = {it.name for it in functions if it.kind in SECTIONS}
-        told = (
-            it for it in self.lecture.statement_of if self.target(it) is not None or self.word(it) == "link"
-        )
-        names = (it for node in told for it in ast.walk(node) if isinstance(it, ast.Name))
-        return {name for name in names if name.id in sections}
+    def _names_in_calls_of_sections_and_links(self) -> set[ast.AST]:
+        """Places that name a section, or its file, and are no use of it as a value."""
+        found = set[ast.AST]()
+        for node in self.lecture.statement_of:
+            if self.target(node) is not None:
+                found |= {it for it in ast.walk(node) if isinstance(it, ast.Name)}
+            elif (
+                self.word(node) == "link" and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+            ):
+                found |= {it for arg in node.value.args for it in ast.walk(arg) if isinstance(it, ast.Name)}
+        return found
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
@@ -309,15 +311,12 @@ class Plan:
                 what = f"{self._notebook} needs two things that are called {key[1]!r}: {here} and {there}"
                 yield Problem("clash", what, None, "give one of them another name")
 
-    def _at(self, node: ast.stmt) -> Place:
-        return self.lecture.place(node.lineno, node.col_offset + 1)
-
     def _where(self, key: Key) -> str:
         """`that of lecture/models.py:12`."""
         unit = self.program.binding(*key)
         if unit is None:
-            return f"Python's own, in {self.lecture.path}"
-        return f"that of {self.lecture.path}:{first_line(unit.node)}"
+            return f"Python's own, in {self.lecture.files[key[0]].path}"
+        return f"that of {self.lecture.files[unit.module].path}:{first_line(unit.node)}"
 
     @cached_property
     def mine(self) -> set[ast.AST]:
@@ -333,14 +332,24 @@ class Plan:
         for module, name in sorted(self.read):
             if node := self.program.whole.get((module, name)):
                 what = f"{self._notebook} has no module {name}: its files become one"
-                yield Problem("clash", what, self._at(node), f"import what you need: from .{name} import …")
+                yield Problem(
+                    "clash",
+                    what,
+                    self.lecture.files[module].at(node),
+                    f"import what you need: from .{name} import …",
+                )
         for unit in self.needed:
             inner = (
                 it for it in ast.walk(unit.node) if it is not unit.node and isinstance(it, ast.ImportFrom)
             )
             for node in (it for it in inner if self.program.own(unit.module, it) is not None):
                 what = f"{self._notebook} has no module {node.module}: its files become one"
-                yield Problem("clash", what, self._at(node), "import it at the top of the file")
+                yield Problem(
+                    "clash",
+                    what,
+                    self.lecture.files[unit.module].at(node),
+                    "import it at the top of the file",
+                )
 
 
 def _calls(node: ast.AST) -> bool:

@@ -112,9 +112,9 @@ class Program:
 
     def own(self, module: int, node: ast.ImportFrom) -> int | None:
         """The module of this program that a statement imports from; None for all others."""
-        if not node.level:
-            return self.number.get(node.module or "")
         here = self.names[module]
+        if not node.level or not here:
+            return self.number.get(node.module) if node.module else None
         is_package = any(name.startswith(f"{here}.") for name in self.names)
         parts = [*here.split("."), ""] if is_package else here.split(".")
         base = parts[: len(parts) - node.level]

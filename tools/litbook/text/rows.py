@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from litbook.text.lecture import Lecture
+from litbook.text.lecture import File, Lecture
 from litbook.text.plan import SECTIONS, is_requires, span
 from litbook.text.tree import Definition, FunctionNode
 
@@ -63,12 +63,10 @@ Placed = dict[tuple[int, str], list[Row]]  # by line: what is written "before" i
 class Rows:
     """Writes statements of one file of a lecture."""
 
-    def __init__(
-        self, lecture: Lecture, text: str, lines: Sequence[str], cuts: Sequence[tuple[int, int]]
-    ) -> None:
-        self.lecture, self.lines = lecture, lines
-        self.cuts = dict(reversed(cuts))
-        self.inside = _lines_in_strings(text)
+    def __init__(self, lecture: Lecture, file: File) -> None:
+        self.lecture, self.lines = lecture, file.lines
+        self.cuts = dict(reversed(file.cuts))
+        self.inside = _lines_in_strings(file.text)
 
     def code(self, group: Sequence[ast.stmt], function: int, dedent: int, device: str | None) -> Code:
         """Statements that share lines, with the comment right above them, `dedent` columns to the left.

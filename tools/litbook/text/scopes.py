@@ -195,8 +195,8 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
             below = [*_before(node), *_annotations(node)]
         elif kind is ast.AugAssign and type(node.target) is ast.Name:  # type: ignore[attr-defined]
             below = [node.value]  # type: ignore[attr-defined]
-        elif kind is ast.AnnAssign and not (node.simple or node.value):  # type: ignore[attr-defined]
-            below = [node.annotation]  # type: ignore[attr-defined]  # `(x): int` binds nothing
+        elif kind is ast.AnnAssign and not (node.value or (nested and node.simple)):  # type: ignore[attr-defined]
+            below = [node.annotation]  # type: ignore[attr-defined]  # `x: int` gives no value, `(x): int` no name
         else:
             below = children(node)
         todo += below if nested else (it for it in below if not isinstance(it, ast.stmt))

@@ -11,12 +11,13 @@ import contextlib
 import functools
 import tokenize
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
+from litbook.record import model
 from litbook.text.claims import dissect, find_claims
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
@@ -54,8 +55,8 @@ from litbook.text.unspoken import unspoken
 __all__ = [
     "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
     "Lecture", "Text", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
-    "own_nodes", "parameters", "parse", "parse_files", "read", "shown_path", "uncollected", "unspoken",
-    "usable",
+    "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "shown_path", "uncollected",
+    "unspoken", "usable",
 ]  # fmt: skip
 
 
@@ -194,6 +195,17 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
     Raises `UnusableLecture` with every problem found.
     """
     return parse_files((Text(path, text),), lecture=lecture)
+
+
+def parse_sources(sources: Sequence[model.Source]) -> Lecture:
+    """The lecture whose files a record holds, taken apart as in `parse`."""
+    paths = [PurePosixPath(it.path) for it in sources]
+    if paths[0].name != "__init__.py":
+        return parse(sources[0].text, sources[0].path)
+    names = ["" if it.stem == "__init__" else it.stem for it in paths]
+    modules = [f"{it.parent.name}.{name}".rstrip(".") for it, name in zip(paths, names, strict=True)]
+    given = zip(sources, modules, names, strict=True)
+    return parse_files(tuple(Text(it.path, it.text, module, name) for it, module, name in given))
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
