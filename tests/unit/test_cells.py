@@ -330,13 +330,13 @@ def test_a_name_of_a_section_that_a_helper_in_another_file_reads_keeps_the_secti
     [
         (
             {"a": "X = 1\ndef f(): return X\n", "b": "\nX = 2\ndef g(): return X\n"},
-            "the notebook of main() needs two things that are called 'X': that of book/a.py:1 and "
-            "that of book/b.py:2\n    give one of them another name",
+            ("the notebook of main() needs two things that are called 'X': that of book/a.py:1 and "
+            "that of book/b.py:2\n    give one of them another name"),
         ),
         (
             {"a": "def f(): return sum([1])\n", "b": "def sum(x): return x\ndef g(): return sum(1)\n"},
-            "the notebook of main() needs two things that are called 'sum': Python's own, in book/a.py and "
-            "that of book/b.py:1\n    give one of them another name",
+            ("the notebook of main() needs two things that are called 'sum': Python's own, in book/a.py and "
+            "that of book/b.py:1\n    give one of them another name"),
         ),
         (
             {"a": "from math import log as l\ndef f(): return l\n", "b": "from cmath import log as l\ndef g(): return l\n"},
@@ -344,13 +344,13 @@ def test_a_name_of_a_section_that_a_helper_in_another_file_reads_keeps_the_secti
         ),
         (
             {"a": "from . import b\ndef f(): return b.g()\n", "b": "def g(): return 1\n"},
-            "book/a.py:1:1: the notebook of main() has no module b: its files become one\n    from . import b\n    ^\n"
-            "    import what you need: from .b import …",
+            ("book/a.py:1:1: the notebook of main() has no module b: its files become one\n    from . import b\n    ^\n"
+            "    import what you need: from .b import …"),
         ),
         (
             {"a": "def f():\n    from .b import g\n    return g\n", "b": "def g(): return 1\n"},
-            "book/a.py:2:5: the notebook of main() has no module b: its files become one\n    from .b import g\n    ^\n"
-            "    import it at the top of the file",
+            ("book/a.py:2:5: the notebook of main() has no module b: its files become one\n    from .b import g\n    ^\n"
+            "    import it at the top of the file"),
         ),
     ],
 )  # fmt: skip
