@@ -272,7 +272,7 @@ class Against:
     def differing(self, record: model.Record) -> list[compare.Difference]:
         """What differs. That a section's text is new is no difference while sections are run alone."""
         found = self.comparison.differences if self.comparison else ()
-        return [d for d in found if not (record.ran and d.kind in ("text", "section"))]
+        return [d for d in found if not (record.asked and d.kind in ("text", "section"))]
 
 
 def _against(path: Path, record: model.Record) -> Against:

@@ -245,7 +245,7 @@ def differing(shelf: list[ledger.Shelf]) -> machines.Found:
     """What each recording of another device says differently, in sections that both have run."""
     found: dict[tuple[str, str], list[machines.Difference]] = {}
     for it in shelf:
-        special = {f.name for f in it.record.functions if f.requires}
+        special = {section.key for section in it.record.sections if section.requires}
         for recording in it.recordings:
             found[it.folder, recording.environment.device.slug] = [
                 machines.Difference(

@@ -14,9 +14,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from litbook.record import model
-from litbook.record.limits import ONE_TEXT
+from litbook.record.limits import ITEMS, ONE_TEXT
 from litbook.snapshot import libraries
-from litbook.snapshot.containers import ITEMS
 from litbook.snapshot.foreign import Clock
 from litbook.snapshot.kinds import QUALNAME, cleaned, is_one_of, name_of, own, qualified, static
 
