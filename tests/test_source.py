@@ -1241,7 +1241,7 @@ def parses(text: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "path", sorted([*LECTURES.glob("*.py"), *SAMPLES.glob("*.py")]), ids=lambda p: p.name
+    "path", sorted([*LECTURES.rglob("*.py"), *SAMPLES.glob("*.py")]), ids=lambda p: p.name
 )
 def test_a_part_of_every_lecture_holds_all_its_directives(path):
     text = path.read_text("utf-8")
