@@ -87,7 +87,7 @@ serve: $(STAMP)  ## live preview: saving a lecture runs the sections that change
 # `make record` refuses where a value differs from the recording, and shows the difference. When the new value is
 # right: make record ARGS=--approve. On a machine with a GPU this records the GPU; ARGS="--device cpu" the CPU.
 record: $(STAMP)  ## keep what the lectures say on this device as recordings, and refresh the README's badge
-	for lecture in lectures/lecture_*.py; do \
+	for lecture in lectures/lecture_*; do \
 	  $(PY) tools/run_lecture.py $$lecture --quiet --record $(ARGS) || exit 1; \
 	done
 	$(PY) tools/badge.py docs/images/claims.svg
@@ -99,7 +99,7 @@ unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a re
 	$(PY) tools/unrun.py
 
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
-	for lecture in lectures/lecture_*.py; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
+	for lecture in lectures/lecture_*; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
 
 # Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed

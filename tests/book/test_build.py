@@ -114,14 +114,14 @@ def test_running_a_lecture_changes_no_file_of_the_working_tree(copy: Path) -> No
 def test_a_wrong_number_in_the_lecture_stops_the_command_and_the_build_with_the_same_lines(
     copy: Path,
 ) -> None:
-    lecture = copy / "lectures" / "lecture_02.py"
+    lecture = copy / "lectures" / "lecture_02" / "tensor.py"
     right = lecture.read_text(encoding="utf-8")
     line = right[: right.index("assert size == 2304 * 1024 * 1024")].count("\n") + 1
     lecture.write_text(
         right.replace("assert size == 2304 * 1024", "assert size == 2305 * 1024"), encoding="utf-8"
     )
     said = (
-        f"lectures/lecture_02.py:{line}: claim fails: 2304 MiB\n"
+        f"lectures/lecture_02/tensor.py:{line}: claim fails: 2304 MiB\n"
         "    assert size == 2305 * 1024 * 1024\n"
         "    2,415,919,104 == 2,416,967,680\n"
         "      size is 2,415,919,104\n"

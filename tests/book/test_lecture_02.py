@@ -232,7 +232,7 @@ def test_plain_python_prints_the_lectures_prose(repo: Path) -> None:
     import sys
 
     done = subprocess.run(
-        [sys.executable, "lectures/lecture_02.py"], cwd=repo, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "lecture_02"], cwd=repo / "lectures", capture_output=True, text=True, check=False,
         timeout=200, env={**os.environ, "PYTHONPATH": str(repo / "tools")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

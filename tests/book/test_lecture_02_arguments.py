@@ -11,12 +11,11 @@ import pytest
 import torch
 
 
-@pytest.fixture(scope="module")
-def lecture(repo: Path) -> Any:
-    """Lecture 02 as a plain module."""
+def part(repo: Path, name: str) -> Any:
+    """A part of lecture 02 as a plain module."""
     sys.path.insert(0, str(repo / "lectures"))
     try:
-        return importlib.import_module("lecture_02")
+        return importlib.import_module(f"lecture_02.{name}")
     finally:
         sys.path.remove(str(repo / "lectures"))
 
@@ -35,7 +34,8 @@ OPTIMIZERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_argument_of_an_optimizer_changes_its_walk(lecture: Any, name: str) -> None:
+def test_every_argument_of_an_optimizer_changes_its_walk(repo: Path, name: str) -> None:
+    lecture = part(repo, "optimizer")
     usual, other = OPTIMIZERS[name]
     torch.manual_seed(0)
     gradients = torch.randn(10, 3, dtype=torch.float64)
@@ -51,7 +51,8 @@ def test_every_argument_of_an_optimizer_changes_its_walk(lecture: Any, name: str
     assert [key for key in usual if torch.equal(base, walk(**{**usual, key: other[key]}))] == []
 
 
-def test_every_argument_of_train_changes_the_losses(lecture: Any) -> None:
+def test_every_argument_of_train_changes_the_losses(repo: Path) -> None:
+    lecture = part(repo, "loop")
     usual = {"width": 16, "layers": 0, "batch": 4, "steps": 12, "lr": 0.05, "seed": 0}
     other = {"width": 8, "layers": 1, "batch": 8, "steps": 13, "lr": 0.01, "seed": 1}
     assert set(usual) == set(lecture.train.__kwdefaults__)
@@ -60,7 +61,8 @@ def test_every_argument_of_train_changes_the_losses(lecture: Any) -> None:
     assert [key for key in usual if base == lecture.train(**{**usual, key: other[key]}).losses] == []
 
 
-def test_every_argument_of_get_batch_changes_the_batch(lecture: Any) -> None:
+def test_every_argument_of_get_batch_changes_the_batch(repo: Path) -> None:
+    lecture = part(repo, "data")
     import numpy as np
 
     def batch(start: int = 0, rows: int = 2, length: int = 4, seed: int = 0) -> list[list[int]]:

@@ -97,8 +97,9 @@ def test_statements_are_text_whatever_they_hold() -> None:
 
 def marked(lecture: Path) -> tuple[int, int]:
     """How many misbeliefs the text of a lecture marks: in sections that every machine runs, and in all."""
-    tree = ast.parse(lecture.read_text(encoding="utf-8"))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    files = lecture.rglob("*.py") if lecture.is_dir() else [lecture]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
     marks = [(ast.dump(f).count("func=Name(id='misbelief'"), bool(f.decorator_list)) for f in functions]
     return sum(count for count, special in marks if not special), sum(count for count, _ in marks)
 
@@ -120,7 +121,7 @@ def test_the_site_lists_every_statement_that_a_lecture_marks(site: Path, repo: P
     count = re.search(r"(\d+) statements that circulate", body)
     assert count is not None
     assert len(re.findall(r'<p class="?lb-saying', body)) == int(count[1]) == len(linked(body)) > 0
-    for lecture in (repo / "lectures").glob("lecture_*.py"):
+    for lecture in (repo / "lectures").glob("lecture_*"):
         here, everywhere = marked(lecture)
         # those of a GPU's sections come with its recording
         assert here <= linked(body).count(lecture.stem) <= everywhere, lecture.stem

@@ -61,8 +61,8 @@ def read(file: Path, lecture: str) -> model.Record:
 
 def _unusable(what: str) -> RecordError:
     """What is wrong with the file, in one line of bounded length: it may repeat what the file holds."""
-    what = what.splitlines()[0]
-    update = "update litbook, " if " has schema " in what else ""
+    what, _, way_out = what.partition("\n")
+    update = "update litbook, " if "update litbook" in way_out else ""
     return RecordError(
         f"{what[:300]}{'…' if len(what) > 300 else ''}\n"
         f"    {update}take the file back from git, or run the lecture with --approve, which replaces it"

@@ -1,0 +1,63 @@
+"""Lecture 02: PyTorch and resource accounting."""
+from litbook import note
+
+from .estimate import napkin_math
+from .tensor import tensors
+from .formats import number_formats
+from .gpu import tensors_on_a_gpu
+from .storage import storage_and_views
+from .pointwise import elementwise
+from .matmul import matmul_and_named_axes
+from .counting import counting_flops
+from .peaks import peaks_and_mfu
+from .gradient import gradients
+from .parameter import parameters
+from .data import data_and_randomness
+from .optimizer import optimizers
+from .step import the_bill_of_a_step
+from .loop import training
+from .checkpoint import checkpoints
+from .precision import mixed_precision
+from .formulas import summary
+
+
+def main() -> None:
+    note(
+        "Training a language model spends resources that can be counted before anything is "
+        "switched on. This lecture counts them. The numbers below come out of the lines "
+        "beside them, or carry their source; a line with a tick is a claim, and would have "
+        "stopped the build had it failed."
+    )
+    note(
+        "The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from "
+        "Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its "
+        "examples are that lecture's. The course publishes its code together with what the code "
+        "printed, and only for that reason can a reader check it line by line."
+    )
+    note(
+        "You need Python and a little linear algebra; PyTorch is explained where it is used. "
+        "Each section stands alone: a thesis, a few lines that test it, a question at the end."
+    )
+    note("**The estimate.** How long will it take, and will it fit? First on a napkin:")
+    napkin_math()
+    note("**Memory.** What a number costs, what it can hold, and when two tensors are one memory:")
+    tensors()
+    number_formats()
+    tensors_on_a_gpu()
+    storage_and_views()
+    note("**Compute.** What is done with tensors, what it costs, how much of a promise arrives:")
+    elementwise()
+    matmul_and_named_axes()
+    counting_flops()
+    peaks_and_mfu()
+    note("**A training step.** Its pieces one by one, and then the bill for all of them:")
+    gradients()
+    parameters()
+    data_and_randomness()
+    optimizers()
+    the_bill_of_a_step()
+    note("**A training run.** Steps repeated, interrupted, resumed, and done in fewer bits:")
+    training()
+    checkpoints()
+    mixed_precision()
+    summary()

@@ -1,0 +1,282 @@
+"""What a checkpoint has to hold for a run to go on as before."""
+import io
+import math
+import random
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from litbook import misbelief, note, question
+
+from .measure import message_of, same_storage
+from .models import Stack, linear_batch
+from .units import GB
+
+
+def checkpoints() -> None:
+    """Checkpoints."""
+    note("Stop a run in the middle, load its model and its optimizer, go on, and it ends "
+         "somewhere else. Whatever the next step depends on has to be in the file, and it is more "
+         "than those two.")
+    a_long_run_saves_by_the_clock()
+    an_unused_optimizer_has_nothing_to_save()
+    a_resumed_run_needs_all_of_its_state()
+    loading_a_file_restores_nothing()
+    loading_an_optimizer_keeps_references()
+    torch_load_refuses_what_it_does_not_know()
+
+
+def a_long_run_saves_by_the_clock() -> None:
+    """How often to save follows from how often the run dies and how long a save takes."""
+    note("Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected "
+         "interruptions [@llama3].")
+    hours = 54 * 24 / 419  # @inspect hours
+    assert 3.09 < hours < 3.10, "from one to the next"
+    note("Save rarely, and every crash costs much work; save often, and the saves cost the time. "
+         "The sum is smallest near $\\sqrt{2\\,s\\,m}$, where $s$ is the time of a save and $m$ "
+         "the mean time between crashes [@young1974]. Assume that a save holds the run up for "
+         "`1` minute:")
+    save, between = 1, hours * 60
+    every = math.sqrt(2 * save * between)  # @inspect every
+    assert 19.2 < every < 19.3, "minutes between saves"
+
+    def lost(interval: float) -> float:
+        return save / interval + interval / 2 / between
+
+    share = lost(every)  # @inspect share
+    assert round(share, 3) == 0.104, "of all time, at best"
+    assert lost(every / 2) > share, "more often: worse"
+    assert lost(every * 2) > share, "less often: worse"
+    note("As advice: measure how long a save takes and how often runs die, and let these two "
+         "numbers set the clock.")
+    question("A save takes `2` minutes, and a run dies every `100` minutes. "
+             "How many minutes should lie between two saves?",
+             answer=math.sqrt(2 * 2 * 100), unit="minutes")
+
+
+def saved_size(*parts: object) -> int:
+    """Bytes of the file that `torch.save` makes of the parts."""
+    file = io.BytesIO()
+    torch.save(parts, file)
+    return file.tell()
+
+
+def an_unused_optimizer_has_nothing_to_save() -> None:
+    """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
+    note("The same model and optimizer are saved twice, before the first step and after it:")
+    model = Stack(64, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
+    fresh = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect fresh as B
+    assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"
+    x, y = linear_batch(64, 4)
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
+    assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
+    assert (used - fresh) // weights == 2, "two copies of the weights more"
+    note("A test that saves and loads an optimizer which has never stepped tests an empty "
+         "dictionary. Take a few steps first.")
+    large = 2 * 10**9 * 4 // GB  # @hide
+    question("A model of `2` billion `float32` weights trains with Adam. How "
+             "many GB does a checkpoint take before the first step, and how "
+             "many after it?",
+             answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
+
+
+class Session:
+    """A run with all that can get lost: dropout, a schedule, an optimizer's memory, data order."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = Stack(8, 1, between=nn.Dropout(0.1))
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.data = torch.Generator().manual_seed(1)
+        self.steps = 0
+
+    def advance(self, count: int) -> None:
+        """Train on; the learning rate falls with the number of steps."""
+        for _ in range(count):
+            for group in self.optimizer.param_groups:
+                group["lr"] = 0.1 / math.sqrt(1 + self.steps)
+            x, y = linear_batch(8, 4, self.data)
+            F.mse_loss(self.model(x), y).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.steps += 1
+
+    def save(self, parts: Iterable[str]) -> io.BytesIO:
+        """A file with the named parts of the state."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "steps": self.steps,
+            "data": self.data.get_state(),
+            "dropout": torch.get_rng_state(),
+        }
+        file = io.BytesIO()
+        torch.save({part: state[part] for part in parts}, file)
+        file.seek(0)
+        return file
+
+    def load(self, file: io.BytesIO) -> None:
+        """Take over whatever parts the file has."""
+        state = torch.load(file)
+        self.steps = state.get("steps", 0)
+        if "model" in state:
+            self.model.load_state_dict(state["model"])
+        if "optimizer" in state:
+            self.optimizer.load_state_dict(state["optimizer"])
+        if "data" in state:
+            self.data.set_state(state["data"])
+        if "dropout" in state:
+            torch.set_rng_state(state["dropout"])
+
+
+def drift(parts: Iterable[str]) -> float:
+    """How far the weights of a run resumed with these parts end from those of an unbroken one."""
+    whole, first, second = Session(), Session(), Session()
+    torch.manual_seed(0)
+    whole.advance(20)
+    torch.manual_seed(0)
+    first.advance(10)
+    file = first.save(parts)
+    torch.manual_seed(0)
+    second.load(file)
+    second.advance(10)
+    pairs = zip(whole.model.weights, second.model.weights)
+    return max(float((a - b).detach().abs().max()) for a, b in pairs)
+
+
+def a_resumed_run_needs_all_of_its_state() -> None:
+    """A run resumes bit for bit if everything that the next step reads was saved."""
+    note("The run below has five kinds of state: weights, Adam's averages, the step that sets "
+         "the learning rate, the generator that picks the data, and the one behind dropout. "
+         "Train it without a break, and again with a stop, a file and a new start in the middle.")
+    parts = ["model", "optimizer", "steps", "data", "dropout"]
+    complete = drift(parts)  # @inspect complete
+    assert complete == 0.0, "the same to the last bit"
+
+    misbelief("A checkpoint is the model and the optimizer.",
+              "Those are two of the five. With only them the run goes on, without a word, as "
+              "another run.")
+    usual = drift(["model", "optimizer"])  # @inspect usual
+    assert usual > complete, "drifted off"
+    note("Leave out one part at a time and see how far the weights end from where they should be.")
+    costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
+    needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
+    assert needed == parts, "all of them"
+    note("The generator is the position in the data here, because it picks every batch. A run "
+         "that walks through a shuffled file has to save where it stands. One that scales its "
+         "loss saves the scaler, too.")
+    question("How many of the `5` parts must a checkpoint of a run hold that "
+             "has no dropout and never changes its learning rate?",
+             answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
+
+
+def loading_a_file_restores_nothing() -> None:
+    """`torch.load` returns a dictionary; the model learns nothing of it."""
+    misbelief("To resume, call `torch.load` on the checkpoint.",
+              "That reads the file. Model and optimizer stay as they were until each is handed "
+              "its part with `load_state_dict`.")
+    trained, fresh = Stack(4, 1), Stack(4, 1)
+    file = io.BytesIO()
+    torch.save({"model": trained.state_dict()}, file)
+    file.seek(0)
+    state = torch.load(file)  # @inspect state
+
+    def equal() -> list[bool]:
+        pairs = zip(trained.parameters(), fresh.parameters())
+        return [torch.equal(a, b) for a, b in pairs]
+
+    assert equal() == [False, False], "loaded, not restored"
+    fresh.load_state_dict(state["model"])
+    assert equal() == [True, True], "now restored"
+    trained, fresh = Stack(4, 5), Stack(4, 5)  # @hide
+    state = reloaded(trained.state_dict())  # @hide
+    read = sum(equal())  # @hide
+    fresh.load_state_dict(state)  # @hide
+    question("Two fresh stacks have `5` hidden layers each, and the first "
+             "one is saved. How many tensors of the second agree with it "
+             "after `torch.load`, and how many after `load_state_dict`?",
+             answer=[read, sum(equal())], unit="tensors")
+
+
+def loading_an_optimizer_keeps_references() -> None:
+    """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
+    note("Two methods of the same name, and two habits. It matters to whoever loads one "
+         "checkpoint twice, say to try two learning rates from the same point.")
+    model = Stack(4, 0)
+    x, y = linear_batch(4, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    file = io.BytesIO()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    model.load_state_dict(loaded["model"])
+    optimizer.load_state_dict(loaded["optimizer"])
+    w, saved = model.weights[0], loaded["optimizer"]["state"][0]
+    average = optimizer.state[w]["exp_avg"]
+    assert not same_storage(w, loaded["model"]["weights.0"]), "weights: copied"
+    assert same_storage(average, saved["exp_avg"]), "averages: referred to"
+
+    note("The next step changes the optimizer in place, and with it the checkpoint in memory.")
+    before = saved["exp_avg"].clone()
+    optimizer.step()
+    assert not torch.equal(saved["exp_avg"], before), "altered"
+    assert saved["step"] == 2, "even its step counter"
+    note("So load from the file each time, or pass in a `copy.deepcopy`.")
+    second = torch.optim.Adam(model.parameters())  # @hide
+    second.load_state_dict(loaded["optimizer"])  # @hide
+    second.step()  # @hide
+    question("A second optimizer now loads the same `loaded[\"optimizer\"]` and takes "
+             "one step. What does the step counter in the checkpoint say?",
+             answer=int(saved["step"]))
+
+
+def reloaded(value: object) -> Any:
+    """The value after `torch.save` and `torch.load`."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+def torch_load_refuses_what_it_does_not_know() -> None:
+    """`torch.load` reads tensors and plain values, and refuses the rest."""
+    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",
+              "It once did. Now it loads tensors and plain Python values only, unless told "
+              "otherwise. A pickled object may run any code on loading, so trust is something "
+              "to be declared.")
+    note("Save some values, load each again, and collect what error comes, if any:")
+    loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
+    errors = [message_of(partial(reloaded, value)) for value in loads]
+    assert errors == ["", "", ""], "loaded without complaint"
+    fails = [np.random.get_state(), np.float64(0.5), nn.Linear(2, 2)]
+    errors = [message_of(partial(reloaded, value)) for value in fails]
+    refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
+    assert refusals == [True, True, True], "NumPy values, a module"
+
+    note("The state of NumPy's generator is what hurts, because resuming may need it. Newer "
+         "NumPy generators describe themselves in plain values, which pass.")
+    rng = np.random.default_rng(0)
+    rng.random(5)
+    saved = rng.bit_generator.state  # @inspect saved
+    restored = np.random.default_rng()
+    restored.bit_generator.state = reloaded(saved)
+    assert restored.random() == rng.random(), "the next draw agrees"
+    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
+    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
+    errors = [message_of(partial(reloaded, value)) for value in given]  # @hide
+    question("How many of these can be saved and loaded: `3`, "
+             "`torch.ones(2)`, `np.float64(3)`, `dict(lr=0.1)`, "
+             "`np.random.default_rng(0)` and the `state_dict()` of a layer?",
+             answer=errors.count(""), unit="values")

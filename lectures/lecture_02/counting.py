@@ -1,0 +1,322 @@
+"""What counts as a FLOP, and how many FLOPs a product costs."""
+from functools import cmp_to_key
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from timing import time_call
+from torch import Tensor
+
+from litbook import misbelief, note, question
+
+from .measure import counted, dense_peak, flops
+from .units import DAY, TERA, GiB
+
+
+def counting_flops() -> None:
+    """Counting FLOPs."""
+    note(
+        "Transpose the largest matrix you have, convert it to another format, compare it with "
+        "zero. Every float in it has been touched, and no FLOP has been spent. What "
+        "counts is a convention, and it pays to know it exactly. So everything here is "
+        "counted twice: by a formula, and by a machine that was not shown the formula."
+    )
+    only_arithmetic_counts()
+    a_product_costs_two_m_k_n()
+    the_missing_additions_do_not_matter()
+    a_forward_pass_costs_two_per_parameter()
+    not_everything_else_is_linear()
+    cheap_in_flops_is_not_cheap_in_time()
+    budgets_that_made_history()
+    a_rate_times_a_time_is_work()
+
+
+def only_arithmetic_counts() -> None:
+    """A FLOP is an addition or a multiplication; handling floats costs none."""
+    note(
+        "To see what is counted, take numbers that keep a tally of what is done with them. NumPy "
+        "can hold such objects in a matrix and calls their own `+` and `*`. Adding two matrices "
+        "takes one addition for each entry."
+    )
+    tally: list[str] = []
+    a = counted(tally, 3, 5)
+    total = a + a
+    assert total.shape == (3, 5), "a sum for each entry"
+    assert tally == ["+"] * 3 * 5, "one addition for each"
+    note("Turn the matrix over, copy it, compare it with itself, and the tally stays empty.")
+    tally.clear()
+    turned, smaller = a.T.copy(), a < a[::-1]
+    assert turned.shape == smaller.T.shape == (5, 3), "moved, compared"
+    assert tally == [], "no arithmetic was done"
+    misbelief(
+        "A FLOP is any operation that involves floating-point numbers.",
+        "Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic "
+        "is; PyTorch's counter takes the same view.",
+    )
+    x = torch.randn(3, 5)
+    handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
+    assert handled == 0, "copied, cast, compared"
+    tally.clear()  # @hide
+    p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
+    smaller = (p * q + p).T < q.T  # @hide
+    question(
+        "`p` and `q` have `4 × 6` numbers each. What does the tally count in "
+        "`(p * q + p).T < q.T`?",
+        answer=len(tally), unit="FLOP",
+    )
+
+
+def a_product_costs_two_m_k_n() -> None:
+    """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
+    note(
+        "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
+        "first has nothing to be added to, $k-1$ additions. The tally agrees to the last one."
+    )
+    m, k, n = 3, 5, 7
+    tally: list[str] = []
+    product = counted(tally, m, k) @ counted(tally, k, n)
+    times, plus = tally.count("*"), tally.count("+")            # @inspect times, plus
+    assert product.shape == (m, n) == (3, 7), "the inner length is gone"
+    assert times == m * k * n == 105, "multiplications"
+    assert plus == m * (k - 1) * n == 84, "additions"
+    note(
+        "The usual formula charges for the additions that do not happen as well, which makes it "
+        "easy to remember: twice the product of the lengths. It also suits the hardware, whose "
+        "*fused multiply-add* does both in one step and counts as `2` FLOPs."
+    )
+    x, w = torch.randn(m, k), torch.randn(k, n)
+    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
+    assert work == 2 * m * k * n == 210, "as PyTorch counts"
+    assert work - (times + plus) == m * n == 21, "one too many per entry"
+    tally.clear()  # @hide
+    outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
+    question(
+        "A column of `4` numbers times a row of `6` is a product, too. How "
+        "many operations does it really take, and how many does the formula "
+        "charge?",
+        answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
+        unit="FLOP",
+    )
+
+
+def the_missing_additions_do_not_matter() -> None:
+    """At any size that matters, one addition per entry is nothing."""
+    note("The formula charges one addition too many for each entry. Is that worth correcting?")
+    b, d, k = 1024, 256, 64
+    small = flops(lambda: torch.ones(b, d) @ torch.ones(d, k))  # @inspect small as FLOP
+    assert small == 2 * 1024 * 256 * 64 == 33_554_432, "fits any laptop"
+    exact = b * k * (2 * d - 1)                                 # @inspect exact as FLOP
+    assert exact / small == 511 / 512, "the formula is a trifle high"
+    note(
+        "Now a product worth a GPU. Nothing is allocated for it here: on the device `meta` a "
+        "tensor has a shape and no data, and the counter needs no more."
+    )
+    rows, inner, cols = 16384, 32768, 8192
+    with torch.device("meta"):
+        x: Float[Tensor, "row inner"] = torch.empty(rows, inner)
+        w: Float[Tensor, "inner col"] = torch.empty(inner, cols)
+    y: Float[Tensor, "row col"] = x @ w                         # @inspect y.shape
+    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
+    assert work == 2 * rows * inner * cols, "formula and counter"
+    assert work == 8_796_093_022_208, "the same, in digits"
+    sizes = [t.nbytes / GiB for t in (x, w, y)]                 # @inspect sizes as GiB
+    assert sizes == [2.0, 1.0, 0.5], "what it would take to run it"
+    missing = work - rows * cols * (2 * inner - 1)              # @inspect missing as FLOP
+    assert missing == 16384 * 8192, "one per entry, again"
+    assert missing / work == 1 / 65536, "lost in any rounding"
+    question(
+        "How long must the inner length be for the missing additions to be "
+        "just one hundredth of what the formula charges?",
+        answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
+    )
+
+
+def a_forward_pass_costs_two_per_parameter() -> None:
+    """A forward pass costs two FLOPs per parameter and row of data."""
+    note(
+        "In a stack of linear maps each weight meets each row of data once: a multiplication and "
+        "an addition. What a row is depends on the model: a data point in regression, a token in "
+        "a language model, whichever sequence of the batch it belongs to."
+    )
+    with torch.device("meta"):
+        shapes = (64, 64), (64, 64), (64, 1)
+        weights = [torch.empty(shape) for shape in shapes]
+        points: Float[Tensor, "point width"] = torch.empty(1024, 64)
+        tokens: Float[Tensor, "batch seq width"] = torch.empty(8, 128, 64)
+
+    def forward(x: Tensor) -> Tensor:
+        for w in weights:
+            x = x @ w
+        return x
+
+    params = sum(w.numel() for w in weights)                    # @inspect params
+    assert params == 2 * 64**2 + 64, "parameters"
+    work = flops(lambda: forward(points))                       # @inspect work as FLOP
+    assert work == 2 * 1024 * params, "data points times parameters"
+    same = flops(lambda: forward(tokens))                       # @inspect same as FLOP
+    assert same == work, "as many tokens, as many FLOPs"
+    wide = torch.empty(1000, 3000, device="meta")  # @hide
+    text = torch.empty(4, 250, 1000, device="meta")  # @hide
+    work = flops(lambda: text @ wide)  # @hide
+    question(
+        "`4` sequences of `250` tokens pass through a linear map, and the "
+        f"counter says `{work / 1e9:.0f}e9` FLOPs. How many weights has the "
+        "map?",
+        answer=wide.numel(), unit="weights",
+    )
+
+
+def not_everything_else_is_linear() -> None:
+    """Apart from products, cost is not always linear in size."""
+    misbelief(
+        "Every operation other than a matrix product costs as much as its tensors are large.",
+        "Elementwise ones do: one operation per entry. The scores of attention grow with the "
+        "square of the sequence, a convolution multiplies by the size of its kernel, and sorting "
+        "and factorizing grow faster than what they are given.",
+    )
+    note("*Attention* scores every token against every other, so twice the tokens are more than twice "
+         "the work:")
+
+    def scores(seq: int) -> int:
+        q = torch.empty(seq, 64, device="meta")
+        return flops(lambda: q @ q.t())
+
+    assert scores(2048) == 4 * scores(1024), "twice the tokens"
+    note("In a *convolution* each entry of the result is a sum over a whole kernel:")
+    image, kernel = torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3)
+    filtered = F.conv2d(image, kernel)                          # @inspect filtered.shape
+    work = flops(lambda: F.conv2d(image, kernel))               # @inspect work as FLOP
+    assert work / filtered.numel() == 2 * 3 * 3 * 3, "a kernel per output"
+    note("*Sorting* does no arithmetic, so count comparisons. They, too, outgrow the list:")
+
+    def comparisons(n: int) -> int:
+        tally: list[str] = []
+
+        def order(p: int, q: int) -> int:
+            tally.append("<")
+            return p - q
+
+        sorted(torch.randperm(n).tolist(), key=cmp_to_key(order))
+        return len(tally)
+
+    growth = comparisons(4096) / comparisons(2048)              # @inspect growth as times
+    assert 2.1 < growth < 2.3, "sorting twice as many"
+    note(
+        "The counter knows formulas for products, convolutions and attention; what is not on its "
+        "list it reports as nothing. Even attention falls through when a device runs it with a "
+        "kernel that the list lacks. Read a zero as *not known*."
+    )
+    svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
+    assert svd == 0, "reported, not spent"
+    q = torch.randn(1, 1, 16, 8)
+    fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
+    picture, square = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 5, 5)  # @hide
+    filtered = F.conv2d(picture, square)  # @hide
+    question(
+        "How many FLOPs does one output of a convolution cost that reads "
+        "`16` channels with kernels of `5 × 5`?",
+        answer=flops(lambda: F.conv2d(picture, square)) // filtered.numel(),
+        unit="FLOP",
+    )
+
+
+def cheap_in_flops_is_not_cheap_in_time() -> None:
+    """An operation with hardly any FLOPs can still take its share of the time."""
+    note("Multiply a matrix by itself; then take the exponential of each of its entries.")
+    n = 1024
+    x = torch.randn(n, n)
+    work = flops(lambda: x @ x)                                 # @inspect work as FLOP
+    share = n * n / work                                        # @inspect share as %
+    assert share == 1 / 2048, "one exponential per entry"
+    note(
+        "Count each exponential as one operation, which flatters it. Beside a product of the "
+        "same matrix that is next to nothing. Then look at the clock:"
+    )
+    product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
+    powers = time_call(x.exp, repeats=5, patience=5)            # @stepover
+    time_share = powers.seconds / product.seconds               # @measure time_share as %
+    assert share < time_share, "far more time than FLOPs"
+    note(
+        "An elementwise operation moves its input in and its output out to do one operation on "
+        "each number. A product uses each number again and again."
+    )
+    moved = 2 * x.nbytes / n**2                                 # @inspect moved as B
+    assert moved == 8.0, "bytes for one exponential"
+    reuse = work / (3 * x.nbytes)                               # @inspect reuse as FLOP/B
+    assert 170 < reuse < 171, "FLOPs for each byte of a product"
+    misbelief(
+        "For large matrices nothing is as expensive as the product.",
+        "In FLOPs that is true. In time, operations that only pass over memory cost much more "
+        "than their share of FLOPs, the more so the faster the multipliers are.",
+    )
+    narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
+    question(
+        "How many FLOPs for each byte of its three matrices does a square "
+        "product do in `bfloat16`, at a width of `1536`?",
+        answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
+        unit="FLOP/B",
+    )
+
+
+def budgets_that_made_history() -> None:
+    """One training budget is published, one is guessed, one was written into an order."""
+    note(
+        "The GPT-3 paper tabulates `174,600` million parameters, `300` billion tokens and "
+        "`3.14e23` FLOPs in all [@gpt3]. `6` FLOPs per parameter and token rebuild the last from "
+        "the others."
+    )
+    gpt3 = 6 * 174.6e9 * 300e9                                  # @inspect gpt3 as FLOP
+    assert 3.142e23 < gpt3 < 3.144e23, "the published total"
+    rumour = 2e25                                               # @inspect rumour as FLOP
+    ratio = rumour / gpt3                                       # @inspect ratio as times
+    assert 63.6 < ratio < 63.7, "if it is true"
+    misbelief(
+        "Training GPT-4 took `2e25` FLOPs.",
+        "The report on it withholds the compute [@gpt4]. Estimates from outside put it above "
+        f"`1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3; no one has published the "
+        "number.",
+    )
+    threshold, biological = 1e26, 1e23
+    runs = threshold / gpt3                                     # @inspect runs as times
+    assert 318 < runs < 319, "GPT-3 trainings up to the line"
+    over = gpt3 / biological                                    # @inspect over as times
+    assert 3.1 < over < 3.2, "GPT-3 is over the other one"
+    misbelief(
+        "In the United States, models trained with at least `1e26` FLOPs had to be reported.",
+        "The order of `2023` said *greater than*, it counted integer or floating-point "
+        "operations, and it set a second line at `1e23` for models trained primarily on "
+        "biological sequence data [@eo14110]. It was revoked in `2025` [@eo14148].",
+    )
+    question(
+        "How many trillion tokens bring a model of `1` billion parameters, "
+        "trained on biological sequences, up to the line for such models?",
+        answer=biological / (6 * 1e9) / 1e12, unit="trillion tokens",
+    )
+
+
+def a_rate_times_a_time_is_work() -> None:
+    """A rate times a time is an amount of work, if the days are the days you mean."""
+    note(
+        "FLOPs are an amount, FLOP/s a rate; in speech and in capitals they sound the same. "
+        "Advice: never write FLOPS. With the stroke written out, units multiply like numbers, as "
+        "here for `8` cards at their dense peak, day and night for `14` days."
+    )
+    rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
+    assert rate / TERA == 989.5, "a tera is ten to the twelfth"
+    fortnight = 8 * 14 * DAY * rate                             # @inspect fortnight as FLOP
+    assert 9.574e21 < fortnight < 9.576e21, "nothing lost on the way"
+    week = 8 * 7 * DAY * rate                                   # @inspect week as FLOP
+    assert 4.787e21 < week < 4.789e21, "a number in circulation"
+    misbelief(
+        "`8` H100s deliver `4.788e21` FLOPs in `2` weeks.",
+        "CS336 printed this number beside those words; its code multiplied by `7` days "
+        "[@cs336], until the edition of 2026 added the missing factor [@cs336-2026]. One week at "
+        "full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the same.",
+    )
+    assert week == 0.5 * fortnight, "right by accident"
+    older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
+    question(
+        "How many days does one A100, at its dense `bfloat16` peak of "
+        f"`{older / TERA:.0f}` teraFLOP/s, need for `1e21` FLOPs?",
+        answer=1e21 / older / DAY, unit="days",
+    )

@@ -1,0 +1,501 @@
+"""Random generators, token files, and batches on their way to the device."""
+import os
+import random
+import warnings
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from numpy.typing import NDArray
+from timing import time_call
+from torch import Tensor, nn
+
+from litbook import misbelief, note, question, requires
+
+from .measure import message_of, same_storage, scaled
+from .units import GB, TERA, MiB
+
+
+def data_and_randomness() -> None:
+    """Randomness and data."""
+    note("What a model learns from is a row of integers in a file, and the file does not say how "
+         "wide the integers are. Which of them it sees first is decided by a random generator, "
+         "and a program has more of those than its seeds reach. Neither slip raises an error. "
+         "Both change every number that follows.")
+    chance_enters_in_three_places()
+    each_library_keeps_a_generator_of_its_own()
+    a_shared_generator_couples_what_shares_it()
+    text_becomes_a_row_of_integers()
+    a_token_file_does_not_know_its_dtype()
+    a_memory_map_loads_what_is_touched()
+    a_memory_map_may_write_to_your_data()
+    the_size_of_the_data_is_tokens_times_width()
+    a_batch_is_inputs_and_their_next_tokens()
+    the_last_start_leaves_room_for_a_target()
+    narrow_tokens_need_a_cast()
+    stacking_arrays_comes_before_converting_them()
+    pinning_needs_an_accelerator()
+    a_pinned_copy_does_not_wait()
+    a_prefetch_hides_the_copy()
+
+
+def chance_enters_in_three_places() -> None:
+    """Chance sets the first weights, drops activations and orders the data."""
+    note("Weights start as random numbers. *Dropout* sets random activations to zero while "
+         "training. The examples come in shuffled order. Do any of them twice, and the second "
+         "time is different.")
+    first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight
+    assert not torch.equal(first, second), "two initializations"
+    ones = torch.ones(100)
+    dropped, again = F.dropout(ones), F.dropout(ones)  # @inspect dropped
+    assert not torch.equal(dropped, again), "two sets of zeros"
+    order, reorder = torch.randperm(100), torch.randperm(100)
+    assert not torch.equal(order, reorder), "two shuffles"
+
+    note("None of it is chance in the strict sense. A *generator* computes the numbers from a "
+         "state; a *seed* sets that state, and from there the sequence is fixed.")
+
+    def after_seeding() -> Tensor:
+        torch.manual_seed(0)
+        return F.dropout(ones)
+
+    assert torch.equal(after_seeding(), after_seeding()), "the same zeros"
+    note("Advice: fix the seeds while looking for a bug, because two runs that agree to the last "
+         "bit can be compared line by line. Vary them before believing a result, because one "
+         "seed is a sample of one.")
+    results = set()  # @hide
+    for call in range(10):  # @hide
+        if call in (0, 5):
+            torch.manual_seed(0)
+        results.add(tuple(F.dropout(ones).tolist()))
+    question("`F.dropout(ones)` is called `10` times in a row, and before "
+             "the first and the sixth call the seed is set to `0`. How many "
+             "different results are there?",
+             answer=len(results), unit="results")
+
+
+def each_library_keeps_a_generator_of_its_own() -> None:
+    """PyTorch, NumPy and Python each keep a generator of their own, and NumPy keeps two kinds."""
+    note("Hence the usual three lines, `torch.manual_seed`, `np.random.seed` and `random.seed`. "
+         "Draw from each library after seeding, and from NumPy also in its newer way.")
+
+    def draws() -> list[float]:
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        old, new = np.random.rand(), np.random.default_rng().random()
+        return [torch.rand(1).item(), old, random.random(), new]
+
+    first, second = draws(), draws()  # @measure first, second
+    repeats = [a == b for a, b in zip(first, second)]  # @inspect repeats
+    assert repeats == [True, True, True, False], "the newer one escapes"
+
+    misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.",
+              "It seeds three generators. Whatever makes a generator of its own needs a seed of "
+              "its own, and a seed does nothing about the order in which a device adds up.")
+    newer, same = np.random.default_rng(0), np.random.default_rng(0)
+    assert newer.random() == same.random(), "seeded where it is made"
+    note("The rest of the list is longer: worker processes that load data, kernels that are "
+         "chosen by timing them, additions in whatever order threads arrive, the number of "
+         "threads, the versions of the libraries [@pytorch-randomness]. The part on training "
+         "returns to it.")
+    def partly() -> list[float]:  # @hide
+        torch.manual_seed(0)
+        random.seed(0)
+        old, new = np.random.rand(), np.random.default_rng(7).random()
+        return [torch.rand(1).item(), random.random(), old, new]
+
+    question("A program seeds PyTorch and Python, and draws from both, from "
+             "`np.random.rand()` and from `np.random.default_rng(7)`. How "
+             "many of the four draws repeat in the next run?",
+             answer=sum(a == b for a, b in zip(partly(), partly())),
+             unit="draws")
+
+
+def a_shared_generator_couples_what_shares_it() -> None:
+    """Two purposes that share a generator change each other's draws."""
+    misbelief("Use a different seed for every source of randomness.",
+              "Between libraries equal seeds do no harm: each turns them into another sequence. "
+              "Two generators of the same library do need different ones. But what does most "
+              "harm is one generator for several purposes.")
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    draws = torch.rand(1).item(), np.random.rand(), random.random()
+    rounded = [round(draw, 3) for draw in draws]  # @inspect rounded
+    assert rounded == [0.496, 0.549, 0.844], "three sequences from seed 0"
+    twins = [torch.Generator().manual_seed(0) for _ in range(2)]
+    first, second = (torch.rand(1, generator=g).item() for g in twins)
+    assert first == second == draws[0], "but one kind, one sequence"
+
+    note("Here dropout and the shuffle both draw from PyTorch's global generator. Switch dropout "
+         "on, and the data come in another order, so a comparison of the two runs compares two "
+         "things at once. A generator for the shuffle alone keeps the order.")
+
+    def order(dropout: bool, own: torch.Generator | None) -> list[int]:
+        torch.manual_seed(0)
+        if dropout:
+            F.dropout(torch.ones(8))
+        shuffled: list[int] = torch.randperm(8, generator=own).tolist()
+        return shuffled
+
+    without = order(False, own=None)  # @inspect without
+    reshuffled = order(True, own=None)  # @inspect reshuffled
+    assert reshuffled != without, "dropout moved the data"
+    without = order(False, torch.Generator().manual_seed(0))
+    kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
+    assert kept == without, "the order stays"
+    orders = set()  # @hide
+    for dropout in (False, True):  # @hide
+        own = torch.Generator().manual_seed(0)
+        orders |= {tuple(order(dropout, None)), tuple(order(dropout, own))}
+    question("`order` is called with dropout off and on, each time without a "
+             "generator and with one of seed `0`. How many different orders "
+             "come out of the four calls?",
+             answer=len(orders), unit="orders")
+
+
+def text_becomes_a_row_of_integers() -> None:
+    """To a language model, data is one long row of integers."""
+    note("A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes "
+         "down the number of each piece. The simplest possible one takes bytes for pieces. It "
+         "shows all there is to know here: numbers in, text out, nothing lost.")
+    text = "count everything, même ça"
+    tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @inspect tokens
+    assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "c, o, u, n, t"
+    assert tokens.tobytes().decode() == text, "and back"
+    extra = len(tokens) - len(text)  # @inspect extra
+    assert extra == 2, "two letters take two bytes each"
+    question("How many tokens does the simplest tokenizer make of "
+             "`naïve café`?",
+             answer=len("naïve café".encode()), unit="tokens")
+
+
+def a_token_file_does_not_know_its_dtype() -> None:
+    """A file of raw tokens does not know its dtype, and reads as anything."""
+    note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
+         "file as an array: `np.memmap` takes the name and, from you, the dtype.")
+    tokens = np.arange(1, 11, dtype=np.int32)
+    raw = NamedTemporaryFile(suffix=".bin")
+    tokens.tofile(raw.name)
+    size = Path(raw.name).stat().st_size  # @inspect size as B
+    assert size == 10 * 4, "ten numbers, nothing else"
+    back = np.memmap(raw.name, dtype=np.int32, mode="r")  # @inspect back
+    assert back.tolist() == tokens.tolist(), "what was written"
+    note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
+    unstated = np.memmap(raw.name, mode="r")  # @inspect unstated
+    wrong = np.memmap(raw.name, dtype=np.int64, mode="r")  # @inspect wrong
+    assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
+
+    misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
+              "The name promises a header that is not there. `np.load` finds none, takes the "
+              "bytes for a pickled Python object and refuses.")
+    refused = message_of(lambda: np.load(raw.name))  # @inspect refused
+    assert "pickle" in refused, "not a NumPy file"
+    note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
+    headed = NamedTemporaryFile(suffix=".npy")
+    np.save(headed.name, tokens)
+    mapped = np.load(headed.name, mmap_mode="r")
+    header = Path(headed.name).stat().st_size - size  # @inspect header as B
+    assert header == 128, "states dtype and shape"
+    assert mapped.dtype == np.int32, "known without being told"
+    question("`12` tokens are written as `int64`, and the file is mapped as "
+             "`uint16`. How many tokens appear?",
+             answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
+             unit="tokens")
+
+
+def resident_bytes() -> int:
+    """Bytes of this process that are in physical memory now (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def a_memory_map_loads_what_is_touched() -> None:
+    """A memory map loads the pages that are touched, and no others."""
+    note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
+         "is set, and no block of the disk has been written yet. Touch a few tokens in its middle, "
+         "then a longer stretch at its start, and watch the memory of this process:")
+    size = 50 * GB
+    file = NamedTemporaryFile(suffix=".bin")
+    file.truncate(size)
+    before = resident_bytes()
+    data = np.memmap(file.name, dtype=np.uint16, mode="r")
+    assert len(data) == 25 * 10**9, "tokens within reach"
+    middle = len(data) // 2
+    data[middle : middle + 1024].sum()
+    peek = resident_bytes() - before  # @measure peek as B
+    stretch = data[: 32 * MiB]
+    stretch.sum()
+    read = resident_bytes() - before - peek  # @measure read as B
+    assert stretch.nbytes == 64 * MiB, "a stretch of the file"
+    assert peek < read, "touched pages are resident"
+    note("The operating system does this, in small blocks called *pages*, and it is not "
+         "*swapping*. Swapping moves a program's own memory out to disk. Here the file is the "
+         "disk copy: a page is read when it is touched, counts as resident from then on, and may "
+         "be dropped without writing whenever memory runs short.")
+    question("`1000` tokens are read from a map, each from a page of its "
+             "own, and a page has `4096` B. How many bytes become resident "
+             "at least?",
+             answer=1000 * 4096, unit="B")
+
+
+def a_memory_map_may_write_to_your_data() -> None:
+    """A memory map opened carelessly writes to your data."""
+    misbelief("Through a memory map one can read, compute with and modify any part of the file.",
+              "One can, and that is the trouble. The default mode writes: an assignment meant "
+              "for an array in memory changes the training set on disk.")
+    tokens = np.arange(1, 11, dtype=np.int32)
+    file = NamedTemporaryFile(suffix=".bin")
+    tokens.tofile(file.name)
+    careless = np.memmap(file.name, dtype=np.int32)
+    assert careless.mode == "r+", "the default is read and write"
+    careless[0] = 99
+    careless.flush()
+    on_disk = np.fromfile(file.name, dtype=np.int32)  # @inspect on_disk
+    assert on_disk[0] == 99, "the file has changed"
+
+    note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
+    locked = np.memmap(file.name, dtype=np.int32, mode="r")
+    refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
+    assert "read-only" in refused, "refused"
+    private = np.memmap(file.name, dtype=np.int32, mode="c")
+    private[1] = 99
+    on_disk = np.fromfile(file.name, dtype=np.int32)
+    assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
+    note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
+         "to beat. Data that must be parsed, decompressed or streamed want something else.")
+    careless[5] = 50  # @hide
+    careless.flush()  # @hide
+    private = np.memmap(file.name, dtype=np.int32, mode="c")  # @hide
+    private[5] = 60  # @hide
+    on_disk = np.fromfile(file.name, dtype=np.int32)  # @hide
+    question("Token `5` is set to `50` through a map in mode `r+`, then to "
+             "`60` through one in mode `c`. What is it on disk, and what in "
+             "the second map?",
+             answer=[int(on_disk[5]), int(private[5])])
+
+
+def the_size_of_the_data_is_tokens_times_width() -> None:
+    """The size of a tokenized data set is tokens times bytes per token."""
+    note("The largest models of the first LLaMA family were trained on `1.4` trillion tokens "
+         "[@touvron2023]. Stored as `uint16`, or as `int32` like the example above:")
+    tokens = 14 * 10**11
+    narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
+    wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
+    assert narrow == 2800 * GB, "two bytes a token"
+    assert wide == 5600 * GB, "four bytes a token"
+    note("The paper also gives the size on disk of each source of text, from a crawl of the web "
+         "down to answers from a forum [@touvron2023]. Their sum:")
+    text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
+    assert text == 4749 * GB, "before tokenization"
+    misbelief(f"LLaMA's training data is {narrow / TERA} TB.",
+              f"The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are "
+              f"twice that, and the text was {text / TERA:.2f} TB. Say what is counted, and how "
+              "wide.")
+    note("How wide depends on the vocabulary. `uint16` can number this many tokens; Llama 3, with "
+         "`128K` of them [@llama3], needs more.")
+    vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
+    assert vocabulary == 65536, "ids from zero up"
+    question("A tokenizer with a vocabulary of `100,000` turns a text into "
+             "`2` trillion tokens. How large is the file, in the narrowest "
+             "of the formats `uint8`, `uint16` and `uint32` that will do?",
+             answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
+             unit="B")
+
+
+def get_batch(
+    data: NDArray[Any], batch: int, length: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch length"], Int[Tensor, "batch length"]]:
+    """Random stretches of `data`, and the same stretches one token later, as int64."""
+    last = len(data) - length
+    starts = torch.randint(last, (batch,), generator=generator).tolist()
+    rows = np.stack([data[i : i + length + 1] for i in starts])
+    tokens = torch.from_numpy(rows.astype(np.int64))
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def a_batch_is_inputs_and_their_next_tokens() -> None:
+    """A batch is inputs and targets, and the targets are the inputs one token later."""
+    note("A language model predicts the next token at every position, so the right answer for "
+         "each input token is its successor in the file. `get_batch` cuts stretches a token "
+         "too long and returns two views of them. The tokens here count up, which makes the "
+         "shift visible.")
+    data = np.arange(1, 11, dtype=np.int32)
+    x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
+    assert x.shape == (2, 4), "batch, length"
+    assert torch.equal(y, x + 1), "every target is the next token"
+    assert same_storage(x, y), "two views of one stretch"
+    assert x.dtype == torch.int64, "widened from int32"
+
+    note("Batch, length and generator all matter, and the same seed gives the same batch.")
+    other, _ = get_batch(data, 3, 5, torch.Generator().manual_seed(0))
+    again, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(0))
+    moved, _ = get_batch(data, 2, 4, torch.Generator().manual_seed(1))
+    assert other.shape == (3, 5), "another batch, another length"
+    assert torch.equal(again, x), "same seed, same stretches"
+    assert not torch.equal(moved, x), "another seed, others"
+    long, _ = get_batch(np.arange(9999), 8, 1024, torch.Generator())  # @hide
+    question("How many bytes do inputs and targets of `8` stretches of "
+             "`1024` tokens occupy together?",
+             answer=long.untyped_storage().nbytes(), unit="B")
+
+
+def the_last_start_leaves_room_for_a_target() -> None:
+    """How far the starts may go depends on whether targets are taken."""
+    misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
+              "With targets that is exactly right. Without them it is one short, and the last "
+              "token of the file is never seen at all.")
+    data = np.arange(1, 11, dtype=np.int32)
+    generator = torch.Generator().manual_seed(0)
+    x, y = get_batch(data, 4000, 4, generator)
+    starts = (x[:, 0] - 1).unique().tolist()  # @inspect starts
+    assert starts == [0, 1, 2, 3, 4, 5], "as many as ten less four"
+    inputs, targets = x.unique().tolist(), y.unique().tolist()
+    assert inputs == [1, 2, 3, 4, 5, 6, 7, 8, 9], "the last is no input"
+    assert targets == [2, 3, 4, 5, 6, 7, 8, 9, 10], "but it is a target"
+    note("A file with no room for a target has no valid start, and says so:")
+    refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused
+    assert "to be less than" in refused, "four tokens are too few"
+    fits, _ = get_batch(data[:5], 1, 4, generator)
+    assert fits.tolist() == [[1, 2, 3, 4]], "five are just enough"
+    question("At how many places can a stretch of `30` tokens start in a "
+             "file of `100`, with targets and without?",
+             answer=[100 - 30, 100 - 30 + 1], unit="places")
+
+
+def narrow_tokens_need_a_cast() -> None:
+    """Tokens are stored narrow and used wide."""
+    note("A narrow format is right for the file and wrong for the model. An embedding refuses "
+         "`uint16` for an index, and the loss refuses `int32` for a target.")
+    tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))
+    table = nn.Embedding(10, 4)
+    refused = message_of(lambda: table(tokens))  # @inspect refused
+    assert "indices" in refused, "no uint16 for an index"
+    scores, targets = torch.randn(3, 10), tokens.flatten()
+    refused = message_of(lambda: F.cross_entropy(scores, targets.int()))  # @inspect refused
+    assert "Long" in refused, "no int32 for a target"
+    note("So `get_batch` casts. What it widens is a batch, not the file.")
+    wide = tokens.long()
+    assert table(wide).shape == (1, 3, 4), "a vector per token"
+    assert F.cross_entropy(scores, wide.flatten()).dim() == 0, "a loss"
+    assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
+    stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @hide
+    question("How many bytes do `16` rows of `1000` tokens from a `uint16` "
+             "file take on disk, and how many once an embedding can use them "
+             "as `int64`?",
+             answer=[stored.nbytes, stored.long().nbytes], unit="B")
+
+
+def stacking_arrays_comes_before_converting_them() -> None:
+    """Stack arrays in NumPy; PyTorch would take them apart number by number."""
+    note("The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It "
+         "gives the right answer, walks through every number as a Python object, and warns.")
+    data = np.arange(1, 11, dtype=np.int32)
+    parts = [data[start : start + 4] for start in (0, 3)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        walked = torch.tensor(parts)  # @inspect walked
+    stacked = torch.from_numpy(np.stack(parts))
+    assert torch.equal(walked, stacked), "the same tensor"
+    warning = next(str(w.message) for w in caught if w.category is UserWarning)  # @inspect warning
+    assert "extremely slow" in warning, "PyTorch's own words"
+    question("How many Python objects does `torch.tensor` walk through for a "
+             "list of `64` arrays of `1025` tokens?",
+             answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
+
+
+def pinning_needs_an_accelerator() -> None:
+    """CPU memory is pageable unless it is pinned, and pinning needs an accelerator."""
+    note("The operating system may move or drop a page of ordinary memory at any time, so a GPU "
+         "cannot be left alone to copy from it: the driver first copies into a buffer that stays "
+         "put. *Pinned* memory stays put from the start. Pinning is itself a copy, made by the "
+         "CPU while the program waits, and without an accelerator PyTorch refuses.")
+    x = torch.randn(4, 8)
+    assert x.is_pinned() is False, "pageable by default"
+    available = torch.cuda.is_available()  # @measure available
+    if not available:
+        silence = ""
+        refused = message_of(x.pin_memory)  # @measure refused
+        assert refused != silence, "so guard the call"
+    note("What pinning buys, and that only a loop which fetches ahead gets it, needs a GPU to "
+         "show. The next two sections measure it there.")
+    size = torch.empty(25 * MiB, device="meta").nbytes  # @hide
+    question("A tensor of `100` MiB is sent to the GPU `3` times. How many "
+             "bytes are copied inside CPU memory on the way if it is "
+             "pageable, and how many if it is pinned once, beforehand?",
+             answer=[copies * size for copies in (3, 1)], unit="B")
+
+
+@requires("cuda")
+def a_pinned_copy_does_not_wait() -> None:
+    """A copy from pinned memory returns before it has finished."""
+    count = scaled(64 * MiB, lambda n: 16 * n)  # @measure count
+    pageable = torch.randn(count)
+    note(f"The same numbers to the GPU, from either kind of memory: {pageable.nbytes // MiB} MiB.")
+    pinned = pageable.pin_memory()
+    assert pinned.is_pinned() is True, "a pinned copy of it"
+    slow = time_call(lambda: pageable.to("cuda"), "cuda")  # @measure slow
+    quick = partial(pinned.to, "cuda", non_blocking=True)
+    fast = time_call(quick, "cuda")  # @measure fast
+    assert fast.seconds < slow.seconds, "no detour through a buffer"
+    rates = [pinned.nbytes / t.seconds for t in (slow, fast)]  # @measure rates as B/s
+    arrived = torch.cuda.Event()
+    there = quick()
+    arrived.record()
+    done = arrived.query()  # @measure done
+    assert done is False, "the call returned first"
+    note("That is the point, and the danger. Until the copy has arrived the pinned memory must "
+         "not be overwritten, so wait for the event before the next batch is put into it.")
+    arrived.synchronize()
+    assert torch.equal(there.cpu(), pageable), "now it is there"
+    question("At `25e9` B/s, for how long after the call must this pinned "
+             "memory be left alone?",
+             answer=pinned.nbytes / 25e9, unit="s")
+
+
+@requires("cuda")
+def a_prefetch_hides_the_copy() -> None:
+    """Copying overlaps with computing only if the loop asks for the next batch early."""
+    inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
+    batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
+    w = torch.randn(inner, 4096, device="cuda")
+    side, main_stream = torch.cuda.Stream(), torch.cuda.current_stream()
+
+    def in_turn() -> list[Tensor]:
+        fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
+        return [(x @ w).sum() for x in fetched]
+
+    def fetch(index: int) -> Tensor:
+        with torch.cuda.stream(side):
+            return batches[index].to("cuda", non_blocking=True)
+
+    def ahead() -> list[Tensor]:
+        side.wait_stream(main_stream)
+        sums, following = [], fetch(0)
+        for index in range(len(batches)):
+            main_stream.wait_stream(side)
+            x = following
+            x.record_stream(main_stream)
+            if index + 1 < len(batches):
+                following = fetch(index + 1)
+            sums.append((x @ w).sum())
+        return sums
+
+    expected, sums = torch.stack(in_turn()), torch.stack(ahead())
+    assert torch.allclose(sums, expected), "the same sums"
+    serial = time_call(in_turn, "cuda")  # @measure serial
+    overlapped = time_call(ahead, "cuda")  # @measure overlapped
+    assert overlapped.seconds < serial.seconds, "the copies are hidden"
+    misbelief("Pinned memory makes fetching and computing run in parallel.",
+              "It only allows that. A loop that asks for a batch and then uses it still waits "
+              "for every copy; one that asks for the next batch first does not.")
+    question("Each of `8` batches takes `3` ms to copy and `5` ms to "
+             "multiply. How long does it take until all products are there, "
+             "in turn and ahead?",
+             answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")

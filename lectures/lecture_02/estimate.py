@@ -1,0 +1,456 @@
+"""How long a run takes and whether it fits, on a napkin."""
+import math
+
+import torch
+from hardware import CARDS, peak
+from jaxtyping import BFloat16, Float
+from torch import Tensor, nn
+
+from litbook import figure, misbelief, note, question
+
+from .figures import days_figure
+from .measure import adamw_step, flops, saved_bytes_of
+from .units import DAY, GB, TERA
+
+
+def napkin_math() -> None:
+    """Napkin math."""
+    note(
+        "A training run that will keep a building full of GPUs busy for months fits into a "
+        "few multiplications. The arithmetic is the easy part. What decides whether the "
+        "answer is right is which peak rate goes in, and whose memory is being counted."
+    )
+    flops_are_work_and_flops_per_second_a_rate()
+    a_training_run_in_three_lines()
+    the_rule_leaves_attention_out()
+    the_promise_is_printed_twice_too_large()
+    days_are_inverse_to_mfu()
+    adamw_keeps_four_numbers_per_parameter()
+    adamw_follows_the_dtype_it_is_given()
+    a_master_copy_eats_what_it_saves()
+    pooled_memory_needs_sharded_state()
+    activations_grow_with_the_batch()
+    bandwidth_is_the_third_resource()
+
+
+def flops_are_work_and_flops_per_second_a_rate() -> None:
+    """FLOPs count work; FLOP/s is a rate."""
+    note(
+        "A *FLOP* is one floating-point operation: an addition or a multiplication. Each "
+        "entry of a matrix product is a sum of products, one multiplication and one addition "
+        "per term, so the count is twice the product of the three lengths."
+    )
+    note(
+        "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
+        "its axes, and a run has checked that the tensor fits. `flops` runs a call and returns "
+        "what PyTorch's own counter saw. Helpers like it are defined in the lecture, too."
+    )
+    a: Float[Tensor, "row inner"] = torch.randn(2, 3)
+    b: Float[Tensor, "inner col"] = torch.randn(3, 4)
+    once = flops(lambda: a @ b)                                 # @inspect once as FLOP
+    assert once == 2 * 2 * 3 * 4, "multiply and add, per term"
+    twice = flops(lambda: (a @ b, a @ b))                       # @inspect twice as FLOP
+    assert twice == 48 + 48, "doing it again doubles the work"
+    note("A machine that takes twice as long for twice the work has not become faster:")
+    seconds = 1e-6
+    assert twice / (2 * seconds) == once / seconds, "the rate is unchanged"
+    misbelief(
+        "Compute is measured in FLOPS.",
+        "The capital S is read as a plural by some and as *per second* by others. This book "
+        "writes FLOPs for an amount of work and FLOP/s for a speed; dividing the first by "
+        "the second gives seconds.",
+    )
+    side = torch.empty(1000, 1000, device="meta")  # @hide
+    question(
+        "A machine sustains `1e12` FLOP/s. How long does it take to multiply "
+        "two square matrices of side `1000`?",
+        answer=flops(lambda: side @ side) / 1e12, unit="s",
+    )
+
+
+def a_training_run_in_three_lines() -> None:
+    """Parameters, tokens and a peak rate give the length of a training run."""
+    note(
+        "How long do `1024` H100s need to train `70` billion parameters on `15` trillion tokens? "
+        "The forward pass computes the prediction, the backward pass the gradients. Together "
+        "they spend about `6` FLOPs per parameter and token [@kaplan2020]."
+    )
+    params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
+    work = 6 * params * tokens                                  # @inspect work as FLOP
+    assert work == 63 * 10**23, "6.3e24 FLOPs"
+    note(
+        "An H100 is sold on several boards; SXM names the fastest. For ordinary (*dense*) "
+        "matrices of `bfloat16`, a number format of half the usual width, its datasheet promises "
+        "a rate [@nvidia-h100]."
+    )
+    note(
+        "*Model FLOPs utilization*, MFU, is the fraction of that promise that useful work "
+        "really gets. Take one half; it is an assumption, and an optimistic one for a run of "
+        "this size."
+    )
+    rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
+    assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
+    mfu = 0.5
+    per_day = rate * mfu * gpus * DAY                           # @inspect per_day as FLOP
+    assert 4.377e22 < per_day < 4.378e22, "delivered in one day"
+    days = work / per_day                                       # @inspect days as days
+    assert 143.92 < days < 143.93, "on these assumptions"
+    note(
+        f"So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no "
+        "machine fails. An estimate is worth as much as the conditions printed next to it."
+    )
+    question(
+        "The same run has to end within `30` days, at the same MFU. How many "
+        "GPUs does it take?",
+        answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs",
+    )
+
+
+def the_rule_leaves_attention_out() -> None:
+    """Six FLOPs per parameter and token leave out what attention does."""
+    note(
+        "The rule counts multiplications by parameters. Attention also multiplies "
+        "activations by activations: about $12\\,L\\,d\\,T$ further FLOPs per token for $L$ "
+        "layers of width $d$ and a context of $T$ tokens. For the published `70B` model of "
+        "the Llama 3 family, `80` layers of width `8192`, trained on `8192` tokens at a time "
+        "[@llama3], that is not nothing:"
+    )
+    layers, width, context = 80, 8192, 8192
+    attention = 12 * layers * width * context                   # @inspect attention as FLOP
+    by_rule = 6 * 70 * 10**9                                    # @inspect by_rule as FLOP
+    share = attention / by_rule                                 # @inspect share as %
+    assert 0.153 < share < 0.154, "left out, relative to counted"
+    short = 12 * layers * width * 1024 / by_rule                # @inspect short as %
+    assert share / short == 8.0, "proportional to the context"
+    note(
+        f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half "
+        "of these FLOPs let a token look at *later* tokens. A language model throws their results "
+        "away, and code that skips them saves that half."
+    )
+    question(
+        "At about which context does attention cost this model as much as "
+        "everything that the rule counts?",
+        answer=round(by_rule / (12 * layers * width)), unit="tokens",
+    )
+
+
+def the_promise_is_printed_twice_too_large() -> None:
+    """The large number on the datasheet is for matrices that are half zeros."""
+    note(
+        "The rate in large type has a footnote, *with sparsity*: two of every four weights must "
+        "be zero. Training does not offer that, so halve it."
+    )
+    dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
+    assert dense == 989.5e12, "what a dense product can reach"
+    sparse = dense * CARDS["H100 SXM"].sparse_factor            # @inspect sparse as FLOP/s
+    assert sparse == 1979e12, "the number in large type"
+    note(
+        "The rate can be rebuilt from the chip [@nvidia-hopper]: `132` multiprocessors, each "
+        "completing `4096` dense half-precision FLOPs per clock tick, at `1.83` GHz under "
+        "such load."
+    )
+    rebuilt = 132 * 4096 * 1.83e9                               # @inspect rebuilt as FLOP/s
+    assert 0.9998 < rebuilt / dense < 1.0, "same number, other road"
+    misbelief(
+        f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.",
+        "Only when two of every four weights are zero [@nvidia-hopper]. A dense product has "
+        f"{dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU "
+        "comes out half as good as it is.",
+    )
+    note("Nor is every card called H100 the same card [@nvidia-h100-pcie]:")
+    pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
+    nvl = peak(CARDS["H100 NVL"], "bfloat16")                   # @inspect nvl as FLOP/s
+    assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
+    question(
+        "The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with "
+        "sparsity [@nvidia-l4]. A dense product runs there at `91` TFLOP/s. "
+        "What share of the peak is that?",
+        answer=91 / (242 / 2), unit="%",
+    )
+
+
+def days_are_inverse_to_mfu() -> None:
+    """One wrong factor moves the answer by months."""
+    note(
+        "The same run again, with both assumptions as variables. For its largest model the "
+        "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]; one half is a "
+        "hope. Vary such assumptions before quoting an estimate."
+    )
+    work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
+    dense, pcie = 989.5e12, 756.5e12
+
+    def days(rate: float, mfu: float) -> float:
+        return work / (rate * mfu * gpus * DAY)
+
+    assumed = days(dense, 0.5)                                  # @inspect assumed as days
+    assert 143.92 < assumed < 143.93, "the estimate so far"
+    modest = days(dense, 0.4)                                   # @inspect modest as days
+    assert 179.9 < modest < 180.0, "a fifth less MFU"
+    mistaken = days(2 * dense, 0.5)                             # @inspect mistaken as days
+    assert 71.96 < mistaken < 71.97, "the sparse peak, by mistake"
+    cards = days(pcie, 0.5)                                     # @inspect cards as days
+    assert 188.2 < cards < 188.3, "PCIe cards instead of SXM"
+    note(
+        f"Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line "
+        f"of the datasheet *saves* {assumed - mistaken:.0f} on paper, and none in the "
+        "building."
+    )
+    figure(
+        days_figure(days, [pcie, dense, 2 * dense]),
+        caption="Days for the same run against the MFU assumed. The dot is the estimate above. The "
+        "lower the MFU, the more days each further loss costs.",
+        alt="Three falling curves of days against MFU. The one for the sparse peak runs at "
+        "half the height of the one for the dense peak, the PCIe card's above both. A dot "
+        "marks the dense estimate at an MFU of one half.",
+    )
+    question(
+        "Suppose the run took `160` days on the SXM cards, without a failure. "
+        "Which MFU did it reach?",
+        answer=round(days(dense, 1.0) / 160, 2),
+    )
+
+
+def adamw_keeps_four_numbers_per_parameter() -> None:
+    """In float32, AdamW training holds four numbers for every parameter."""
+    note(
+        "AdamW, the optimizer in these estimates, keeps more than the parameter and its "
+        "gradient: two *moments*, running averages of the gradient and of its square, as "
+        "introduced by Adam [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. Take a "
+        "real step and weigh what is left."
+    )
+    p = nn.Parameter(torch.randn(1000))
+    state = adamw_step(p)                                       # @inspect sorted(state)
+    assert p.grad is not None, "the gradient is kept"
+    moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
+    held = p.nbytes + p.grad.nbytes + moments                   # @inspect held as B
+    per_parameter = held / p.numel()                            # @inspect per_parameter as B
+    assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
+    assert state["step"].nbytes == 4, "plus one counter per tensor"
+    note("Turned around, a card of a given size bounds the model that can be trained on it:")
+    limit = CARDS["H100 SXM"].memory / per_parameter            # @inspect limit as parameters
+    assert limit == 5 * 10**9, "an upper bound, not an estimate"
+    note(
+        f"Not even {limit / 1e9:.0f} billion parameters fit into "
+        f"{CARDS['H100 SXM'].memory / GB:.0f} GB [@nvidia-h100], because activations, "
+        "temporaries and fragmentation have not been given a byte yet."
+    )
+    question(
+        "Another optimizer keeps one moment instead of two, also in "
+        "`float32`. How many parameters can it train at most on a card of "
+        "`24` GB?",
+        answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
+    )
+
+
+def adamw_follows_the_dtype_it_is_given() -> None:
+    """A bfloat16 model gets bfloat16 moments, and no master copy."""
+    note(
+        "Those bytes per parameter are no constant of the optimizer. Give it parameters in "
+        "`bfloat16`, and the moments shrink with them:"
+    )
+    n = 1000
+    p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
+    state = adamw_step(p)
+    assert state["exp_avg"].dtype == torch.bfloat16, "as the parameter"
+    kept = sorted(state)                                        # @inspect kept
+    assert kept == ["exp_avg", "exp_avg_sq", "step"], "no float32 copy"
+    moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
+    per_parameter = (2 * p.nbytes + moments) / n                # @inspect per_parameter as B
+    assert per_parameter == 2 + 2 + (2 + 2), "half of the float32 model"
+    misbelief(
+        f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.",
+        "With float32 everywhere, yes. Call `model.bfloat16()` first and it is "
+        f"{per_parameter:.0f}: `torch.optim.AdamW` stores its state in the dtype of the "
+        "parameter and never makes a float32 copy by itself. What that thrift does to small "
+        "updates is shown under number formats.",
+    )
+    p64 = nn.Parameter(torch.randn(n).double())  # @hide
+    state = adamw_step(p64)  # @hide
+    question(
+        "Someone calls `model.double()` first, which makes every parameter "
+        "`float64`. How many bytes per parameter does training with AdamW "
+        "hold then?",
+        answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
+        unit="B",
+    )
+
+
+def a_master_copy_eats_what_it_saves() -> None:
+    """Half-width weights with a full-width master copy save no memory."""
+    note(
+        "Mixed-precision recipes keep a `float32` *master copy* of the weights for the "
+        "optimizer and let the model compute with a narrow copy of it [@micikevicius2018]. It "
+        "sounds like a saving. Weigh the pieces, here with `bfloat16` as the narrow format, and "
+        "add them up in every combination in use."
+    )
+    n = 1000
+    master = nn.Parameter(torch.randn(n))
+    state = adamw_step(master)
+    weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()
+    averages = state["exp_avg"], state["exp_avg_sq"]
+    full = master.nbytes // n                                   # @inspect full as B
+    half = weights.nbytes // n                                  # @inspect half as B
+    moments = sum(m.nbytes for m in averages) // n              # @inspect moments as B
+    thrifty = sum(m.bfloat16().nbytes for m in averages) // n   # @inspect thrifty as B
+    recipes = {                     # parameter, gradient, master, moments
+        "`float32` throughout": (full, full, 0, moments),
+        "`bfloat16` and master": (half, half, full, moments),
+        "the same, gradients in `float32`": (half, full, full, moments),
+        "the same, moments in `bfloat16`": (half, half, full, thrifty),
+        "`bfloat16`, moments in `float32`": (half, half, 0, moments),
+        "`bfloat16` throughout": (half, half, 0, thrifty),
+    }
+    sums = [sum(parts) for parts in recipes.values()]           # @inspect sums as B
+    assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
+    line = "| {} | {} | {} | {} | {} | {} |"  # @hide
+    rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
+    note(
+        "Bytes per parameter:\n\n"
+        "| recipe | parameter | gradient | master | moments | sum |\n"
+        "|---|---|---|---|---|---|\n" + "\n".join(rows)
+    )
+    note(
+        "The first two sums agree because the master copy takes back exactly what the narrow "
+        "parameter and gradient gave, as long as the moments stay wide. What the mixed "
+        "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
+        "weight. How much speed depends on the card and has to be measured on it."
+    )
+    bare = sums[4]                                              # @inspect bare as B
+    pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
+    most = pool // bare                                         # @inspect most as parameters
+    assert most == 53_333_333_333, "on eight cards, if all is sharded"
+    note(
+        "Without a master copy, but with wide moments, eight H100s reach "
+        f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
+        "[@cs336-2026]. `torch.optim.AdamW`, as shown, does not do this by itself. What it gives "
+        "up is small steps. An update below the spacing of `bfloat16` leaves the weight [where it "
+        "was](#small_updates_are_lost), however precisely it was computed."
+    )
+    question(
+        "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
+        "each moment squeezed into a single byte. How many bytes per "
+        "parameter?",
+        answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
+    )
+
+
+def pooled_memory_needs_sharded_state() -> None:
+    """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
+    note(
+        "On the invoice, the memories of eight GPUs add up. Whether they add up for one model is "
+        "another question. Two readings of the same hardware:"
+    )
+    gpus, per_parameter = 8, 16
+    memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
+    pooled = memory * gpus // per_parameter                     # @inspect pooled as parameters
+    assert pooled == 40 * 10**9, "all memory as one pool"
+    replicated = memory // per_parameter                        # @inspect replicated as parameters
+    assert replicated == 5 * 10**9, "a full copy on every GPU"
+    note(
+        "Which of the two holds is decided by the software. Plain data parallelism copies "
+        "everything to every GPU. Sharding, as in ZeRO stage 3 and PyTorch's FSDP, gives "
+        "each GPU a slice of parameters, gradients and moments to own [@zero]. In miniature, "
+        "with a real optimizer for every slice:"
+    )
+    slices = torch.randn(8000).chunk(gpus)
+    owned = [nn.Parameter(s.clone()) for s in slices]
+    states = [adamw_step(p) for p in owned]
+    moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
+    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]   # @inspect held[0] as B
+    assert sum(held) == 16 * 8000, "together they hold it once"
+    per_gpu = max(held) / 8000                                  # @inspect per_gpu as B
+    assert per_gpu == 2.0, "per parameter, on each GPU"
+    misbelief(
+        f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.",
+        "The pool could hold its state, and nothing else. Without sharding the limit stays "
+        f"{replicated / 1e9:.0f} billion, however many GPUs there are; with it, "
+        f"{pooled / 1e9:.0f} billion is a ceiling that activations, temporaries and "
+        "fragmentation push down.",
+    )
+    question(
+        "A gentler kind of sharding splits only the moments over the `8` "
+        "GPUs; every GPU keeps all parameters and gradients. How many bytes "
+        "per parameter does each GPU hold in `float32`?",
+        answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
+    )
+
+
+def saved_bytes(batch: int, seq: int, width: int) -> int:
+    """Bytes of activations that autograd keeps for a small network of two linear layers."""
+    weights = [torch.randn(width, width).requires_grad_() for _ in "ab"]
+    x = torch.randn(batch, seq, width)
+    return saved_bytes_of(
+        lambda: (x @ weights[0] @ weights[1]).square().mean(), (x, *weights)
+    )
+
+
+def activations_grow_with_the_batch() -> None:
+    """Activations are the part of the bill that the batch decides."""
+    note(
+        "The backward pass needs values that the forward pass computed, the *activations*. "
+        "*Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch "
+        "each one being saved."
+    )
+    note(
+        "For two layers without bias, with the input and the weights not counted, two tensors "
+        "of batch × sequence × width remain: the output of either layer."
+    )
+    base = saved_bytes(batch=8, seq=16, width=64)               # @inspect base as B
+    assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
+    assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
+    assert saved_bytes(8, 32, 64) == 2 * base, "twice the sequence"
+    state = 16 * (2 * 64 * 64)                                  # @inspect state as B
+    assert state / base == 2.0, "the optimizer's bill, in activations"
+    assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
+    note(
+        "At a batch of `8` the activations are half of what weights, gradients and moments "
+        "take; at `32` they are twice as much, and the optimizer's bill has not moved. So bytes "
+        "per parameter give a bound and never an estimate. Real layers save more than these "
+        "two: nonlinearities, normalizations and attention keep tensors of their own."
+    )
+    question(
+        "Weights, gradients and moments took twice the bytes of the "
+        "activations at first. Double the width, and keep batch and sequence: "
+        "what is that factor now?",
+        answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
+    )
+
+
+def bandwidth_is_the_third_resource() -> None:
+    """Memory and compute do not explain an idle GPU; bandwidth does."""
+    note(
+        "Two resources are usually counted: bytes that have to fit and FLOPs that have to be "
+        "done. Count a third, the bytes per second between memory and the arithmetic units. "
+        "Leave it out, and an MFU below one has no visible cause. For an H100 SXM "
+        "[@nvidia-h100]:"
+    )
+    rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
+    assert rate == 989.5e12, "dense bfloat16"
+    balance = rate / CARDS["H100 SXM"].bandwidth                # @inspect balance as FLOP/B
+    assert 295.3 < balance < 295.4, "FLOPs to do per byte moved"
+    note(
+        "Work that does fewer FLOPs per byte than this waits for memory: the *roofline* "
+        "[@roofline]. A matrix times a single vector, the heart of generating text for one "
+        "reader, uses every weight once. (A tensor on the device `meta` has a shape and no data, "
+        "which is enough for counting.)"
+    )
+    with torch.device("meta"):
+        w: Float[Tensor, "out inner"] = torch.empty(4096, 4096).bfloat16()
+        x: Float[Tensor, "inner one"] = torch.empty(4096, 1).bfloat16()
+    y = w @ x
+    work = flops(lambda: w @ x)                                 # @inspect work as FLOP
+    moved = w.nbytes + x.nbytes + y.nbytes                      # @inspect moved as B
+    per_byte = work / moved                                     # @inspect per_byte as FLOP/B
+    assert 0.999 < per_byte < 1.0, "one FLOP per byte"
+    reachable = per_byte / balance                              # @inspect reachable as %
+    assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
+    note(
+        f"At most {reachable:.1%} of the peak, and no better code can help. Only more FLOPs "
+        "per byte can."
+    )
+    question(
+        "Several readers can share one pass over `w` if their vectors are the "
+        "columns of one matrix. Count only the bytes of `w`: with how many "
+        "columns does an H100 SXM stop waiting for memory?",
+        answer=math.ceil(balance), unit="columns",
+    )

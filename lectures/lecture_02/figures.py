@@ -1,0 +1,282 @@
+"""The code behind the figures, which the pages do not show."""
+import itertools
+import math
+from collections.abc import Callable
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from .measure import Point
+from .units import TERA, KiB
+
+GREY, BLUE, RED, GREEN, GOLD = "#6b7280", "#3949ab", "#b3421f", "#16794c", "#b98518"
+
+
+def plot_masks(causal: Tensor, leaking: Tensor) -> Figure:  # @hide
+    """Both weight matrices as squares whose area is the weight; weights on the future in red."""
+    fig = Figure(figsize=(7, 3.6), facecolor="none", layout="constrained")
+    panels = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
+    titles = ("keep tril: nothing ahead", "keep triu: the future leaks in")
+    for axes, weights, title in zip(panels, (causal, leaking), titles, strict=True):
+        draw_weights(axes, weights)
+        axes.set_title(title, color=GREY, fontsize=11)
+    return fig
+
+
+def draw_weights(axes: Axes, weights: Tensor) -> None:  # @hide
+    """One square for each weight, query down, key across."""
+    n = weights.shape[0]
+    for query, key in itertools.product(range(n), range(n)):
+        weight = weights[query, key].item()
+        side = 0.94 * math.sqrt(weight)
+        corner = (key - side / 2, query - side / 2)
+        color = RED if key > query else BLUE
+        axes.add_patch(Rectangle(corner, side, side, facecolor=color, edgecolor="none"))
+        cell = Rectangle((key - 0.5, query - 0.5), 1, 1, facecolor="none", edgecolor=GREY)
+        cell.set(linewidth=0.6, clip_on=False)
+        axes.add_patch(cell)
+    axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal", facecolor="none")
+    axes.set_xticks(range(n), [f"key {key}" for key in range(n)])
+    axes.set_yticks(range(n), [f"query {query}" for query in range(n)])
+    axes.tick_params(colors=GREY, length=0)
+    axes.spines[:].set_visible(False)
+
+
+def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:  # @hide
+    """A stack of products as it is written, above the single product as it is run."""
+    fig = Figure(figsize=(7, 5.4), facecolor="none", layout="constrained")
+    axes = fig.subplots()
+    sheets, folded = f"{batch} x {seq} sheets of {rows} x", f"{batch * seq * rows} x"
+    blue, green, gold = (BLUE, "#a9b2ee"), (GREEN, "#9ad6b8"), (GOLD, "#b98518")
+    for left, width, colors in ((0, inner, blue), (128, out, green)):
+        draw_sheets(axes, (left, 76), (width, rows), (batch, seq), colors)
+        for band in range(batch * seq):
+            axes.add_patch(patch((left, 4 + 1.6 * band), (width, 1.6), colors))
+        axes.text(left, 73, f"{sheets} {width}", color=GREY, fontsize=9, va="top")
+        axes.text(left, 1, f"{folded} {width}", color=GREY, fontsize=9, va="top")
+    for bottom in (76, 12):
+        axes.add_patch(patch((92, bottom), (out, inner), gold))
+        axes.text(81, bottom + 16, "@", color=GREY, fontsize=14, ha="center", va="center")
+        axes.text(110, bottom + 16, "=", color=GREY, fontsize=14, ha="center", va="center")
+    axes.text(92, 73, f"{inner} x {out}", color=GREY, fontsize=9, va="top")
+    axes.text(92, 9, f"{inner} x {out}", color=GREY, fontsize=9, va="top")
+    axes.text(0, 134, "as written", color=GREY, fontsize=11, weight="bold")
+    axes.text(0, 58, "as run", color=GREY, fontsize=11, weight="bold")
+    axes.set(xlim=(-2, 190), ylim=(-6, 140), aspect="equal", facecolor="none")
+    axes.set_axis_off()
+    return fig
+
+
+def draw_sheets(  # @hide
+    axes: Axes, corner: tuple[float, float], size: tuple[int, int], stack: tuple[int, int],
+    colors: tuple[str, str],
+) -> None:
+    """The sheets of a stack from back to front, one group for each example of the batch."""
+    batch, seq = stack
+    for sheet in reversed(range(batch * seq)):
+        shift = 0.9 * sheet + 3 * (sheet // seq)
+        axes.add_patch(patch((corner[0] + shift, corner[1] + shift), size, colors))
+
+
+def patch(  # @hide
+    corner: tuple[float, float], size: tuple[float, float], colors: tuple[str, str]
+) -> Rectangle:
+    """A filled rectangle with a light edge."""
+    return Rectangle(corner, *size, facecolor=colors[0], edgecolor=colors[1], linewidth=0.5)
+
+
+def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @hide
+    """One horizontal bar per optimizer, stacked by kind of memory, in KiB or MiB."""
+    fig, ax = blank(7.5, 3.4)
+    kinds = zip(("parameters", "gradients", "optimizer state", "activations"),
+                (BLUE, GREEN, RED, GOLD))
+    left = [0.0] * len(bills)
+    for kind, color in kinds:
+        sizes = [entry[kind] / unit for entry in bills.values()]
+        ax.barh(list(bills), sizes, left=left, color=color, height=0.65, label=kind)
+        left = [start + size for start, size in zip(left, sizes)]
+    for row, total in enumerate(left):
+        ax.text(total + max(left) / 200, row, f"{total:.0f}", va="center", color=GREY)
+    ax.invert_yaxis()
+    ax.set(xlabel="KiB" if unit == KiB else "MiB", xlim=(0, max(left) * 1.09))
+    fig.legend(loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
+    """Loss against step on a logarithmic axis, one labelled curve for each learning rate."""
+    fig, ax = blank(7, 4)
+    colors = (GOLD, GREEN, BLUE, GREY, RED)
+    for (lr, losses), color in zip(runs.items(), colors):
+        shown = [(i, v) for i, v in enumerate(losses) if math.isfinite(v) and 1e-12 < v < 1e11]
+        steps, values = zip(*shown)
+        ax.plot(steps, values, color=color, lw=1.8)
+        last = steps[-1]
+        text = f"{lr:g}" + (", diverges" if values[-1] > 1e9 else "")
+        up = {0.05: 7, 0.1: -5}.get(lr, 0)
+        ax.annotate(text, (last, values[-1]), (6, up), textcoords="offset points",
+                    color=color, va="center")
+    ax.set_yscale("log")
+    ax.set(xlabel="step", ylabel="loss on the fixed batch", xlim=(0, 225), ylim=(1e-14, 1e12))
+    ax.set_xticks(range(0, 201, 50))
+    return fig
+
+
+def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
+    """A transparent figure whose frame and text are readable in light and dark."""
+    fig = Figure(figsize=(width, height), layout="constrained")
+    fig.patch.set_alpha(0)
+    ax = fig.subplots()
+    ax.patch.set_alpha(0)
+    ax.tick_params(colors=GREY, which="both")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    ax.xaxis.label.set_color(GREY)
+    ax.yaxis.label.set_color(GREY)
+    return fig, ax
+
+
+def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Figure:   # @hide
+    """Days against MFU, one labelled curve per rate, a dot at one half on the middle curve."""
+    fig, ax = blank(7, 3.4)
+    levels = [m / 100 for m in range(20, 71)]
+    names = "PCIe card", "SXM card", "SXM, sparse peak (wrong)"
+    for name, rate, color, ls in zip(names, rates, (GOLD, BLUE, RED), ("-", "-", "--")):
+        ax.plot(levels, [days(rate, m) for m in levels], color=color, lw=2, ls=ls)
+        ax.annotate(name, (0.71, days(rate, 0.7)), va="center", color=GREY)
+    ax.plot(0.5, days(rates[1], 0.5), "o", color=BLUE, ms=8)
+    ax.set(xlabel="model FLOPs utilization", ylabel="days", xlim=(0.2, 0.95), ylim=(0, None))
+    ax.set_xticks([0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+    return fig
+
+
+def staircase_figure(  # @hide
+    xs: list[float], ys: list[float], unit: float, lost: float
+) -> Figure:
+    """Rounded value against value, in units of the smallest one."""
+    fig, ax = blank(6, 3.6)
+    scaled = [x / unit for x in xs]
+    ax.plot(scaled, scaled, color=GREY, lw=1, ls=":", label="exact")
+    ax.plot(scaled, [y / unit for y in ys], color=BLUE, lw=2, label="float16")
+    ax.plot([lost / unit], [0], "o", color=RED, ms=9, label="1e-8 becomes 0")
+    ax.set(xlabel="x / 2⁻²⁴", ylabel="float16(x) / 2⁻²⁴", xlim=(-0.5, 4.5), ylim=(-0.5, 4.5))
+    ax.legend(frameon=False, labelcolor=GREY, loc="upper left")
+    return fig
+
+
+def byte_figure(fine: list[float], wide: list[float]) -> Figure:  # @hide
+    """Every positive value as a tick on a logarithmic axis."""
+    fig, ax = blank(8, 2.4)
+    for row, ticks, color in ((0, fine, BLUE), (-1, wide, RED)):
+        finite = [t for t in ticks if math.isfinite(t)]
+        ax.vlines(finite, row - 0.32, row + 0.32, color=color, lw=0.9)
+    ax.set_xscale("log", base=2)
+    ax.set_yticks([0, -1], ["E4M3", "E5M2"])
+    ax.set(xlabel="value", ylim=(-1.5, 0.5))
+    ax.spines["left"].set_visible(False)
+    return fig
+
+
+def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:  # @hide
+    """A bar per format from its smallest normal number to its largest, in powers of ten."""
+    fig, ax = blank(8, 2.6)
+    for row, dtype in enumerate(formats):
+        info = torch.finfo(dtype)
+        low, high = math.log10(info.smallest_normal), math.log10(info.max)
+        color = (BLUE, RED, GREEN, GOLD, GOLD)[row]
+        ax.barh(-row, high - low, left=low, height=0.6, color=color)
+        ax.text(high + 1, -row, f"{high - low:.1f}", va="center", color=GREY)
+    names = [str(d).removeprefix("torch.") for d in formats]
+    ax.set_yticks([-row for row in range(len(formats))], names)
+    ax.set(xlabel="power of ten", xlim=(-42, 48))
+    ax.spines["left"].set_visible(False)
+    return fig
+
+
+def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:  # @hide
+    """The roof in TFLOP/s against intensity, and a labelled dot for each shape."""
+    fig, ax = blank(7, 3.8)
+    xs = [0.05, rate / bandwidth, 1e4]
+    ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2)
+    for name, x in shapes.items():
+        y = min(rate, x * bandwidth) / TERA
+        ax.plot(x, y, "o", color=RED if x < rate / bandwidth else GREEN, ms=8)
+        ax.annotate(name, (x, y), (8, -12), textcoords="offset points", color=GREY)
+    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="attainable TFLOP/s")
+    ax.set_ylim(0.1, 3000)
+    return fig
+
+
+def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, Point]) -> Figure:  # @hide
+    """A roof in TFLOP/s for each slope, by line style, and a labelled dot for each measured operation."""
+    fig, ax = blank(7, 3.8)
+    for style, bandwidth in slopes.items():
+        xs = [0.05, rate / bandwidth, 1e4]
+        ax.plot(xs, [min(rate, x * bandwidth) / TERA for x in xs], color=BLUE, lw=2, ls=style)
+    for name, point in points.items():
+        at = point.intensity, point.rate / TERA
+        ax.plot(*at, "o", color=RED if point.intensity < rate / min(slopes.values()) else GREEN, ms=8)
+        ax.annotate(name, at, (8, -12), textcoords="offset points", color=GREY)
+    ax.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="TFLOP/s")
+    return fig
+
+
+def plot_sweep(sizes: list[int], rates: list[float], promised: float | None) -> Figure:  # @hide
+    """Rates in TFLOP/s against size, and the promised rate where there is one."""
+    fig, ax = blank(7, 3.4)
+    ax.plot(sizes, [rate / TERA for rate in rates], "o-", color=BLUE, lw=2)
+    if promised is not None:
+        ax.axhline(promised / TERA, color=RED, ls="--", lw=1.5)
+    ax.set(xlabel="rows and columns", ylabel="TFLOP/s", ylim=(0, None))
+    ax.set_xscale("log", base=2)
+    return fig
+
+
+def plot_products(costs: list[int]) -> Figure:                  # @hide
+    """A bar for each product of a step, layer by layer; the first input gradient greyed out."""
+    fig, ax = blank(8, 3.4)
+    kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
+    for layer, cost in enumerate(costs):
+        for row, (kind, color) in enumerate(kinds):
+            y, length = -(4 * layer + row), cost / TERA
+            skipped = layer == 0 and row == 2
+            ax.barh(y, length, 0.8, facecolor="none" if skipped else color,
+                    edgecolor=GREY if skipped else color, ls="--" if skipped else "-")
+            label = f"{kind}: {'not computed' if skipped else f'{length:.1f} TFLOP'}"
+            ax.text(length + 0.5, y, label, va="center", color=GREY)
+    ax.set_yticks([-1, -5], ["first layer", "second layer"])
+    ax.set(xlabel="TFLOP", xlim=(0, 1.4 * max(costs) / TERA))
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return fig
+
+
+def plot_spread(widths: list[int], raw: list[float], scaled: list[float]) -> Figure:  # @hide
+    """Deviation against width on logarithmic axes, with and without scaling."""
+    fig, ax = blank(7, 3.6)
+    ax.plot(widths, [math.sqrt(n) for n in widths], ls=":", color=GREY, lw=1.5)
+    ax.plot(widths, [1.0] * len(widths), ls=":", color=GREY, lw=1.5)
+    ax.plot(widths, raw, "o", color=RED, ms=8)
+    ax.plot(widths, scaled, "s", color=BLUE, ms=8)
+    ax.annotate("unit weights: slope ½", (widths[1], raw[1]), (10, -14),
+                textcoords="offset points", color=GREY)
+    ax.annotate("weights / √n", (widths[1], scaled[1]), (10, 8),
+                textcoords="offset points", color=GREY)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set(xlabel="inputs n", ylabel="std of x @ w", ylim=(0.5, 256))
+    return fig
+
+
+def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
+    """Histograms of both draws on a logarithmic scale of counts."""
+    fig, ax = blank(8, 3.4)
+    bins = [i / 5 for i in range(-27, 28)]
+    ax.hist(absolute.flatten().numpy(), bins, histtype="step", color=RED, lw=2, label="±3")
+    ax.hist(relative.flatten().numpy(), bins, color=BLUE, alpha=0.55, label="±3·std")
+    ax.set(yscale="log", xlabel="weight / std", ylabel="weights")
+    ax.legend(frameon=False, labelcolor=GREY)
+    return fig

@@ -1,0 +1,717 @@
+"""What the number formats can hold, and what they lose."""
+import math
+from statistics import median
+
+import numpy as np
+import torch
+from hardware import CARDS, peak
+from jaxtyping import BFloat16, Float, UInt8
+from torch import Tensor, nn
+
+from litbook import figure, misbelief, note, question
+
+from .figures import byte_figure, decades_figure, staircase_figure
+from .measure import message_of
+from .units import E4M3, E5M2
+
+FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
+
+
+def number_formats() -> None:
+    """Number formats."""
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total
+    note(
+        "In `bfloat16`, the working format of many language models, `256 + 1` is "
+        f"{total.item():.0f}. Nothing is broken. A number format is a budget of bits, spent "
+        "on range or on resolution. What goes wrong in low-precision training can be read "
+        "off from how it was spent."
+    )
+    a_float_is_three_fields()
+    float32_is_the_default()
+    float32_overflows_too()
+    float16_spends_little_on_range()
+    small_values_vanish_in_float16()
+    bfloat16_is_the_top_half_of_float32()
+    bfloat16_has_the_exponents_of_float32()
+    bfloat16_is_much_coarser()
+    one_byte_comes_in_two_formats()
+    one_buys_range_the_other_resolution()
+    the_two_overflow_differently()
+    one_byte_is_for_storing_and_multiplying()
+    one_value_in_five_formats()
+    the_machine_prints_its_own_limits()
+    a_running_sum_stalls()
+    small_updates_are_lost()
+    rounding_at_random_saves_them()
+    scaling_the_loss_saves_small_gradients()
+    autocast_chooses_for_each_operation()
+
+
+def bits(value: float, dtype: torch.dtype) -> str:
+    """The bits that a tensor of `dtype` stores for `value`, sign first."""
+    width = torch.finfo(dtype).bits
+    raw = {8: torch.uint8, 16: torch.int16, 32: torch.int32}[width]
+    stored = torch.tensor(value, dtype=dtype).view(raw).item()
+    return format(int(stored) % 2**width, f"0{width}b")
+
+
+def cast(value: float, dtype: torch.dtype) -> float:
+    """`value` after a round trip through `dtype`."""
+    return float(torch.tensor(value, dtype=torch.float64).to(dtype).double())
+
+
+def layout(dtype: torch.dtype) -> tuple[int, int, int]:
+    """How many bits `dtype` gives to sign, exponent and fraction."""
+    fraction = -int(math.log2(torch.finfo(dtype).eps))
+    return 1, torch.finfo(dtype).bits - 1 - fraction, fraction
+
+
+def decode(pattern: str, dtype: torch.dtype) -> float:
+    """The value of a bit pattern (of a normal number), by the definition of a float."""
+    _, exponent, fraction = layout(dtype)
+    bias = (1 << exponent - 1) - 1
+    power = int(pattern[1 : 1 + exponent], 2) - bias
+    sign = -1.0 if pattern[0] == "1" else 1.0
+    along = int(pattern[1 + exponent :], 2) / (1 << fraction)
+    return sign * 2.0**power * (1 + along)
+
+
+def a_float_is_three_fields() -> None:
+    """A float is a sign, a power of two, and a fraction to scale it by."""
+    note(
+        "The exponent says between which two powers of two the value lies, the fraction how "
+        "far along. With $s$, $e$ and $f$ read from the bits, the value is $(-1)^s \\cdot "
+        "2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets exponents be "
+        "stored without a sign."
+    )
+    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$, and read its fields off the drawing:")
+    pattern = bits(0.15625, torch.float32)                      # @inspect pattern
+    x = torch.tensor(0.15625)                                   # @inspect x as bits
+    fields = "0", "01111100", "01000000000000000000000"
+    assert pattern == "".join(fields), "sign, exponent, fraction"
+    assert layout(torch.float32) == (1, 8, 23), "bits for each field"
+    power = int(fields[1], 2) - 127                             # @inspect power
+    assert power == -3, "exponent bits, less the bias"
+    assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "a quarter of the way up"
+    decoded = decode(pattern, torch.float32)                    # @inspect decoded
+    assert decoded == 0.15625, "by the definition"
+    question(
+        "A `float32` has sign `1`, exponent `10000001` and a fraction of `11` "
+        "followed by zeros. Which number is it?",
+        answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32),
+    )
+
+
+def float32_is_the_default() -> None:
+    """`float32` is PyTorch's default, not everyone's."""
+    note("The same zeros, ordered from two libraries, come in two sizes:")
+    x = torch.zeros(4, 8)                                       # @inspect x.dtype
+    y = np.zeros((4, 8))                                        # @inspect y.dtype
+    assert x.dtype == torch.float32, "PyTorch's floats"
+    assert y.dtype == np.float64, "NumPy's floats"
+    note(
+        "NumPy, like most of scientific Python, defaults to double precision; PyTorch halves "
+        "that. The default is for floating-point factories only, and crossing between the "
+        "two libraries carries the wider dtype along:"
+    )
+    crossed = torch.from_numpy(y)                               # @inspect crossed.dtype
+    assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
+    places = torch.arange(3)                                    # @inspect places.dtype
+    assert places.dtype == torch.int64, "not every factory makes floats"
+    note(
+        "There is no proof of how much precision a network needs, only experience: it gets by "
+        "with far less than this [@micikevicius2018]. So take `float32` as the safe place to "
+        "start from and the yardstick for anything narrower, and expect to pay for it in memory."
+    )
+    three = [torch.zeros(1000), torch.arange(1000)]  # @hide
+    three += [torch.from_numpy(np.zeros(1000))]  # @hide
+    question(
+        "How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and "
+        "`torch.from_numpy(np.zeros(1000))` take together?",
+        answer=sum(t.nbytes for t in three), unit="B",
+    )
+
+
+def float32_overflows_too() -> None:
+    """Even `float32` overflows, after a few dozen unscaled layers."""
+    note(
+        "Multiply a vector by random matrices of width `64`, unscaled. Each product makes "
+        "its entries about $\\sqrt{64}$ times larger, so the largest `float32` is not many "
+        "layers away."
+    )
+
+    def layers_until_infinity() -> int:
+        x, depth = torch.randn(64), 0
+        while x.isfinite().all():
+            x, depth = torch.randn(64, 64) @ x, depth + 1
+        return depth
+
+    depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)
+    typical = median(depths)                                    # @inspect typical
+    assert typical == 43, "layers until infinity"
+    powers = math.log(torch.finfo(torch.float32).max, 8)        # @inspect powers
+    assert 42.6 < powers < 42.7, "factors of eight from one to the top"
+    note(
+        "The cure is not a wider format but a smaller factor: weights divided by $\\sqrt{64}$ "
+        "to begin with. That is what initialization is about."
+    )
+    question(
+        "With matrices of width `256`, each product makes the entries about "
+        "`16` times larger. About how many layers fit into the range of "
+        "`float32`?",
+        answer=round(math.log(torch.finfo(torch.float32).max, 16)),
+        unit="layers",
+    )
+
+
+def float16_spends_little_on_range() -> None:
+    """`float16` halves the bytes and keeps a short exponent."""
+    note(
+        "Of its bits, `5` are for the exponent and `10` for the fraction. Both ends of its range "
+        "are therefore close enough to walk to."
+    )
+    assert layout(torch.float16) == (1, 5, 10), "sign, exponent, fraction"
+    x = torch.zeros(4, 8, dtype=torch.float16)
+    assert (x.element_size(), x.nbytes) == (2, 64), "half of float32"
+    largest = torch.finfo(torch.float16).max                    # @inspect largest
+    assert largest == (2 - 2**-10) * 2**15, "all fraction bits set"
+    note(
+        f"Above {largest:.0f} comes infinity, but not at once. What lies less than half a step "
+        "beyond is still rounded down to it."
+    )
+    rounded = cast(65519, torch.float16)                        # @inspect rounded
+    assert rounded == 65504.0, "rounds down to the largest"
+    assert cast(65520, torch.float16) == math.inf, "rounds up to infinity"
+    smallest = 2.0**-24                                         # @inspect smallest
+    assert cast(smallest, torch.float16) == 2**-24, "just above zero"
+    assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"
+    top = torch.tensor(largest, dtype=torch.float16)  # @hide
+    question(
+        "Which number of `float16` comes right before the largest?",
+        answer=(top.view(torch.int16) - 1).view(torch.float16).item(),
+    )
+
+
+def small_values_vanish_in_float16() -> None:
+    """A gradient of `1e-8` is zero in `float16`."""
+    note("Gradients of that size occur in training [@micikevicius2018]. `float16` makes this of one:")
+    gone = cast(1e-8, torch.float16)                            # @inspect gone
+    assert gone == 0.0, "no error, no warning"
+    note(
+        "Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. "
+        "Rounding to them is a staircase whose first step is at half that distance. "
+        "Everything to the left of it becomes zero. The smallest value, one of half its size, and "
+        "the gradient:"
+    )
+    small = torch.tensor([2**-24, 2**-25, 1e-8]).half()         # @inspect small as bits
+    assert small[1:].tolist() == [0, 0], "no bit is left"
+    note("The values there are, and what is rounded to them:")
+    unit = 2.0**-24
+    xs = [unit * i / 100 for i in range(-50, 451)]
+    ys = [cast(x, torch.float16) for x in xs]
+    stairs = sorted({abs(y) / unit for y in ys})                    # @inspect stairs
+    assert stairs == [0, 1, 2, 3, 4], "five values on this stretch"
+    figure(
+        staircase_figure(xs, ys, unit, lost=1e-8),
+        caption="float16 near zero, both axes in units of its smallest value. The dot is that gradient: "
+        f"it would have to be {unit / 2 / 1e-8:.0f} times as large to survive.",
+        alt="A staircase of steps one unit wide along the diagonal. The first step up is at "
+        "one half of the smallest value; the dot lies left of it, on the floor at zero.",
+    )
+    question(
+        "What does `1e-7` become in `float16`?",
+        answer=cast(1e-7, torch.float16),
+    )
+
+
+def bfloat16_is_the_top_half_of_float32() -> None:
+    """`bfloat16` is `float32` with the lower half cut off."""
+    note(
+        "Keep the first `16` bits of a `float32`. The exponent comes through whole; the cut goes "
+        "through the fraction."
+    )
+    top = bits(0.15625, torch.bfloat16)                         # @inspect top
+    full = bits(0.15625, torch.float32)                         # @inspect full
+    assert top == full[:16], "the same leading bits"
+    assert layout(torch.bfloat16) == (1, 8, 7), "more exponent"
+    assert layout(torch.float16) == (1, 5, 10), "more fraction"
+    sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]     # @inspect sizes
+    assert sizes == [4, 2, 2], "bytes: as many as float16"
+    note("So what vanished in `float16` survives here, about a thousandth off:")
+    kept = cast(1e-8, torch.bfloat16)                           # @inspect kept
+    assert kept == 1.0011717677116394e-08, "not zero"
+    off = kept / 1e-8 - 1                                       # @inspect off
+    assert 0.00117 < off < 0.00118, "relative error"
+    misbelief(
+        "Google Brain invented bfloat16 in `2018`.",
+        "The place is right: the name is short for *Brain floating point* [@wang2019]. The "
+        "year is not, since Google's second TPU, at work in `2017`, already multiplied in it "
+        "[@norrie2021]. No line of code can settle a date, so this book gives the place and "
+        "a source.",
+    )
+    question(
+        "If the lower half is simply cut off, how many different `float32` "
+        "patterns become the same `bfloat16`?",
+        answer=2 ** (len(full) - len(top)),
+    )
+
+
+def bfloat16_has_the_exponents_of_float32() -> None:
+    """The same exponents do not quite make the same range."""
+    note("Equal exponents suggest an equal range. Look at both of its ends.")
+    wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
+    first = narrow.smallest_normal                              # @inspect first
+    assert first == wide.smallest_normal == 2**-126, "same lower end"
+    assert narrow.max < wide.max, "but fewer bits fill the top"
+    ratio = narrow.max / wide.max                               # @inspect ratio
+    assert 0.9960 < ratio < 0.9962, "the largest is smaller"
+    held = cast(3.4e38, torch.float32)                          # @inspect held
+    lost = cast(3.4e38, torch.bfloat16)                         # @inspect lost
+    assert held < lost == math.inf, "finite, then infinite"
+    note(
+        "At the other end both have *subnormal* numbers, which trade fraction bits for a "
+        "little more range below the first normal number. Fewer fraction bits, less to "
+        "trade:"
+    )
+    assert cast(2**-149, torch.float32) == 2**-149, "smallest float32"
+    assert cast(2**-133, torch.bfloat16) == 2**-133, "smallest bfloat16"
+    assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"
+    times = 2**-133 / 2**-149                                   # @inspect times
+    assert times == 65536.0, "smallest against smallest"
+    misbelief(
+        "bfloat16 has the same dynamic range as float32.",
+        f"It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and "
+        f"its smallest is {times:,.0f} times larger, which matters to almost nobody, until a "
+        "sentinel such as `3.4e38` turns infinite.",
+    )
+    codes = torch.arange(1, 2**15, dtype=torch.int16)  # @hide
+    positive = codes.view(torch.bfloat16)  # @hide
+    question(
+        "Subnormal numbers are evenly spaced. How many positive ones does "
+        "`bfloat16` have?",
+        answer=(positive < narrow.smallest_normal).sum().item(),
+    )
+
+
+def bfloat16_is_much_coarser() -> None:
+    """`bfloat16` has between two and three significant digits."""
+    note(
+        "Resolution is measured at one: the *machine epsilon* of a format is the gap from there "
+        "to its next number."
+    )
+    eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}          # @inspect eps
+    coarse = eps[torch.bfloat16]
+    assert coarse == 1 / 128, "no number between 1 and 1.0078"
+    against_half = coarse / eps[torch.float16]                  # @inspect against_half
+    assert against_half == 8.0, "coarser than float16"
+    against_full = coarse / eps[torch.float32]                  # @inspect against_full
+    assert against_full == 65536.0, "coarser than float32"
+    digits = math.log10(2 / coarse)                             # @inspect digits
+    assert 2.40 < digits < 2.41, "significant decimal digits"
+    note("With so few digits counting ends early. The next pattern of bits after `256` is `258`:")
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total as bits
+    assert total.item() == 256, "adding one does nothing"
+    after = torch.tensor(258.0, dtype=torch.bfloat16)           # @inspect after as bits
+    patterns = after.view(torch.int16) - total.view(torch.int16)
+    assert patterns == 1, "nothing lies between"
+    misbelief(
+        "bfloat16's precision is slightly lower.",
+        f"{against_half:.0f} times lower than float16's and {against_full:,.0f} times lower "
+        f"than float32's: about {digits:.1f} decimal digits.",
+    )
+    thousand = torch.tensor(1000.0, dtype=torch.bfloat16)  # @hide
+    following = thousand.view(torch.int16) + 1  # @hide
+    question(
+        "Which `bfloat16` comes right after `1000`?",
+        answer=following.view(torch.bfloat16).item(),
+    )
+
+
+def one_byte_comes_in_two_formats() -> None:
+    """One byte is so little that there are two ways to spend it."""
+    note(
+        "`E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of "
+        "*mantissa*, another word for the fraction."
+    )
+    assert layout(E4M3) == (1, 4, 3), "named after its fields"
+    assert layout(E5M2) == (1, 5, 2), "named after its fields"
+    note(
+        "A byte has few enough values to look at all of them. `view` reads the same bits as "
+        "another type:"
+    )
+    codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
+    fine: Float[Tensor, "code"] = codes.view(E4M3).float()      # @inspect fine
+    wide: Float[Tensor, "code"] = codes.view(E5M2).float()      # @inspect wide
+    assert codes.view(E4M3).nbytes == 256, "one byte for each"
+    distinct = fine[fine.isfinite()].unique().numel()           # @inspect distinct
+    assert distinct == 253, "finite, and one zero"
+    special = fine.isinf().sum().item(), fine.isnan().sum().item()
+    assert special == (0, 2), "`E4M3`: no infinity, two NaN"
+    special = wide.isinf().sum().item(), wide.isnan().sum().item()
+    assert special == (2, 6), "`E5M2`: both infinities, six NaN"
+    figure(
+        byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()),
+        caption="Every positive value of either format. From any number to its double, E4M3 has "
+        "eight values and E5M2 four, which it spreads over more doublings.",
+        alt="Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and "
+        f"ends at {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per "
+        "doubling and stretches from far below the first of E4M3 up to "
+        f"{torch.finfo(E5M2).max:.0f}.",
+    )
+    question(
+        "How many different finite values does `E5M2` have, zero counted once?",
+        answer=wide[wide.isfinite()].unique().numel(),
+    )
+
+
+def one_buys_range_the_other_resolution() -> None:
+    """`E5M2` reaches farther, `E4M3` lies closer."""
+    note("The bit that one of them gives to range, the other gives to resolution.")
+    fine, wide = torch.finfo(E4M3), torch.finfo(E5M2)
+    assert (fine.min, fine.max) == (-448, 448), "all of `E4M3`"
+    assert (wide.min, wide.max) == (-57344, 57344), "all of `E5M2`"
+    assert wide.max / fine.max == 128.0, "`E5M2` reaches farther"
+    assert wide.eps / fine.eps == 2.0, "`E4M3` is finer"
+    note("The largest value of each, in bits. Only the patterns above it mean something else:")
+    top_fine = torch.tensor(fine.max).to(E4M3)                  # @inspect top_fine as bits
+    top_wide = torch.tensor(wide.max).to(E5M2)                  # @inspect top_wide as bits
+    assert top_fine.view(torch.uint8) == 0b0_1111_110, "just below NaN"
+    assert top_wide.view(torch.uint8) == 0b0_11110_11, "just below infinity"
+    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)             # @inspect closer
+    assert closer == (0.40625, 0.375), "0.3952 in either format"
+    note(
+        "Choose `E5M2` where range is short, as for gradients, and `E4M3` where resolution "
+        "is, as for weights and activations: so advises the paper that proposed the pair "
+        "[@micikevicius2022]."
+    )
+    question(
+        "From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What "
+        "does each of them store for `18.5`?",
+        answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
+    )
+
+
+def the_two_overflow_differently() -> None:
+    """What happens above the largest value depends on the format, and on the release."""
+    note(
+        "Something too large must become something: infinity, NaN, or the largest value that "
+        "there is. All of these are in use."
+    )
+    overflow = cast(1e6, E5M2)                                  # @inspect overflow
+    assert overflow == math.inf, "`E5M2` overflows to infinity"
+    note(
+        "`E4M3` has no infinity to overflow to. Recent releases of PyTorch saturate at the "
+        "largest value; older ones returned NaN on a CPU [@pytorch-saturate]. The release "
+        "that built this page says:"
+    )
+    raw = cast(500.0, E4M3)                                     # @measure raw
+    note("If the result must not depend on that, clamp before the cast:")
+    clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
+    assert clamped.tolist() == [448.0, -448.0, 288.0], "the same everywhere"
+    many = torch.tensor([1000.0, 2000.0, -3000.0, 64.0])  # @hide
+    question(
+        "The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to "
+        "`E4M3` in this way. What do the results add up to in `float32`?",
+        answer=many.clamp(-448, 448).to(E4M3).float().sum().item(),
+    )
+
+
+def one_byte_is_for_storing_and_multiplying() -> None:
+    """PyTorch stores one-byte floats and feeds them to matrix products, and little else."""
+    note("Add such a tensor to itself, and PyTorch refuses:")
+    x = torch.ones(2, dtype=E4M3)                               # @inspect x
+    refused = message_of(lambda: x + x)                         # @inspect refused
+    assert "not implemented" in refused, "no addition"
+    y = (x.float() + x.float()).to(E4M3)                        # @inspect y
+    assert y.float().tolist() == [2.0, 2.0], "widen, compute, narrow"
+    note(
+        "The arithmetic for these formats is in the tensor cores of recent cards. Hopper, "
+        "the H100's generation, multiplies both formats and accumulates in something wider "
+        "[@nvidia-hopper]; the generation before has no unit for them:"
+    )
+    hopper = peak(CARDS["H100 SXM"], "float8")                  # @inspect hopper as FLOP/s
+    ampere = peak(CARDS["A100 SXM 80GB"], "float8")             # @inspect ampere
+    assert hopper == 1979e12, "dense, either format"
+    assert ampere is None, "no promise, so no number"
+    misbelief(
+        "FP8 was standardized in `2022`.",
+        "It was *proposed* then, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The "
+        "Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
+        "lets a library saturate or not, and libraries differ [@ml-dtypes].",
+    )
+    question(
+        "Two `E4M3` vectors of `1000` elements are added in this way. How "
+        "many bytes do the two widened copies and their sum take, before the "
+        "result is narrowed?",
+        answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes, unit="B",
+    )
+
+
+def one_value_in_five_formats() -> None:
+    """One tenth is five different numbers."""
+    note(
+        "No binary format holds `0.1`. Each stores its nearest neighbour, as the bits decoded by "
+        "hand confirm."
+    )
+    names = [str(d).removeprefix("torch.") for d in FORMATS]
+    patterns = [bits(0.1, d) for d in FORMATS]
+    stored = [cast(0.1, d) for d in FORMATS]                    # @inspect stored
+    by_hand = [decode(p, d) for p, d in zip(patterns, FORMATS)]
+    assert by_hand == stored, "definition and machine agree"
+    errors = [abs(value - 0.1) / 0.1 for value in stored]       # @inspect errors as %
+    worst = names[errors.index(max(errors))]                    # @inspect worst
+    assert worst == "float8_e5m2", "fewest fraction bits"
+    assert 0.0624 < max(errors) < 0.0626, "a sixteenth off"
+    assert 1.4e-8 < min(errors) < 1.5e-8, "float32 comes closest"
+    note("Side by side, `bfloat16` looks like the start of `float32`, but for rounding:")
+    tenth = torch.tensor(0.1, dtype=torch.float64)
+    single = tenth.to(torch.float32)                            # @inspect single as bits
+    half = tenth.to(torch.float16)                              # @inspect half as bits
+    brain = tenth.to(torch.bfloat16)                            # @inspect brain as bits
+    fine = tenth.to(E4M3)                                       # @inspect fine as bits
+    wide = tenth.to(E5M2)                                       # @inspect wide as bits
+    assert brain.float() > single, "rounded up, not cut off"
+    question(
+        "How many of the five formats hold `1 + 1/256` exactly?",
+        answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
+    )
+
+
+def the_machine_prints_its_own_limits() -> None:
+    """`torch.finfo` is the table to trust, because it is not a copy."""
+    note(
+        "It prints what a format can do. `eps` is the gap above one, `smallest_normal` the "
+        "smallest number with a full fraction, `tiny` its older name, and `resolution` a power "
+        "of ten that says how many decimal digits to expect."
+    )
+    single, half, brain = [str(torch.finfo(d)) for d in FORMATS[:3]]
+    assert single == (
+        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
+        "eps=1.19209e-07, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=float32)"
+    ), "float32, as printed"
+    assert half == (
+        "finfo(resolution=0.001, min=-65504, max=65504, "
+        "eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
+        "dtype=float16)"
+    ), "float16, as printed"
+    assert brain == (
+        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
+        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=bfloat16)"
+    ), "bfloat16, as printed"
+    true = torch.finfo(torch.bfloat16).smallest_normal          # @inspect true
+    slip = round(math.log10(1.17549e38 / true))                 # @inspect slip
+    assert slip == 76, "orders of magnitude"
+    misbelief(
+        "The smallest normal bfloat16 is `1.17549e38`.",
+        f"A copied table said so. Its missing minus sign is worth {slip} orders of magnitude. "
+        "Print such tables, never type them.",
+    )
+    note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
+    limits = [torch.finfo(d) for d in FORMATS]
+    decades = [math.log10(f.max / f.smallest_normal) for f in limits]
+    rounded = [round(d, 1) for d in decades]                    # @inspect rounded
+    assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], "powers of ten spanned"
+    figure(
+        decades_figure(FORMATS),
+        caption="From the smallest normal number to the largest. The numbers are decades: bfloat16 has "
+        "the reach of float32 in half the bytes, float16 little more than a tenth of it.",
+        alt="Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about "
+        f"{decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four and a "
+        "half.",
+    )
+    question(
+        "How many of the five formats hold both `1e5` and `1e-5` as normal "
+        "numbers?",
+        answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits),
+    )
+
+
+def running_sum(
+    term: float, count: int, dtype: torch.dtype, start: float = 0.0
+) -> float:
+    """Add `term` to `start` `count` times, rounding to `dtype` after each addition."""
+    total = torch.tensor(start, dtype=dtype)
+    step = torch.tensor(term, dtype=dtype)
+    for _ in range(count):
+        total = total + step
+    return float(total)
+
+
+def a_running_sum_stalls() -> None:
+    """A long sum stops growing once its gaps are wider than what is added."""
+    note("Add one, `4000` times over, and keep the total in the format at hand.")
+    brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
+    half = running_sum(1.0, 4000, torch.float16)                # @inspect half
+    single = running_sum(1.0, 4000, torch.float32)              # @inspect single
+    assert brain == 2**8, "bfloat16 stops here"
+    assert half == 2**11, "float16 stops here"
+    assert single == 4000, "float32 is exact"
+    note(
+        "At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, "
+        "which is rounded back, now and every time after. So the *running* total must be wide; "
+        "the terms may be narrow. PyTorch's own sums know this:"
+    )
+    terms = torch.ones(1000, dtype=torch.bfloat16)
+    at_once = terms.sum().item()                                # @inspect at_once
+    assert at_once == 1000, "accumulated wide, rounded once"
+    one_by_one = running_sum(1.0, 1000, torch.bfloat16)         # @inspect one_by_one
+    assert one_by_one == 256, "accumulated narrow"
+    note(
+        "So the advice to keep long accumulations in `float32` has a mechanism behind it. "
+        "The broader warning, that training in narrow formats is unstable, is best taken "
+        "apart the same way: stalled sums here, lost updates and vanished gradients next."
+    )
+    question(
+        "Add `4` instead of `1`, again and again, in `float16`. Where does "
+        "the total stop?",
+        answer=running_sum(4.0, 4000, torch.float16),
+    )
+
+
+def small_updates_are_lost() -> None:
+    """A weight that is too coarse ignores small updates."""
+    note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
+    steps = 1000
+    coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)           # @inspect coarse
+    assert coarse == 1.0, "not one of them arrived"
+    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)              # @inspect fine
+    assert round(fine, 4) == 0.0, "float32 gets there"
+    note(
+        "The update is a fraction of the gap to the next number down, so it is rounded away. (To "
+        "find that number, read the bits as an integer and subtract one.)"
+    )
+    below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
+    gap = 1 - below.view(torch.bfloat16).item()                 # @inspect gap
+    assert gap == 2**-8, "down to the next number"
+    assert 0.25 < 1e-3 / gap < 0.26, "the update, in gaps"
+    note(
+        "The cure is the *master copy* of mixed precision: a wide weight to update, and a rounded "
+        "one for the model to use."
+    )
+    master = torch.tensor(1.0)
+    for _ in range(steps):
+        master -= 1e-3
+    weight = master.bfloat16()                                  # @inspect weight
+    assert round(weight.item(), 4) == 0.0, "updated wide, used narrow"
+    note(
+        "It is fair to say that low resolution matters little for *inputs* of a matrix "
+        "product, where errors average out. It matters for weights that are nudged and for "
+        "totals that grow."
+    )
+    two = torch.tensor(2.0, dtype=torch.bfloat16)  # @hide
+    under = two.view(torch.int16) - 1  # @hide
+    question(
+        "The gap below a `bfloat16` weight of `2` is twice as wide. How much "
+        "can be taken from such a weight at most without any effect?",
+        answer=(2 - under.view(torch.bfloat16).item()) / 2,
+    )
+
+
+def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
+    """Round to bfloat16, up or down with probability given by the distance to either neighbour."""
+    noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)
+    kept = (x.view(torch.int32) + noise) & ~0xFFFF
+    return kept.view(torch.float32).bfloat16()
+
+
+def rounding_at_random_saves_them() -> None:
+    """Weights need not be stored in `float32`, if rounding is done with care."""
+    note(
+        "Round up or down *at random*, so that a third of the way up means up a third of the "
+        "time, and small updates arrive on average [@gupta2015]. The same run, in `bfloat16` "
+        "from end to end, for many weights at once:"
+    )
+    w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
+    for _ in range(1000):
+        w = round_randomly(w.float() - 1e-3)
+    mean = w.float().mean().item()                              # @inspect mean
+    assert abs(round(mean, 2)) == 0.0, "the updates arrived"
+    spread = w.float().std().item()                             # @inspect spread
+    assert 0.038 < spread < 0.044, "at the price of noise"
+    misbelief(
+        "Parameters and optimizer state must be float32, or training is unstable.",
+        "What fails first is not stability but progress: small updates are lost. And *must* "
+        "is too strong. A master copy cures it, random rounding cures it, and optimizers "
+        "with one-byte states train well [@dettmers2022].",
+    )
+    question(
+        "The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is "
+        "rounded at random for `1000` weights of exactly `4`. How many of "
+        "them move, on average?",
+        answer=round(1000 * 1e-3 / (1 / 64)), unit="weights",
+    )
+
+
+def scaling_the_loss_saves_small_gradients() -> None:
+    """Multiply the loss by a large number, and small gradients survive `float16`."""
+    note(
+        "The model computes with a `float16` copy of `w`, and the loss is `1e-8` times that. So "
+        "the gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:"
+    )
+    w = torch.tensor([1.0], requires_grad=True)
+    (w.half().float() * 1e-8).sum().backward()
+    assert w.grad is not None, "it has a gradient"
+    assert w.grad.item() == 0.0, "but nothing is in it"
+    note(
+        "The standard cure multiplies the loss before the backward pass, and divides the "
+        "gradients, in `float32`, before the step [@micikevicius2018]. PyTorch's `GradScaler` "
+        "does both; it also skips the step and lowers the scale when a gradient overflows."
+    )
+    w.grad.zero_()
+    scaler = torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    loss = (w.half().float() * 1e-8).sum()
+    scaler.scale(loss).backward()
+    assert scaler.get_scale() == 2**16, "its first scale"
+    scaler.unscale_(optimizer)
+    recovered = w.grad.item()                                   # @inspect recovered
+    assert 9.996e-9 < recovered < 9.998e-9, "back, to three digits"
+    by_hand = cast(1e-8 * 65536, torch.float16) / 65536         # @inspect by_hand
+    assert recovered == by_hand, "the same by hand"
+    note(
+        "`bfloat16` has enough exponents to do without, which is a good reason to prefer it "
+        "where the card has it."
+    )
+    question(
+        "The largest `float16` is `65504`. About how large may a gradient be, "
+        "if it is not to overflow at that first scale?",
+        answer=torch.finfo(torch.float16).max / scaler.get_scale(),
+    )
+
+
+def autocast_chooses_for_each_operation() -> None:
+    """Mixed precision decides per operation, not per layer."""
+    note(
+        "*Mixed precision* means several formats in one step. Under `torch.autocast` the "
+        "parameters stay `float32`. Operations on a list of safe ones cast their inputs down as "
+        "they run; others are left alone or cast up."
+    )
+    x = torch.randn(4, 8)
+    layer = nn.Linear(8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = layer(x)                                      # @inspect product.dtype
+        weights = torch.softmax(x, dim=-1)                      # @inspect weights.dtype
+        q = x.view(1, 1, 4, 8)
+        attended = nn.functional.scaled_dot_product_attention(q, q, q)
+    assert product.dtype == torch.bfloat16, "matrix products are narrow"
+    assert weights.dtype == torch.float32, "softmax of float32 stays wide"
+    assert attended.dtype == torch.bfloat16, "attention is narrow"
+    product.float().sum().backward()
+    assert layer.weight.grad is not None, "and the way back"
+    kept = {layer.weight.dtype, layer.weight.grad.dtype}        # @inspect kept
+    assert kept == {torch.float32}, "parameter and gradient stay wide"
+    note(
+        "Advice, then, rather than law. Train in mixed precision. Run matrix products in "
+        "`bfloat16`, those of attention included; \"attention in `float32`\" is too coarse a "
+        "rule. Keep in `float32` what adds up or normalizes: softmax and normalization "
+        "statistics, the loss, long sums, the weights that the optimizer updates."
+    )
+    question(
+        "Make the layer `nn.Linear(8, 32)`, under the same autocast. How many "
+        "bytes do its output for this `x` and the gradient of its weight take "
+        "together?",
+        answer=4 * 32 * product.itemsize + 32 * 8 * layer.weight.grad.itemsize,
+        unit="B",
+    )

@@ -1,0 +1,140 @@
+"""The formulas of the lecture, each with an example."""
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from litbook import note, question
+
+from .measure import (
+    bill, decoder_flops, dense_peak, flops, intensity, same_storage,
+    state_bytes, step_flops,
+)
+from .models import OPTIMIZERS
+from .units import DAY
+
+
+def summary() -> None:
+    """Summary."""
+    note("A chapter of counting ends with the formulas. Each was held against a measurement in the "
+         "section named beside it, and is held against one more here.")
+    the_formulas_and_where_they_were_shown()
+    the_four_kinds_of_memory_are_a_list_not_a_total()
+    count_first_then_run()
+
+
+def the_formulas_and_where_they_were_shown() -> None:
+    """The formulas, an example of each, and the section that shows it."""
+    note("First the examples, formula beside measurement. The model is the small one again: two "
+         "hidden layers of width `64`, here with AdamW.")
+    width, layers, batch = 64, 2, 8
+    parameters = width**2 * layers + width  # @inspect parameters
+    assert parameters == 8256, "the model of this chapter"
+    kept = 4 * (batch * width * (layers + 1) + 2 * batch)  # @inspect kept as B
+    measured = bill("AdamW", width, layers, batch)  # @inspect measured as B
+    assert kept == measured["activations"], "formula, measured"
+    work = 6 * batch * parameters - 2 * batch * width**2  # @inspect work as FLOP
+    assert work == step_flops(batch, width, layers), "formula, counted"
+    state = 16 * parameters  # @inspect state as B
+    held = sum(measured.values()) - kept  # @inspect held as B
+    assert state == held, "formula, measured"
+    product = 2 * batch * width * width  # @inspect product as FLOP
+    x, w = torch.ones(batch, width), torch.ones(width, width)
+    assert product == flops(lambda: x @ w), "formula, counted"
+    tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
+    assert tokens == 2.8, "of token ids"
+    note("Three that need more than this model: attention, from the decoder of the part on "
+         "gradients; the bytes that a product moves; and the time of a large run.")
+    context, vocab = 128, 100
+    attention = 12 * layers * width * context  # @inspect attention as FLOP
+    matrices = 12 * layers * width**2 + vocab * width
+    counted = sum(decoder_flops(vocab, width, 2, layers, context))
+    assert counted == (6 * matrices + attention) * context, "formula, counted"
+    moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
+    per_byte = product / moved  # @inspect per_byte
+    formula = intensity(batch, width, width, width=4)
+    assert per_byte == formula, "formula, measured"
+    promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
+    days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
+    assert 143.92 < days < 143.93, "the run of the first page"
+    note(f"""The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a product takes
+$m \\times k$ by $k \\times n$. A decoder adds a context of $T$ tokens, and a whole run has $N$ parameters.
+The examples are those above, with a batch of eight.
+
+| what | formula | example | shown in |
+|---|---|---|---|
+| bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
+| FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_costs_two_m_k_n) |
+| FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
+| parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
+| kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
+| AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
+| a step | $6BP-2BD^2$ | {work:,} FLOPs | [a step](#a_step_does_less_than_six_flops) |
+| attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
+| sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
+| token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
+| time of a run | $6N\\,\\mathrm{{tokens}} / (\\mathrm{{peak}} \\times \\mathrm{{MFU}})$ | {days:.0f} days | [three lines](#a_training_run_in_three_lines) |
+""")
+    question("From which batch on do the kept activations of this model "
+             "outweigh all that AdamW holds?",
+             answer=next(b for b in range(1, 999) if kept / batch * b > state))
+
+
+class Temporaries(TorchDispatchMode):
+    """Notes the bytes of every tensor that is made in memory of its own while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        given = [x for x in args if isinstance(x, Tensor)]
+        if isinstance(made, Tensor):
+            if not any(same_storage(made, x) for x in given):
+                self.sizes.append(made.nbytes)
+        return made
+
+
+def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
+    """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
+    note("The same step once more, by kind:")
+    kinds = bill("AdamW", 64, 2, 8)  # @inspect kinds as B
+    assert len(kinds) == 4, "the four kinds"
+    total = sum(kinds.values())  # @inspect total as B
+    assert total == 138304, "of all four"
+    note("The list is complete for what a step *keeps*. On top of it come gradients of "
+         "activations, temporary tensors, and what the allocator rounds up. The temporaries can "
+         "be watched as they are made. AdamW, on a CPU, makes two for every parameter on its way "
+         "to the update:")
+    p = torch.randn(8256, requires_grad=True)
+    p.sum().backward()
+    optimizer = OPTIMIZERS["AdamW"]([p])
+    with Temporaries() as seen:
+        optimizer.step()
+    made = sum(size for size in seen.sizes if size > 4)  # @inspect made as B
+    kept = state_bytes(optimizer)  # @inspect kept as B
+    assert made - kept == 2 * p.nbytes, "beside the new state"
+    question("How many bytes of temporary tensors does such a step of AdamW "
+             "make for a model of `1` billion parameters?",
+             answer=10**9 * (made - kept) // p.numel(), unit="B")
+
+
+def count_first_then_run() -> None:
+    """Count first, then run, then explain the difference."""
+    note("The mechanics are plain: tensors, products, gradients, a loop. The habit is the part "
+         "worth keeping. Write down bytes and FLOPs before running, measure, and do not rest "
+         "until the two agree or you can say why not. Intuitions grow from there; a rule of thumb "
+         "is trusted as far as its conditions are printed with it.")
+    guess = 6 * 8 * 8256  # @inspect guess as FLOP
+    counted = step_flops(8, 64, 2)  # @inspect counted as FLOP
+    gap = guess - counted  # @inspect gap as FLOP
+    assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
+    note("A gap with a name is not an error any more. It is something known about the machine.")
+    question("Half the width, twice the batch, the same depth: how large is "
+             "the gap between guess and count?",
+             answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
+             unit="FLOP")

@@ -1,0 +1,270 @@
+"""How a GPU's memory is handed out, and what moves there."""
+import torch
+from hardware import CARDS, find, peak
+from timing import time_call
+
+from litbook import misbelief, note, question, requires
+
+from .measure import flops, message_of, scaled
+from .units import E4M3, E5M2, GiB, MiB
+
+
+def tensors_on_a_gpu() -> None:
+    """Tensors on a GPU."""
+    note(
+        "A GPU has memory of its own, and nothing moves there unless it is told to. Its "
+        "allocator then hands out memory in blocks and keeps what you give back, so the "
+        "figures that PyTorch reports match neither the sum of your tensors nor what "
+        "`nvidia-smi` shows."
+    )
+    tensors_start_on_the_cpu()
+    ask_before_you_move()
+    blocks_are_multiples_of_a_smallest_one()
+    moving_allocates_on_the_gpu()
+    deleting_returns_blocks_to_a_cache()
+    the_driver_knows_how_much_memory_there_is()
+    a_narrow_product_is_timed_here()
+    both_one_byte_formats_multiply()
+
+
+def tensors_start_on_the_cpu() -> None:
+    """A tensor is made in CPU memory unless something says otherwise."""
+    note("A GPU in the machine changes nothing about this line:")
+    x = torch.zeros(32, 32)                                     # @inspect x.device
+    assert x.device == torch.device("cpu"), "the default"
+    note(
+        "Name a device to create a tensor there, or call `.to(device)` to copy one. Where the "
+        "tensor is already in place, `.to` copies nothing. (The device `meta`, used here because "
+        "every machine has it, keeps shapes and no data.)"
+    )
+    assert x.to("cpu") is x, "already there"
+    shape_only = torch.zeros(32, 32, device="meta")
+    assert shape_only.device.type == "meta", "created elsewhere"
+    note(
+        "`torch.set_default_device` changes the default for everything created after it. As "
+        "a context it is easier to keep track of:"
+    )
+    with torch.device("meta"):
+        inside = torch.zeros(32, 32)
+    after = torch.zeros(32, 32)
+    assert inside.device.type == "meta", "inside the context"
+    assert after.device.type == "cpu", "after it"
+    moved = [x.to("cpu"), x.to(torch.float32), x.to(torch.float64)]  # @hide
+    moved += [x.to("meta"), x.to("cpu", torch.float32)]  # @hide
+    question(
+        "How many of these are `x` itself: `x.to(\"cpu\")`, "
+        "`x.to(torch.float32)`, `x.to(torch.float64)`, `x.to(\"meta\")`, "
+        "`x.to(\"cpu\", torch.float32)`?",
+        answer=sum(t is x for t in moved),
+    )
+
+
+def ask_before_you_move() -> None:
+    """Ask what there is, and the same code runs with and without a GPU."""
+    note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")
+    count = torch.cuda.device_count()                           # @measure count
+    available = torch.cuda.is_available()                       # @measure available
+    held = torch.cuda.memory_allocated()                        # @measure held as B
+    assert available == (count > 0), "two ways to ask"
+    device = "cuda" if available else "cpu"                     # @measure device
+    x = torch.zeros(32, 32, device=device)
+    assert x.sum() == 0, "runs on either"
+    note("Asking about a GPU that is not there is an error, so guard every such line:")
+    refused = message_of(lambda: torch.cuda.get_device_properties(count))   # @measure refused
+    silence = ""
+    assert refused != silence, "no properties of a missing device"
+    if count == 0:
+        assert held == 0, "nothing allocated on no GPU"
+        stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))     # @measure stranded
+        assert stranded != silence, "and nowhere to move to"
+    question(
+        "`torch.zeros(32, 32).to(\"cuda:3\")` ran without an error. How many "
+        "GPUs does PyTorch see there at least?",
+        answer=torch.device("cuda:3").index + 1, unit="GPUs",
+    )
+
+
+def blocks_are_multiples_of_a_smallest_one() -> None:
+    """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
+    note(
+        "PyTorch's GPU allocator rounds every request up to a multiple of `512` bytes "
+        "[@pytorch-allocator]. Square `float32` matrices of four sizes, as derived from that "
+        "rule:"
+    )
+    block = 512                                                 # @inspect block as B
+    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked
+    taken = [-(-size // block) * block for size in asked]       # @inspect taken
+    assert asked == [4, 400, 4096, 4356], "bytes of the tensor"
+    assert taken == [512, 512, 4096, 4608], "bytes of its block"
+    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost
+    assert lost == [508, 112, 0, 252], "bytes rounded away"
+    misbelief(
+        "Allocated memory grows by exactly the bytes of the tensor.",
+        f"For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. "
+        f"A `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}.",
+    )
+    question(
+        "How many bytes does a `bfloat16` vector of `300` elements take on "
+        "the GPU?",
+        answer=-(-300 * torch.bfloat16.itemsize // block) * block, unit="B",
+    )
+
+
+@requires("cuda")
+def moving_allocates_on_the_gpu() -> None:
+    """`memory_allocated` counts blocks."""
+    note("Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts.")
+    x = torch.zeros(32, 32)
+    before = torch.cuda.memory_allocated()                      # @measure before as B
+    y = x.to("cuda:0")                                          # @inspect y.device
+    z = torch.zeros(32, 32, device="cuda:0")                    # @inspect z.device
+    gpu = torch.device("cuda", 0)
+    assert y.device == z.device == gpu, "moved, and created"
+    assert x.device == torch.device("cpu"), "the original stayed"
+    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    assert grown == 2 * (32 * 32 * 4), "two tensors, no remainder"
+    before = torch.cuda.memory_allocated()
+    small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
+    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    assert grown == 2 * 512, "not twice 400"
+    before = torch.cuda.memory_allocated()
+    odd = [torch.zeros(33, 33, device="cuda:0") for _ in range(2)]
+    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    assert grown == 2 * 4608, "not twice 4356"
+    assert len(small) == len(odd) == 2, "kept alive until here"
+    before = torch.cuda.memory_allocated()  # @hide
+    both = z.to("cuda:0"), z.bfloat16()  # @hide
+    question(
+        "By how much does `memory_allocated` grow when `z.to(\"cuda:0\")` and "
+        "`z.bfloat16()` are both kept?",
+        answer=torch.cuda.memory_allocated() - before, unit="B",
+    )
+
+
+@requires("cuda")
+def deleting_returns_blocks_to_a_cache() -> None:
+    """`del` gives memory back to PyTorch, not to the driver."""
+    note(
+        "Asking the driver for memory is slow, so PyTorch keeps freed blocks for the next "
+        "tensor. *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another "
+        "program sees only the second."
+    )
+    count = scaled(64 * MiB, lambda n: 8 * n)                   # @measure count
+    start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    x = torch.empty(count, device="cuda")
+    held = torch.cuda.memory_allocated() - start[0]             # @measure held as B
+    assert held == 4 * count, "held by the tensor"
+    del x
+    after = torch.cuda.memory_allocated()
+    assert after == start[0], "no tensor holds it"
+    kept = torch.cuda.memory_reserved() - start[1]              # @measure kept as B
+    assert kept == 4 * count, "PyTorch still does"
+    torch.cuda.empty_cache()
+    reserved = torch.cuda.memory_reserved()
+    assert reserved == start[1], "now the driver has it back"
+    note(
+        "Watching both numbers is sound practice. Calling `empty_cache` in a training loop "
+        "rarely is: it makes room for other programs, not for this one, and costs time."
+    )
+    x = torch.empty(count, device="cuda")  # @hide
+    del x  # @hide
+    half = torch.empty(count // 2, device="cuda")  # @hide
+    cached = torch.cuda.memory_reserved() - start[1]  # @hide
+    taken = torch.cuda.memory_allocated() - start[0]  # @hide
+    question(
+        "After `del x`, and without `empty_cache`, a tensor of half as many "
+        "floats is made. How many of the bytes that `x` had does PyTorch then "
+        "hold for no tensor?",
+        answer=cached - taken, unit="B",
+    )
+
+
+@requires("cuda")
+def the_driver_knows_how_much_memory_there_is() -> None:
+    """The size on the box is not the size a program gets."""
+    used = torch.cuda.current_device()                          # @measure used
+    assert used == 0, "the first of those that are visible"
+    properties = torch.cuda.get_device_properties(used)
+    name = properties.name                                      # @measure name
+    units = properties.multi_processor_count                    # @measure units
+    cache = properties.L2_cache_size                            # @measure cache as B
+    capability = properties.major, properties.minor             # @measure capability
+    assert capability == torch.cuda.get_device_capability(), "two ways to ask"
+    note(
+        "With several GPUs the first one is used; `CUDA_VISIBLE_DEVICES` decides which that is. "
+        "Of its memory the datasheet names one size, the driver reports another, and by the time "
+        "a program can ask, some of that is taken."
+    )
+    total = properties.total_memory                             # @measure total as B
+    free, seen = torch.cuda.mem_get_info()                      # @measure free as B
+    assert free < seen, "the context already takes some"
+    card = find(name)                                           # @measure card
+    if card is not None:
+        ratio = total / card.memory                             # @measure ratio
+        assert 0.98 < ratio < 1.08, "near the datasheet, not on it"
+    note(
+        "So read `total_memory` where a program depends on it, and leave the nominal figure "
+        "to napkins."
+    )
+    question(
+        "An L4 is sold with `24` GB, decimal [@nvidia-l4]. If `total_memory` "
+        "were exactly that, how many GiB would a tool show that counts in "
+        "powers of two?",
+        answer=CARDS["L4"].memory / GiB, unit="GiB",
+    )
+
+
+@requires("cuda")
+def a_narrow_product_is_timed_here() -> None:
+    """What a narrower format buys is measured, card by card."""
+    note(
+        "The many arithmetic units of a GPU pay off on large products and sit idle on small "
+        "ones. The same square matrix product in both formats, against the rates that the "
+        "card promises:"
+    )
+    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
+    a = torch.randn(n, n, device="cuda")
+    b = a.bfloat16()
+    wide = time_call(lambda: a @ a, "cuda")                     # @measure wide
+    narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
+    speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
+    card = find(torch.cuda.get_device_name())
+    promised = peak(card, "float32"), peak(card, "bfloat16")    # @measure promised
+    achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]   # @measure achieved as FLOP/s
+    if promised[1] is not None:
+        assert narrow.seconds < wide.seconds, "narrow is faster"
+    work = flops(lambda: b @ b)                                 # @measure work as FLOP
+    assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"
+    question(
+        "An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` "
+        "[@nvidia-a100]. A wide product takes `80` ms there. How long does "
+        "the narrow one take, if both come equally close to their promise?",
+        answer=80e-3 * 19.5 / 312, unit="s",
+    )
+
+
+@requires("cuda")
+def both_one_byte_formats_multiply() -> None:
+    """Tensor cores multiply either one-byte format and return a wider one."""
+    note("Multiply an `E5M2` matrix by an `E4M3` one, on a card that has units for them:")
+    if torch.cuda.get_device_capability() >= (8, 9):
+        one = torch.tensor(1.0, device="cuda")
+        ones = torch.ones(32, 32, device="cuda")
+        left, right = ones.to(E5M2), ones.to(E4M3).t()
+        mixed = torch._scaled_mm(
+            left, right, one, one, out_dtype=torch.bfloat16
+        )                                                       # @inspect mixed
+        plain = torch._scaled_mm(
+            right.t(), right, one, one, out_dtype=torch.bfloat16
+        )                                                       # @inspect plain
+        assert mixed.dtype == torch.bfloat16, "wider than what went in"
+        assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
+        assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"
+    question(
+        "A `(16, 64)` matrix in `E5M2` times a `(64, 32)` matrix in `E4M3`, "
+        "with the result in `bfloat16`. How many bytes do the three matrices "
+        "take together?",
+        answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
+            + 16 * 32 * torch.bfloat16.itemsize,
+        unit="B",
+    )

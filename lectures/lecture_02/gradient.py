@@ -1,0 +1,598 @@
+"""What a backward pass leaves behind, and what it costs."""
+import warnings
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from einops import einsum
+from jaxtyping import Float
+from timing import time_call
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+
+from litbook import figure, misbelief, note, question, requires
+
+from .figures import plot_products
+from .measure import (
+    counted, decoder_flops, flops, message_of, narrow_format, saved_bytes_of,
+    scaled, shrunk,
+)
+from .models import whole_numbers
+
+
+def gradients() -> None:
+    """Gradients."""
+    note(
+        "That a backward pass costs twice its forward pass is usually derived on a network of "
+        "two layers. For that network it is false, because one product is missing. Knowing which "
+        "one tells you when the rule holds, and what freezing a layer saves."
+    )
+    backward_fills_the_leaves()
+    backward_changes_no_parameter()
+    a_gradient_is_two_more_products()
+    each_sample_costs_two_per_weight()
+    a_weight_gradient_needs_no_input_gradient()
+    the_other_product_is_paid_for_the_layer_below()
+    the_first_layer_has_nothing_below()
+    six_per_parameter_and_token_is_a_special_case()
+    in_a_transformer_backward_is_twice_forward()
+    attention_is_what_the_rule_leaves_out()
+    checkpointing_trades_flops_for_memory()
+    checkpointing_is_measured_here()
+    the_same_sum_in_another_order_is_another_number()
+
+
+def backward_fills_the_leaves() -> None:
+    """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
+    note(
+        "Three inputs, three weights, a target of `5`. Only the weights ask for a gradient, by "
+        "`requires_grad=True`:"
+    )
+    x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
+    w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
+    prediction = x @ w                                          # @inspect prediction
+    loss = 0.5 * (prediction - 5) ** 2                          # @inspect loss
+    assert (prediction.item(), loss.item()) == (6.0, 0.5), "one too high"
+    loss.backward()
+    assert w.grad is not None, "w asked for one"
+    assert w.grad.tolist() == [1.0, 2.0, 3.0], "error times input"
+    note(
+        "A *leaf* is a tensor that was not computed from others. The rest have no `.grad`, for "
+        "two reasons. `x` is a leaf, but never asked. Prediction and loss are no leaves: their "
+        "gradients were computed, used and dropped, and PyTorch warns whoever looks for them."
+    )
+    leaf = x.is_leaf, x.requires_grad, x.grad
+    assert leaf == (True, False, None), "a leaf that did not ask"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dropped = prediction.grad, loss.grad
+    assert dropped == (None, None), "not kept"
+    assert prediction.is_leaf is False, "computed, so no leaf"
+    assert len(caught) == 2, "a warning for each"
+    note("Call `retain_grad()` before the backward pass, and such a gradient is kept.")
+    again = x @ w
+    again.retain_grad()
+    kept = 0.5 * (again - 5) ** 2
+    kept.retain_grad()
+    kept.backward()
+    assert again.grad is not None, "kept on request"
+    assert kept.grad is not None, "even the loss's own"
+    both = again.grad.item(), kept.grad.item()
+    assert both == (1.0, 1.0), "the error; and one"
+    question(
+        "The target is `8` instead of `5`, with the same `x` and `w`. Which "
+        "gradient does `w` get?",
+        answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
+    )
+
+
+def backward_changes_no_parameter() -> None:
+    """`backward()` changes no parameter; the optimizer does."""
+    note(
+        "A training step has three parts. The forward pass ends in the loss, the backward "
+        "pass in gradients, and the third applies them."
+    )
+    model = nn.Linear(4, 1)
+    x, target = torch.randn(8, 4), torch.randn(8, 1)
+    start = model.weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = F.mse_loss(model(x), target)                         # @inspect loss
+    assert model.weight.grad is None, "forward: a loss, no gradient"
+    loss.backward()
+    assert model.weight.grad is not None, "backward: a gradient"
+    assert torch.equal(model.weight, start), "and the same weights"
+    misbelief(
+        "The backward pass computes gradients and updates the parameters.",
+        "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
+        "updates.",
+    )
+    optimizer.step()
+    expected = start - 0.1 * model.weight.grad
+    assert not torch.equal(model.weight, start), "now they have moved"
+    assert torch.allclose(model.weight, expected), "against the gradient"
+    p = torch.tensor(3.0, requires_grad=True)  # @hide
+    (4 * p).backward()  # @hide
+    seen = [p.item()]  # @hide
+    torch.optim.SGD([p], lr=0.25).step()  # @hide
+    seen.append(p.item())  # @hide
+    question(
+        "A weight of `3` gets a gradient of `4`, and the learning rate is "
+        "`0.25`. What is the weight after `backward()`, and what after "
+        "`step()`?",
+        answer=seen,
+    )
+
+
+def a_gradient_is_two_more_products() -> None:
+    """Behind each product in the forward pass stand two in the backward pass."""
+    note(
+        "A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss "
+        "by $y$ arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. "
+        "All values are small whole numbers, so that sums come out equal in any order."
+    )
+    b, d, k = 64, 32, 16
+    h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
+    w: Float[Tensor, "inner col"] = whole_numbers(d, k).requires_grad_()
+    y: Float[Tensor, "row col"] = h @ w
+    g: Float[Tensor, "row col"] = whole_numbers(b, k)           # @inspect g
+    y.backward(g)
+    note(
+        "The chain rule sums over whatever an entry touched: a weight touched every row of $y$, "
+        "an input every column.\n\n"
+        r"$$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad "
+        r"\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$"
+    )
+    for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
+    for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
+    assert w.grad is not None, "autograd's answer"
+    assert h.grad is not None, "for both"
+    assert torch.equal(w.grad, for_w), "the sums, written out"
+    assert torch.equal(h.grad, for_h), "the sums, written out"
+    assert torch.equal(for_w, h.t() @ g), "a product"
+    assert torch.equal(for_h, g @ w.t()), "another product"
+    note(
+        "Three products, `h @ w`, `h.T @ g` and `g @ w.T`, run over the same three lengths in "
+        "different roles. So each costs the same:"
+    )
+    forward = flops(lambda: h @ w)                              # @inspect forward as FLOP
+    weights = flops(lambda: h.t() @ g)                          # @inspect weights as FLOP
+    inputs = flops(lambda: g @ w.t())                           # @inspect inputs as FLOP
+    assert forward == 2 * b * d * k, "the forward product"
+    assert weights == inputs == forward, "and as much for each other"
+    row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
+    column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
+    arriving = torch.tensor([[5.0]])  # @hide
+    got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
+    question(
+        "A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient "
+        "of `5` arrives. Which gradients do row and column get?",
+        answer=[t.flatten().tolist() for t in got],
+    )
+
+
+def each_sample_costs_two_per_weight() -> None:
+    """Every sample costs two FLOPs for every weight gradient."""
+    note(
+        "An entry of the weight gradient is a sum over the samples: a multiplication for each of "
+        "them, and one addition fewer. Numbers that write every operation into a tally confirm "
+        "it:"
+    )
+    b, d, k = 8, 5, 3
+    tally: list[str] = []
+    g = counted(tally, d, b) @ counted(tally, b, k)
+    assert g.shape == (5, 3), "a gradient for each weight"
+    per_weight = len(tally) / (d * k)                           # @inspect per_weight
+    assert per_weight == 2 * b - 1 == 15, "per weight, counted"
+    note("At a batch of realistic size the one that is missing no longer matters:")
+    large = 16384
+    share = (2 * large - 1) / (2 * large)                       # @inspect share
+    assert share == 32767 / 32768, "of two for each sample"
+    misbelief(
+        "For each sample the gradient of a weight takes one operation, so a batch takes twice as "
+        "many as it has samples.",
+        "The two halves of that sentence do not fit: one operation each makes $BDK$. A sample "
+        "costs two: a multiplication, and the addition to the sum so far.",
+    )
+    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
+    assert one == 2 * d * k, "two per weight"
+    batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
+    assert batch == b * one == 240, "and the batch adds up"
+    tally.clear()  # @hide
+    small = counted(tally, 2, 10) @ counted(tally, 10, 3)  # @hide
+    work = flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3))  # @hide
+    question(
+        "A layer of `2 × 3` weights sees `10` samples. How many FLOPs does "
+        "its weight gradient take by PyTorch's counter, and how many by the "
+        "tally?",
+        answer=[work, len(tally)], unit="FLOP",
+    )
+
+
+def two_layers(
+    b: int, d: int, k: int,
+    first: bool = True, second: bool = True, data: bool = False,
+) -> tuple[int, int]:
+    """Forward and backward FLOPs of x @ w1 @ w2, and which of w1, w2 and x want gradients."""
+    with torch.device("meta"):
+        x = torch.empty(b, d, requires_grad=data)
+        w1 = torch.empty(d, d, requires_grad=first)
+        w2 = torch.empty(d, k, requires_grad=second)
+    with FlopCounterMode(display=False) as forward:
+        loss = (x @ w1 @ w2).square().mean()
+    return int(forward.get_total_flops()), flops(loss.backward)
+
+
+def a_weight_gradient_needs_no_input_gradient() -> None:
+    """A weight's gradient needs the gradient above it, not the one it passes on."""
+    note(
+        "From here on there are two layers, `h1 = x @ w1` and `h2 = h1 @ w2`, with $B$ rows of "
+        "data, $D$ inputs and hidden values, and $K$ outputs."
+    )
+    misbelief(
+        "In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before "
+        "`w2.grad` can be computed.",
+        "`w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never "
+        "computed, while `w2.grad` comes out the same to the bit.",
+    )
+
+    def second_gradient(train_first: bool) -> Tensor:
+        torch.manual_seed(1)
+        x = torch.randn(64, 32)
+        w1, w2 = torch.randn(32, 32), torch.randn(32, 16)
+        w1.requires_grad_(train_first)
+        w2.requires_grad_()
+        h1 = x @ w1
+        loss = (h1 @ w2).square().mean()
+        return torch.autograd.grad(loss, w2)[0]
+
+    trained, frozen = second_gradient(True), second_gradient(False)
+    assert torch.equal(frozen, trained), "identical, bit for bit"
+    note(
+        "`two_layers` counts such a network with `FlopCounterMode` on the meta device: forward, "
+        "then backward. With `w1` frozen, a single product is left of the backward pass."
+    )
+    b, d, k = 64, 32, 16
+    backward = two_layers(b, d, k, first=False)[1]              # @inspect backward as FLOP
+    assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
+    question(
+        "`100` rows pass a frozen layer of `10 × 10` and a trained one of "
+        "`10 × 1`. What does the backward pass cost?",
+        answer=two_layers(100, 10, 1, first=False)[1], unit="FLOP",
+    )
+
+
+def the_other_product_is_paid_for_the_layer_below() -> None:
+    """A layer's second backward product is paid for the layer below."""
+    note("Freeze `w2` instead, and what its gradient cost can be told from what it passes on.")
+    b, d, k = 64, 32, 16
+    whole = two_layers(b, d, k)[1]                              # @inspect whole as FLOP
+    without_second = two_layers(b, d, k, second=False)[1]       # @inspect without_second as FLOP
+    own = whole - without_second                                # @inspect own as FLOP
+    assert own == 2 * b * d * k, "what w2.grad adds"
+    passed_on = without_second - 2 * b * d * d                  # @inspect passed_on as FLOP
+    assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
+    misbelief(
+        r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
+        "The gradient of its weights costs half of that. The other half hands the gradient on to "
+        "the layer below: still due when the last layer is frozen, gone when the one below is.",
+    )
+    question(
+        "`100` rows pass a trained layer of `10 × 10` and a frozen one of "
+        "`10 × 1`. What does the backward pass cost?",
+        answer=two_layers(100, 10, 1, second=False)[1], unit="FLOP",
+    )
+
+
+def the_first_layer_has_nothing_below() -> None:
+    """The first layer has nothing below it, so one product is missing."""
+    note(
+        "The usual derivation takes a wide first layer and a narrower second one. Counting its "
+        "FLOPs takes no time, because nothing is computed."
+    )
+    b, d, k = 16384, 32768, 8192
+    forward = two_layers(b, d, k)[0]                            # @inspect forward as FLOP
+    backward = two_layers(b, d, k)[1]                           # @inspect backward as FLOP
+    assert forward == 2 * b * d * d + 2 * b * d * k, "two products"
+    assert forward == 43_980_465_111_040, "44 TFLOP"
+    assert backward == 2 * b * d * d + 4 * b * d * k, "three, not four"
+    assert backward == 52_776_558_133_248, "53 TFLOP, not 88"
+    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16    # @inspect small_one as FLOP
+    assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
+    misbelief(
+        r"In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs "
+        "$4BDD$, as every layer does.",
+        "Its input is data, and nobody wants the gradient of data. Autograd skips that product; "
+        "the layer costs $2BDD$.",
+    )
+    claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
+    too_high = claimed / backward - 1                           # @inspect too_high
+    assert 0.66 < too_high < 0.67, "overstated by two thirds"
+    misbelief(
+        "The backward pass of these two layers costs $4BDD + 4BDK$.",
+        f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
+    )
+    note("Ask for the gradient of the data, and the product appears:")
+    assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
+    costs = [2 * b * d * d, 2 * b * d * k]
+    figure(
+        plot_products(costs),
+        caption="The products of a training step of two layers. Grey: the one nobody needs.",
+        alt="Bars for two layers. The wide first layer has a forward product and a weight "
+        "gradient of equal length, and its input gradient is a dashed grey outline. The narrower "
+        "second layer has three short bars: forward, weight gradient, input gradient.",
+    )
+    y = torch.empty(8, 8, device="meta")  # @hide
+    for _ in range(10):  # @hide
+        y = y @ torch.empty(8, 8, device="meta", requires_grad=True)
+    question(
+        "`10` square layers in a row are all trained, on data that wants no "
+        "gradient. Of how many products does their backward pass consist?",
+        answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
+    )
+
+
+def six_per_parameter_and_token_is_a_special_case() -> None:
+    """Twice forward, and six per parameter, hold when every input wants a gradient."""
+    note(
+        "Two rules of thumb are derived from such a network: backward costs twice forward, and "
+        "a step costs `6` FLOPs per parameter and row of data. The same network again:"
+    )
+    b, d, k = 16384, 32768, 8192
+    forward, backward = two_layers(b, d, k)
+    params = d * d + d * k                                      # @inspect params
+    assert params == 1_342_177_280, "weights of both layers"
+    ratio = backward / forward                                  # @inspect ratio as times
+    assert ratio == 1.2, "in this very example"
+    misbelief(
+        "The backward pass costs twice the forward pass.",
+        f"In the example that usually illustrates it, {ratio} times. It is twice where the input "
+        "of every product wants a gradient too, as in a language model.",
+    )
+    coefficient = (forward + backward) / (b * params)           # @inspect coefficient
+    assert coefficient == 4.4, "FLOPs per parameter and row"
+    misbelief(
+        "A training step costs `6` FLOPs per parameter and token.",
+        f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
+        "layer and an embedding table too much, and it charges nothing for attention and for "
+        "what is computed twice; the next sections measure both.",
+    )
+    note("Let the data want a gradient, and both rules are exact:")
+    forward, backward = two_layers(b, d, k, data=True)
+    assert backward / forward == 2.0, "with gradients for the data"
+    assert (forward + backward) / (b * params) == 6.0, "the rule"
+    question(
+        "What is the coefficient if the second layer is square like the "
+        "first, and nobody wants a gradient for the data?",
+        answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
+        unit="FLOPs per parameter and row",
+    )
+
+
+def in_a_transformer_backward_is_twice_forward() -> None:
+    """In a language model the backward pass costs exactly twice the forward pass."""
+    note(
+        "The first product of a language model does not start from data. It starts from rows "
+        "of an embedding table, which is trained and wants its gradient; looking them up "
+        "costs no FLOPs. So no product is missing. The smallest GPT-2 has `12` layers of "
+        "width `768`, a vocabulary of `50257` and a context of `1024` [@gpt2]."
+    )
+    vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
+    forward, backward = decoder_flops(vocab, d, heads, layers, context)
+    assert backward == 2 * forward, "to the last FLOP"
+    note(
+        "What is multiplied in each layer are four matrices: queries, keys and values in one, "
+        "then output, up and down. The output head comes on top. The embedding table is only "
+        "read."
+    )
+    matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab     # @inspect matrices
+    left_over = forward + backward - 6 * matrices * context     # @inspect left_over as FLOP
+    attention = 12 * layers * d * context * context
+    assert left_over == attention, "attention, and nothing else"
+    note(
+        "What six per parameter leaves out is attention. Over a context of $T$ tokens, queries "
+        "meet keys and weights meet values at $2dT$ FLOPs each, per token and layer, and the "
+        "backward pass takes twice that again: $12LdT$ per token in $L$ layers. The masked half "
+        "is included, since an ordinary product computes it too."
+    )
+    four = decoder_flops(vocab, d, heads, layers, context, batch=4)
+    assert four == (4 * forward, 4 * backward), "and linear in the batch"
+    question(
+        "How many FLOPs does a training step of a decoder take that has `2` "
+        "layers of width `10`, a vocabulary of `100` and one sequence of `5` "
+        "tokens?",
+        answer=sum(decoder_flops(100, 10, 2, 2, 5)), unit="FLOP",
+    )
+
+
+def attention_is_what_the_rule_leaves_out() -> None:
+    """How far the rule is off depends on the context."""
+    note(
+        "Six per parameter and token is written $6ND$, with $N$ parameters and $D$ tokens. Here "
+        "is what GPT-2's shape costs, divided by that, at three lengths of context:"
+    )
+    vocab, d, heads, layers = 50257, 768, 12, 12
+    matrices = 12 * layers * d * d + d * vocab
+    contexts = [128, 1024, 8192]
+    shape = vocab, d, heads, layers
+    steps = [sum(decoder_flops(*shape, t)) for t in contexts]
+    ruled = [6 * matrices * t for t in contexts]
+    ratios = [round(s / r, 3) for s, r in zip(steps, ruled, strict=True)]
+    assert ratios == [1.019, 1.153, 2.222], "measured over 6ND"
+    note(
+        "At a short context the rule is excellent, at a long one it misses more than half. GPT-3 "
+        "has `96` layers of width `12288` and a context of `2048` [@gpt3], and there it is "
+        "close. Every layer costs the same, so two small depths tell the cost of any other."
+    )
+    one, two, three = (
+        sum(decoder_flops(vocab, 12288, 96, n, 2048)) for n in (1, 2, 3)
+    )
+    layer = two - one                                           # @inspect layer as FLOP
+    assert three - two == layer, "the third costs as much"
+    step = one + 95 * layer                                     # @inspect step as FLOP
+    matrices = 12 * 96 * 12288**2 + 12288 * vocab               # @inspect matrices
+    assert 174.5e9 < matrices < 174.6e9, "175 billion, as published"
+    large = step / (6 * matrices * 2048)                        # @inspect large
+    assert 1.027 < large < 1.028, "attention adds little"
+    with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
+    assert 1.023 < with_table < 1.025, "counting the table as well"
+    question(
+        "The ratios of the small model belong to contexts of `128`, `1024` "
+        "and `8192`. Which one belongs to `4096`?",
+        answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
+    )
+
+
+def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
+    """Products with all weights, a tanh after each."""
+    for w in weights:
+        x = torch.tanh(x @ w)
+    return x
+
+
+def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
+    """All layers on x; the backward pass computes them again, segment by segment (0: not at all)."""
+    for i in range(0, len(weights), segment or len(weights)):
+        part = weights[i : i + (segment or len(weights))]
+        if segment:
+            x = checkpoint(
+                tanh_layers, x, *part,
+                use_reentrant=False, preserve_rng_state=False,
+            )
+        else:
+            x = tanh_layers(x, *part)
+    return x
+
+
+def train_in_segments(
+    layers: int, segment: int, rows: int, width: int
+) -> tuple[int, int, Tensor]:
+    """Bytes saved, FLOPs and first gradient of a step, recomputed in segments (0: not at all)."""
+    torch.manual_seed(2)
+    stack = torch.randn(layers, width, width) / width**0.5
+    weights = [w.clone().requires_grad_() for w in stack]
+    x = torch.randn(rows, width, requires_grad=True)
+    saved = saved_bytes_of(lambda: in_segments(weights, x, segment), weights)
+    with FlopCounterMode(display=False) as counter:
+        in_segments(weights, x, segment).sum().backward()
+    first = weights[0].grad
+    assert first is not None
+    return saved, int(counter.get_total_flops()), first
+
+
+def checkpointing_trades_flops_for_memory() -> None:
+    """Checkpointing keeps less and computes the forward pass twice."""
+    note(
+        "Autograd keeps every activation until the backward pass has used it. *Activation "
+        "checkpointing* keeps only the inputs of segments and computes the rest again when it is "
+        "needed [@chen2016]. A stack of `16` layers, each a product and a tanh, can be watched "
+        "saving:"
+    )
+    layers, rows, width = 16, 8, 32
+    plain, once, exact = train_in_segments(layers, 0, rows, width)
+    saved, work, gradient = train_in_segments(layers, 4, rows, width)
+    one = rows * width * 4                                      # @inspect one as B
+    assert plain == (layers + 1) * one == 17408, "input and all outputs"
+    assert saved == layers // 4 * one == 4096, "one input per segment"
+    note(
+        "Kept until the end, that is. While the backward pass works on a segment, the outputs of "
+        "its layers exist once more. Longer segments keep less and recompute more at once; the "
+        "best length is the square root of the depth."
+    )
+    peaks = {n: layers // n + n for n in (1, 2, 4, 8, 16)}      # @inspect peaks
+    assert min(peaks.values()) == peaks[4] == 8, "outputs at once"
+    note("The price is a second forward pass. The gradient is the same.")
+    params = layers * width * width
+    assert once == 6 * rows * params == 786_432, "the rule"
+    assert work == 8 * rows * params == 1_048_576, "and a forward pass"
+    assert torch.equal(gradient, exact), "bit for bit"
+    useful = once / work                                    # @inspect useful
+    assert useful == 0.75, "of the FLOPs done count for MFU"
+    kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
+    question(
+        "In segments of `2` instead of `4`, how many bytes are kept, and how "
+        "many more FLOPs are done than with `4`?",
+        answer=[kept, again - work],
+    )
+
+
+def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   # @stepover
+    """First gradient of a step through the layers, recomputed in segments (0: not at all)."""
+    for w in weights:
+        w.grad = None
+    in_segments(weights, x, segment).sum().backward()
+    first = weights[0].grad
+    assert first is not None
+    return first
+
+
+@requires("cuda")
+def checkpointing_is_measured_here() -> None:
+    """On a card, checkpointing lowers the peak and takes longer."""
+    width = scaled(4096, lambda w: 400 * w * w)                 # @measure width
+    note(
+        "The same on a GPU, with a batch large enough for activations to matter. The peak is "
+        "what `max_memory_allocated` has seen since it was reset." + shrunk(width, 4096)
+    )
+    layers, rows, dtype = 16, 4 * width, narrow_format()
+    drawn = torch.randn(layers, width, width, device="cuda") / width**0.5
+    weights = [w.to(dtype).requires_grad_() for w in drawn]
+    x = torch.randn(rows, width, device="cuda").to(dtype)
+    del drawn
+    gradients, peaks, times = [], [], []
+    for segment in (0, 4):
+        step = partial(deep_gradient, weights, x, segment)
+        times.append(time_call(step, "cuda"))                   # @measure times[-1]
+        torch.cuda.reset_peak_memory_stats()
+        gradients.append(step().clone())
+        peaks.append(torch.cuda.max_memory_allocated())         # @measure peaks as B
+    assert peaks[1] < peaks[0], "fewer activations at once"
+    slower = times[1].seconds / times[0].seconds                # @measure slower as times
+    assert 1 < slower < 2, "one forward pass more, never a whole step"
+    off = float((gradients[0] - gradients[1]).norm() / gradients[0].norm())  # @measure off
+    assert off < 0.02, "and the gradient is the same"
+    question(
+        "A step without checkpointing takes `90` ms, all of it in products. How long does it "
+        "take with checkpointing, if nothing else changes?",
+        answer=90 * 8 / 6, unit="ms",
+    )
+
+
+def the_same_sum_in_another_order_is_another_number() -> None:
+    """The same sum in another order is another number."""
+    note(
+        "Floating-point addition is not associative. A GPU that adds in whatever order its "
+        "threads finish can therefore give another gradient every time, with the same seed."
+    )
+    big, small = torch.tensor(2.0**24), torch.tensor(1.0)
+    left = (big + small) + small                                # @inspect left
+    right = big + (small + small)                               # @inspect right
+    assert right - left == 2.0, "float32, three numbers"
+    note(
+        "`torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one "
+        "and refuses where it has none [@pytorch-randomness]. Writing to the same place twice "
+        "is such a case; which of the writes comes last is anyone's guess. The switch is off by "
+        "default, and then the guess is made without a word."
+    )
+    enabled = torch.are_deterministic_algorithms_enabled()
+    assert enabled is False, "off by default"
+    place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
+    torch.use_deterministic_algorithms(True)
+    refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
+    total = torch.zeros(3).index_add(0, place, values)          # @inspect total
+    torch.use_deterministic_algorithms(False)
+    assert "does not have a deterministic" in refused, "an error, not a guess"
+    silent = message_of(lambda: torch.zeros(3).put_(place, values))
+    assert silent == "", "without the switch it just runs"
+    assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
+    note(
+        "Advice for a run that must be repeatable: fix the seeds, switch this on, and on a "
+        "GPU set `CUBLAS_WORKSPACE_CONFIG=:4096:8` before the program starts "
+        "[@pytorch-randomness]. Equal bits then hold for one release on one kind of machine, "
+        "and they can cost speed."
+    )
+    question(
+        "By how much does `2**24` grow in `float32` when `1` is added to it "
+        "`1000` times, one after the other?",
+        answer=(sum([small] * 1000, start=big) - big).item(),
+    )

@@ -1,0 +1,271 @@
+"""A training loop, and what its losses say."""
+import math
+from collections.abc import Sequence
+from inspect import signature
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from litbook import figure, misbelief, note, question
+
+from .figures import plot_losses
+from .models import Stack, linear_batch
+
+
+def training() -> None:
+    """A training loop."""
+    note("The training loop of CS336, in its edition of 2025, takes a learning rate and a number of "
+         "layers as arguments and uses neither [@cs336]. So its two runs, the second meant as "
+         "tuning, are one experiment. Nothing about the loop looks wrong; it could have happened "
+         "to anyone. What finds it is to change each argument once and ask whether anything "
+         "happened.")
+    the_task_has_a_known_answer()
+    the_loop_finds_it()
+    every_argument_must_change_something()
+    a_batch_loss_is_noise()
+    a_rate_is_too_small_right_or_too_large()
+    deeper_needs_a_smaller_rate()
+    the_same_seed_repeats_every_bit()
+
+
+def the_task_has_a_known_answer() -> None:
+    """The data come from a linear function whose weights are known."""
+    note("`linear_batch` draws standard normal inputs, and multiplies them by weights that count "
+         "up from zero. So a model that predicts zero has an expected squared error of "
+         "$\\sum_i i^2$: the loss to start from.")
+    x, y = linear_batch(16, 100_000)
+    predicted = sum(i**2 for i in range(16))  # @inspect predicted
+    assert predicted == 1240, "for a width of 16"
+    measured = y.square().mean().item()  # @inspect measured
+    assert 0.97 < measured / predicted < 1.03, "as expected"
+    note("As many examples as weights determine them all. A training loop has to find the same:")
+    solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @inspect solved
+    assert solved.round().tolist() == list(range(16)), "solvable"
+    question("Which loss do you expect before the first step for a width of "
+             "`4`, from a model that predicts zero?",
+             answer=sum(i**2 for i in range(4)))
+
+
+class Run(NamedTuple):
+    """What a training run leaves behind."""
+
+    model: Stack
+    batch_losses: list[float]  # on the batch of each step, before the step
+    losses: list[float]  # on one fixed batch, after each step
+
+
+def train(
+    *, width: int = 16, layers: int = 0, batch: int = 4, steps: int = 200,
+    lr: float = 0.05, seed: int = 0,
+) -> Run:
+    """Train a stack by SGD on random batches; evaluate it on one batch that never changes."""
+    for_weights = torch.Generator().manual_seed(2 * seed)
+    for_data = torch.Generator().manual_seed(2 * seed + 1)
+    model = Stack(width, layers, for_weights)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for_test = torch.Generator().manual_seed(12345)
+    test_x, test_y = linear_batch(width, 16, for_test)
+    run = Run(model, [], [])
+    for _ in range(steps):
+        x, y = linear_batch(width, batch, for_data)
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        run.batch_losses.append(loss.item())
+        with torch.no_grad():
+            run.losses.append(F.mse_loss(model(test_x), test_y).item())
+    return run
+
+
+def the_loop_finds_it() -> None:
+    """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
+    note("The whole loop, for a model without hidden layers. Weights and data have a generator each.")
+    model = Stack(16, 0, torch.Generator().manual_seed(0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data = torch.Generator().manual_seed(1)
+    for _ in range(200):
+        x, y = linear_batch(16, 4, data)
+        loss = F.mse_loss(model(x), y)  # @inspect loss.item()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    note("`train` is this loop as a function. Besides the loss on the batch of each step it keeps "
+         "the loss on one fixed batch.")
+    run = train(lr=0.05, steps=200)
+    learned = run.model.weights[0]
+    assert torch.equal(learned, model.weights[0]), "the same, bit for bit"
+    assert len(run.losses) == 200, "one for each step"
+    final = round(run.losses[-1], 6)  # @inspect final
+    assert final == 0.0, "no error is left"
+    w = learned.flatten().tolist()
+    found = [round(value, 3) for value in w]  # @inspect found
+    assert found == list(range(16)), "the weights themselves"
+    batch = signature(train).parameters["batch"].default  # @hide
+    question(f"Each step takes a fresh batch of `{batch}`. How many examples "
+             "has this run seen for each weight that it had to find?",
+             answer=len(run.losses) * batch // len(w), unit="examples")
+
+
+def every_argument_must_change_something() -> None:
+    """Change each argument of a function once; whatever changes nothing is not used."""
+    note("`train` has six arguments. Nudge them one at a time.")
+    usual: dict[str, Any] = {
+        "width": 16, "layers": 0, "batch": 4,
+        "steps": 20, "lr": 0.05, "seed": 0,
+    }
+    other = {
+        "width": 8, "layers": 1, "batch": 8,
+        "steps": 21, "lr": 0.01, "seed": 1,
+    }
+    base = train(**usual).losses
+
+    def changes(name: str) -> bool:
+        return train(**usual | {name: other[name]}).losses != base
+
+    moved = [name for name in other if changes(name)]  # @inspect moved
+    assert moved == list(signature(train).parameters), "all six"
+
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.",
+              "The one of CS336 wrote its own values into the body [@cs336]. Asked "
+              "for other layers or another rate, it returned losses equal to the last bit.")
+
+    def deaf(num_layers: int, lr: float) -> list[float]:
+        return train(layers=0, lr=0.01, steps=20).losses
+
+    small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
+    assert small == large, "equal bits"
+    def differ(name: str) -> int:  # @hide
+        nudged = train(**usual | {name: other[name]}).losses
+        return sum(a != b for a, b in zip(base, nudged))
+
+    question("How many of the first `20` losses change when `steps` is "
+             "nudged, and how many when `seed` is?",
+             answer=[differ("steps"), differ("seed")], unit="losses")
+
+
+def a_batch_loss_is_noise() -> None:
+    """The loss on the batch at hand is noise; a fixed batch shows the progress."""
+    note("A few steps at a small learning rate, each with a handful of fresh examples. The "
+         "printed loss goes up and down with the luck of the draw. On a batch that stays the "
+         "same, it falls every time.")
+    run = train(lr=0.01, steps=10)
+    seen = [round(loss) for loss in run.batch_losses]  # @inspect seen
+    fixed = [round(loss) for loss in run.losses]  # @inspect fixed
+
+    def rises(losses: Sequence[float]) -> int:
+        return sum(b > a for a, b in pairwise(losses))
+
+    assert rises(run.batch_losses) == 5, "up, out of nine changes"
+    assert rises(run.losses) == 0, "on the fixed batch: none"
+    assert seen[-1] > seen[0], "it seems to get worse"
+    assert fixed[-1] < fixed[0], "it got better"
+    question("How many of the `9` changes would you expect to be rises if "
+             "the batch loss were nothing but luck?",
+             answer=(len(run.batch_losses) - 1) / 2)
+
+
+def a_rate_is_too_small_right_or_too_large() -> None:
+    """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
+    note("Compare rates on the same seed, the same number of steps and the same fixed batch.")
+    rates = (0.01, 0.05, 0.1, 0.2, 0.5)
+    runs = {lr: train(lr=lr, steps=200).losses for lr in rates}
+    ends = {lr: losses[-1] for lr, losses in runs.items()}  # @measure ends
+    assert 0.36 < ends[0.01] < 0.40, "0.01: on its way"
+    good = round(ends[0.05], 6), round(ends[0.1], 6)
+    assert good == (0.0, 0.0), "0.05 and 0.1: there"
+    assert ends[0.2] > ends[0.01], "0.2: bounces about"
+    assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
+    figure(plot_losses(runs),
+           caption="Between a rate that is too small and one that diverges lies a factor of "
+                   f"{rates[-1] / rates[0]:.0f}. Loss on the fixed batch, five learning rates.",
+           alt="Loss against step on a logarithmic axis. The curve for "
+               f"{rates[0]} falls slowly, those for {rates[1]} and {rates[2]} fall to the floor "
+               f"of the format, {rates[3]} wanders around its start, and {rates[4]} climbs off "
+               "the page within the first steps.")
+    misbelief("`10` steps at another learning rate are a bit of tuning.",
+              "CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
+              "last batch loss would still have been noise. What makes rates comparable is "
+              "a fixed seed, a fixed test batch and enough steps.")
+    tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
+    best = min(tried, key=lambda r: abs(1 - 2 * r))  # @hide
+    bounces = [r for r in tried if abs(1 - 2 * r) == 1]  # @hide
+    diverges = [r for r in tried if abs(1 - 2 * r) > 1]  # @hide
+    question("For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - "
+             "2r$. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` "
+             "is the best, which one only bounces, and which diverges?",
+             answer=[best, *bounces, *diverges])
+
+
+def deeper_needs_a_smaller_rate() -> None:
+    """The deeper the model, the smaller the largest rate that it survives."""
+    note("A stack of linear layers computes nothing that one layer could not. It is only harder "
+         "to train. Add two hidden layers at a rate that was cautious a moment ago:")
+    run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
+    final = run.losses[-1]  # @inspect final
+    assert math.isnan(final) is True, "not a number any more"
+    smaller = train(layers=2, lr=0.001, steps=200)
+    final = round(smaller.losses[-1], 3)  # @inspect final
+    assert final == 0.0, "a tenth of the rate learns"
+
+    note("For each depth, the largest of six rates at which the loss stays finite:")
+    rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+
+    def largest(layers: int) -> float:
+        runs = {lr: train(layers=layers, lr=lr, steps=60) for lr in rates}
+        return max(r for r in rates if math.isfinite(runs[r].losses[-1]))
+
+    survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
+    assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
+    misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
+              "Then it diverges at the very values it was called with. An argument that is "
+              "finally used needs a default that has been tried.")
+    chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
+    question("Let a model be a product of weights, each of them `2`. How "
+             "many times as large is the gradient of the first one in a "
+             "model of `5` weights as in a model of `1`?",
+             answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
+             unit="times")
+
+
+def the_same_seed_repeats_every_bit() -> None:
+    """A repeated run agrees to the last bit, until something adds in another order."""
+    note("With a seed for the weights and one for the data, nothing is left to chance:")
+    first, second = train(steps=20), train(steps=20)
+    assert first.losses == second.losses, "bit for bit"
+    note("That is one program, one machine, one thread count. Rounded addition depends on its "
+         "order, and parallel code does not always add in the same one. The part on gradients "
+         "shows the switch that insists on an order. What it guards against, in three numbers:")
+    a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))
+    left, right = (a + b) + c, a + (b + c)
+    apart = (right - left).item()  # @inspect apart
+    assert apart == 2.0**-24, "the last bit of the sum"
+    note("In a whole run: turn the batches around, so that the same examples are added in another "
+         "order. The bits differ. They stay close here only because training pulls both runs to "
+         "the same weights.")
+
+    def trained(turned: bool) -> Tensor:
+        model = Stack(16, 0, torch.Generator().manual_seed(0))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        data = torch.Generator().manual_seed(1)
+        for _ in range(20):
+            x, y = linear_batch(16, 4, data)
+            if turned:
+                x, y = x.flip(0), y.flip(0)
+            F.mse_loss(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        learned: Tensor = model.weights[0].detach()
+        return learned
+
+    straight, around = trained(turned=False), trained(turned=True)
+    drift = (straight - around).abs().max().item()  # @measure drift
+    assert torch.allclose(straight, around, rtol=1e-4), "the same training"
+    assert not torch.equal(straight, around), "not the same bits"
+    big = torch.tensor(1e8)  # @hide
+    question("`float32` keeps about `7` digits. What does it make of "
+             "`(1e8 + 1) - 1e8`, and what of `(1e8 - 1e8) + 1`?",
+             answer=[((big + 1) - big).item(), ((big - big) + 1).item()])

@@ -1,0 +1,188 @@
+"""What several parts count and measure with."""
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from hardware import CARDS, peak
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.flop_counter import FlopCounterMode
+
+from .models import OPTIMIZERS, Decoder, Stack, linear_batch
+
+
+def same_storage(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors read the same block of memory."""
+    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+
+
+def message_of(call: Callable[[], object]) -> str:
+    """'ErrorType: message' of the exception that the call raises, '' if it raises none."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
+    """FLOPs that PyTorch's counter attributes to each operation of the call."""
+    with FlopCounterMode(display=False) as counter:
+        call()
+    counts = counter.get_flop_counts().get("Global", {})
+    return {str(operation): count for operation, count in counts.items()}
+
+
+def flops(call: Callable[[], object]) -> int:
+    """All FLOPs that PyTorch's counter sees in the call."""
+    return sum(flops_by_operation(call).values())
+
+
+def free_bytes() -> int:
+    """Bytes of the card's memory that this program can still get, PyTorch's cache included."""
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info()[0]
+
+
+def scaled(size: int, needed: Callable[[int], int]) -> int:
+    """`size`, halved until the bytes that it needs fit into the card's free memory."""
+    free = free_bytes()
+    while size > 1 and needed(size) > free:
+        size //= 2
+    return size
+
+
+def shrunk(size: int, asked: int) -> str:
+    """What a note adds where a card was too small for the size that was asked for."""
+    if size == asked:
+        return ""
+    return f" This card has room for `{size}` only, not for `{asked}`."
+
+
+def narrow_format() -> torch.dtype:
+    """`bfloat16`, or `float16` on a card whose matrix units have no other."""
+    modern = torch.cuda.get_device_capability() >= (8, 0)
+    return torch.bfloat16 if modern else torch.float16
+
+
+def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
+    """Take one AdamW step on a random gradient; return the optimizer's state for the parameter."""
+    parameter.grad = torch.randn_like(parameter)
+    optimizer = torch.optim.AdamW([parameter])
+    optimizer.step()
+    return dict(optimizer.state[parameter])
+
+
+class Counted:
+    """A number that writes every addition and multiplication done with it into a tally."""
+
+    def __init__(self, value: float, tally: list[str]) -> None:
+        self.value, self.tally = value, tally
+
+    def __add__(self, other: "Counted") -> "Counted":
+        self.tally.append("+")
+        return Counted(self.value + other.value, self.tally)
+
+    def __mul__(self, other: "Counted") -> "Counted":
+        self.tally.append("*")
+        return Counted(self.value * other.value, self.tally)
+
+    def __lt__(self, other: "Counted") -> bool:
+        return self.value < other.value
+
+
+def counted(
+    tally: list[str], rows: int, cols: int
+) -> npt.NDArray[np.object_]:
+    """A matrix of random numbers that share one tally."""
+    numbers = [Counted(x, tally) for x in torch.randn(rows * cols).tolist()]
+    return np.array(numbers, dtype=object).reshape(rows, cols)
+
+
+def dense_peak(card: str, dtype: str) -> float:
+    """The dense peak of a listed card, in FLOP/s."""
+    rate = peak(CARDS[card], dtype)
+    if rate is None:
+        raise LookupError(f"{card} promises no rate for {dtype}")
+    return rate
+
+
+def intensity(rows: int, inner: int, cols: int, width: int = 2) -> float:
+    """FLOPs per byte of a product whose three matrices, `width` bytes a number, move once."""
+    numbers = rows * inner + inner * cols + rows * cols
+    return 2 * rows * inner * cols / (width * numbers)
+
+
+class Point(NamedTuple):
+    """An operation under a measured roof."""
+
+    intensity: float  # FLOPs per byte
+    rate: float  # FLOP/s
+
+
+def decoder_flops(
+    vocab: int, d: int, heads: int, layers: int,
+    context: int, batch: int = 1,
+) -> tuple[int, int]:
+    """Forward and backward FLOPs of a `Decoder` on `batch` sequences, on the meta device."""
+    with torch.device("meta"):
+        model = Decoder(vocab, d, heads, layers)
+        tokens = torch.zeros(batch, context, dtype=torch.int64)
+    with FlopCounterMode(display=False) as forward:
+        loss = model(tokens).square().mean()
+    return int(forward.get_total_flops()), flops(loss.backward)
+
+
+def gradient_bytes(model: nn.Module) -> int:
+    """Bytes of all gradients that the model holds."""
+    gradients = [p.grad for p in model.parameters()]
+    return sum(g.nbytes for g in gradients if g is not None)
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes that the optimizer remembers, single numbers such as step counters left out."""
+    states = optimizer.state.values()
+    tensors = [v for s in states for v in s.values() if torch.is_tensor(v)]
+    return sum(t.nbytes for t in tensors if t.dim() > 0)
+
+
+def saved_bytes_of(
+    forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
+) -> int:
+    """Bytes that autograd keeps for the backward pass, each storage once, without the `given`."""
+    kept: dict[int, int] = {}
+
+    def keep(t: Tensor) -> Tensor:
+        kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with saved_tensors_hooks(keep, lambda t: t):
+        loss = forward()
+    known = {t.untyped_storage().data_ptr() for t in given}
+    del loss  # it kept the graph, and with it the storages, alive until here
+    return sum(size for place, size in kept.items() if place not in known)
+
+
+def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:
+    """Bytes by kind that one training step with the named optimizer leaves or keeps."""
+    model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+    weights = list(model.parameters())
+    optimizer = OPTIMIZERS[name](weights)
+    activations = saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    return {
+        "parameters": sum(w.nbytes for w in weights), "gradients": gradient_bytes(model),
+        "optimizer state": state_bytes(optimizer), "activations": activations,
+    }
+
+
+def step_flops(batch: int, width: int, layers: int) -> int:
+    """FLOPs of one forward and backward pass, as counted, on tensors without data."""
+    with torch.device("meta"):
+        model = Stack(width, layers)
+        x, y = torch.empty(batch, width), torch.empty(batch)
+    return flops(lambda: F.mse_loss(model(x), y).backward())

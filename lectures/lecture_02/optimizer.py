@@ -1,0 +1,470 @@
+"""Optimizers: their rules, and what each of them remembers."""
+import math
+from collections.abc import Callable, Iterable
+from inspect import signature
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from litbook import misbelief, note, question
+
+from .measure import gradient_bytes, message_of, state_bytes
+from .models import OPTIMIZERS, Stack, linear_batch
+
+State = dict[str, Any]
+Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: what to subtract
+
+
+def optimizers() -> None:
+    """Optimizers."""
+    note("Every optimizer in this part fits in a few lines. What sets them apart is what they "
+         "remember about past gradients, a number or two for every parameter. The usual one-line "
+         "summaries get that memory wrong: they say *average* where the code keeps a sum, and "
+         "leave out the correction that decides the first steps.")
+    plain_sgd_remembers_nothing()
+    momentum_is_a_decayed_sum()
+    adagrad_divides_by_the_root_of_a_sum()
+    the_place_of_epsilon_matters()
+    rmsprop_forgets()
+    adam_corrects_for_its_start()
+    adamw_decays_weights_outside_the_root()
+    an_optimizer_knows_tensors_not_layers()
+    one_step_is_four_calls()
+    gradients_add_up_until_they_are_cleared()
+    optimizers_differ_in_what_they_remember()
+
+
+class Descent:
+    """An optimizer that subtracts from each parameter what `rule` makes of its gradient."""
+
+    def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
+        self.parameters, self.rule = list(parameters), rule
+        self.states: list[State] = [{} for _ in self.parameters]
+
+    def step(self) -> None:
+        with torch.no_grad():
+            for p, state in zip(self.parameters, self.states):
+                if p.grad is not None:
+                    p -= self.rule(p, p.grad, state)
+
+
+def walk(
+    kind: Callable[..., Any], gradients: Tensor, **settings: Any
+) -> Tensor:
+    """Where a parameter goes that starts at one and meets these gradients, step by step."""
+    p = torch.ones_like(gradients[0]).requires_grad_()
+    optimizer = kind([p], **settings)
+    places = [p.detach().clone()]
+    for gradient in gradients:
+        p.grad = gradient.clone()
+        optimizer.step()
+        places.append(p.detach().clone())
+    return torch.stack(places)
+
+
+def lengths_of(places: Tensor, digits: int) -> list[float]:
+    """How far down each step of a walk went, rounded."""
+    steps = places.diff(dim=0).neg().flatten().tolist()
+    return [round(step, digits) for step in steps]
+
+
+def sgd(lr: float) -> Rule:
+    """The gradient, times the learning rate."""
+    return lambda p, g, state: lr * g
+
+
+def plain_sgd_remembers_nothing() -> None:
+    """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
+    note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
+         "the learning rate.\n\n$$p \\leftarrow p - \\eta\\,g$$")
+    note("`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
+         "where the parameters were. Ours beside PyTorch's, in double precision so that rounding "
+         "does not blur the comparison:")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.SGD, gradients, lr=0.1)
+    assert ours.shape == (21, 5), "the start and twenty steps"
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("The line that is easy to leave out is the guard. A parameter that took no part in the "
+         "loss has no gradient, not a gradient of zero.")
+    used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
+    used.sum().backward()
+    Descent([used, unused], sgd(lr=0.5)).step()
+    assert used.tolist() == [0.5, 0.5], "one step down"
+    assert unused.tolist() == [1, 1], "left alone"
+    missing: Any = unused.grad
+    careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
+    assert "NoneType" in careless, "without the guard"
+    met = torch.tensor([[2.0], [-1.0], [0.5]])  # @hide
+    question("A parameter starts at `1` and meets the gradients `2`, `-1` "
+             "and `0.5` at a rate of `0.5`. Where does it end?",
+             answer=walk(torch.optim.SGD, met, lr=0.5)[-1].item())
+
+
+def momentum(lr: float, beta: float = 0.9) -> Rule:
+    """A sum of gradients in which older ones fade."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        total: Tensor = beta * state.get("sum", torch.zeros_like(g)) + g
+        state["sum"] = total
+        return lr * total
+
+    return rule
+
+
+def momentum_is_a_decayed_sum() -> None:
+    """Momentum takes longer steps, because it adds gradients up."""
+    note("Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number "
+         "per parameter, $s$.\n\n"
+         "$$s \\leftarrow \\beta\\,s + g \\qquad p \\leftarrow p - \\eta\\,s$$")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("Momentum is SGD with an exponential average of the gradients.",
+              "What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays "
+              "where it is; the sum grows, and the steps with it.")
+    ones = torch.ones(200, 1, dtype=torch.float64)
+    summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
+    lengths = lengths_of(summed, 2)  # @inspect lengths
+    assert lengths[:3] == [1.0, 1.9, 2.71], "longer and longer"
+    assert lengths[-1] == 10.0, "one over one minus beta"
+    note("So switching momentum on multiplies the learning rate, in effect, unless the new "
+         "gradient is damped to match. That is what `dampening` is for, and then it is an "
+         "average.")
+    settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}
+    damped = walk(torch.optim.SGD, ones, **settings)
+    averaged = lengths_of(damped, 6)  # @inspect averaged
+    assert set(averaged) == {1.0}, "an average of ones"
+    question("Plain SGD did well at a rate of `0.1`. Which rate keeps its "
+             "steps under a constant gradient, in the long run, with a "
+             "momentum of `0.95`?",
+             answer=0.1 * (1 - 0.95))
+
+
+def adagrad(lr: float, eps: float = 1e-10) -> Rule:
+    """The gradient over the root of the sum of all squared gradients so far."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        total: Tensor = state.get("sum", torch.zeros_like(g)) + g**2
+        state["sum"] = total
+        return lr * g / (total.sqrt() + eps)
+
+    return rule
+
+
+def adagrad_divides_by_the_root_of_a_sum() -> None:
+    """AdaGrad's steps shrink with every gradient that a parameter has seen."""
+    note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
+         "squared gradients so far [@duchi2011].\n\n"
+         "$$s \\leftarrow s + g^2 \\qquad "
+         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("AdaGrad averages the squared gradients.",
+              "It adds them, and nothing fades. After `t` equal gradients the step is `1` over "
+              "the root of `t`, on its way to zero.")
+    ones = torch.ones(100, 1, dtype=torch.float64)
+    places = walk(torch.optim.Adagrad, ones, lr=1)
+    lengths = lengths_of(places, 3)  # @inspect lengths
+    some = lengths[0], lengths[3], lengths[99]
+    assert some == (1.0, 0.5, 0.1), "steps 1, 4 and 100"
+
+    note("That is a merit where gradients are *sparse*, as for the embeddings of rare words. The "
+         "parameter that is seldom touched still has its long steps ahead of it. Below, one "
+         "coordinate gets a gradient every time, the other only at the last step.")
+    sparse = torch.ones(25, 2, dtype=torch.float64)
+    sparse[:-1, 1] = 0
+    places = walk(torch.optim.Adagrad, sparse, lr=1)
+    final = lengths_of(places[-2:], 3)  # @inspect final
+    assert final == [0.2, 1.0], "often updated, rarely updated"
+    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @hide
+    question("At a rate of `1` AdaGrad meets a gradient of `3`, then one of "
+             "`4`. How long is the second step?",
+             answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
+
+
+def the_place_of_epsilon_matters() -> None:
+    """A small constant in the wrong place switches AdaGrad off for small gradients."""
+    note("The small number `eps` keeps the division from being one by zero. It looks harmless "
+         "inside the root.")
+    eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
+    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.",
+              f"PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad "
+              "is then the learning rate, however small the gradient.")
+    g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
+    places = walk(torch.optim.Adagrad, g[None], lr=0.01)
+    outside = lengths_of(places, 6)  # @inspect outside
+    assert outside == [0.01, 0.01, 0.01, 0.01], "the same for all"
+    by_hand = (0.01 * g / (g**2 + 1e-5).sqrt()).tolist()
+    inside = [round(step, 6) for step in by_hand]  # @inspect inside
+    assert inside == [0.01, 0.009535, 0.003015, 0.000316], "damped"
+    border = math.sqrt(1e-5)  # @inspect border
+    assert round(border, 5) == 0.00316, "where the constant takes over"
+    note(f"Below a gradient of about {border:.3f} the constant outweighs the square, and what "
+         "is left of AdaGrad's first step is that of plain SGD at a larger rate.")
+    question("With `1e-8` inside the root and a gradient of `1e-4`, how long "
+             "is the first step at the same rate?",
+             answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8))
+
+
+def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
+    """The gradient over the root of the average squared gradient."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        before = state.get("square", torch.zeros_like(g))
+        square: Tensor = alpha * before + (1 - alpha) * g**2
+        state["square"] = square
+        return lr * g / (square.sqrt() + eps)
+
+    return rule
+
+
+def rmsprop_forgets() -> None:
+    """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
+    note("Here the squared gradients really are averaged, exponentially: old ones fade "
+         "[@rmsprop].\n\n"
+         "$$s \\leftarrow \\alpha\\,s + (1-\\alpha)\\,g^2 \\qquad "
+         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("Under equal gradients the step settles at the learning rate instead of falling to "
+         "zero. But look at where it starts. The average begins at zero and needs time to learn "
+         "how large gradients are; until then the steps are too long.")
+    ones = torch.ones(1000, 1, dtype=torch.float64)
+    places = walk(torch.optim.RMSprop, ones, lr=1)
+    lengths = lengths_of(places, 2)  # @inspect lengths
+    assert lengths[-1] == 1.0, "the learning rate, in the end"
+    assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
+    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @hide
+    first = walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75)  # @hide
+    question("Old squares are weighted by `0.75` instead of `0.99`. How long "
+             "is the first step at a rate of `1`, for a gradient of `7`?",
+             answer=lengths_of(first, 2)[0])
+
+
+def adam(
+    lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    correct: bool = True,
+) -> Rule:
+    """Averaged gradient over the root of the averaged square, each corrected for its start."""
+
+    def rule(p: Tensor, g: Tensor, state: State) -> Tensor:
+        if not state:
+            zero = torch.zeros_like(g)
+            state.update(t=0, m=zero, v=zero)
+        state["t"] += 1
+        state["m"] = betas[0] * state["m"] + (1 - betas[0]) * g
+        state["v"] = betas[1] * state["v"] + (1 - betas[1]) * g**2
+        lack = [b ** state["t"] if correct else 0 for b in betas]
+        mean: Tensor = state["m"] / (1 - lack[0])
+        square: Tensor = state["v"] / (1 - lack[1])
+        return lr * mean / (square.sqrt() + eps)
+
+    return rule
+
+
+def adam_corrects_for_its_start() -> None:
+    """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    note("Two averages, of the gradient and of its square, each divided by the share of it that "
+         "has been filled after $t$ steps [@kingma2015]:\n\n"
+         "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g$$\n\n"
+         "$$v \\leftarrow \\beta_2 v + (1-\\beta_2)\\,g^2$$\n\n"
+         "$$p \\leftarrow p - \\eta\\,\\frac{m/(1-\\beta_1^t)}{\\sqrt{v/(1-\\beta_2^t)}+\\epsilon}$$")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
+    theirs = walk(torch.optim.Adam, gradients, lr=0.1)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    misbelief("Adam is RMSProp plus momentum.",
+              "That leaves out the correction. Both averages start at zero, so both are too "
+              "small at first, and the square, which averages longer, more so.")
+    note("Corrected, the first step is the learning rate itself, whatever the gradient. Without "
+         "the correction it is too long, because the average under the line of the fraction "
+         "starts out further below its mark than the one above it.")
+    seven = torch.tensor([[7.0]], dtype=torch.float64)
+    first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
+    assert first == [1.0], "the learning rate"
+    raw = walk(Descent, seven, rule=adam(lr=1, correct=False))
+    uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
+    ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
+    assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
+    shorter = adam(lr=1, betas=(0.9, 0.96), correct=False)  # @hide
+    raw = walk(Descent, seven, rule=shorter)  # @hide
+    question("With `0.9` and `0.96` for the two averages, how long is Adam's "
+             "first step at a rate of `1` if it is not corrected?",
+             answer=lengths_of(raw, 3)[0])
+
+
+def adamw(lr: float, decay: float = 0.01) -> Rule:
+    """Adam's step, and a small share of the parameter itself."""
+    step = adam(lr)
+    return lambda p, g, state: lr * decay * p + step(p, g, state)
+
+
+def adamw_decays_weights_outside_the_root() -> None:
+    """AdamW shrinks the weights directly; in Adam the same setting does something else."""
+    note("*Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's "
+         "step [@loshchilov2019].")
+    gradients = torch.randn(20, 5, dtype=torch.float64)
+    ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
+    settings = {"lr": 0.1, "weight_decay": 0.01}
+    theirs = walk(torch.optim.AdamW, gradients, **settings)
+    assert torch.allclose(ours, theirs), "step for step"
+
+    note("Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its "
+         "own size like any gradient. Give both a weight of one, a gradient of zero and the same "
+         "decay:")
+    nothing = torch.zeros(1, 1, dtype=torch.float64)
+    beside = walk(torch.optim.AdamW, nothing, **settings)
+    within = walk(torch.optim.Adam, nothing, **settings)
+    weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
+    assert weights == [0.999, 0.9], "AdamW, Adam"
+    note("AdamW took learning rate times decay. Adam took a full step of its learning rate, "
+         "because a lone decay, however weak, is all the gradient there is.")
+    settings = {"lr": 0.01, "weight_decay": 0.1}  # @hide
+    beside = walk(torch.optim.AdamW, nothing, **settings)  # @hide
+    within = walk(torch.optim.Adam, nothing, **settings)  # @hide
+    question("Now the learning rate is `0.01` and the decay `0.1`. Where "
+             "does one step take a weight of `1`, without any other "
+             "gradient, with AdamW and with Adam?",
+             answer=[round(w[-1].item(), 4) for w in (beside, within)])
+
+
+def an_optimizer_knows_tensors_not_layers() -> None:
+    """An optimizer knows parameters and groups of them, never layers."""
+    misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
+              "It is handed a list of tensors and keeps its state by tensor. What belongs to "
+              "which layer it cannot know.")
+    note("`Stack` is the model of this part and the next ones: square matrices, one after the "
+         "other, and a head with a single output.")
+    model = Stack(width=4, layers=2)
+    optimizer = torch.optim.Adagrad(model.parameters())
+    groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
+    assert groups == [3], "one group of three tensors"
+    assert len(optimizer.state) == 3, "a state for each tensor"
+
+    note("The groups are yours to make. A group is a set of tensors that share settings, and its "
+         "usual purpose is to spare some of them something, such as weight decay.")
+    *hidden, head = model.parameters()
+    spared = {"params": [head], "weight_decay": 0.0}
+    usual = {"params": hidden, "weight_decay": 0.1}
+    split = torch.optim.AdamW([usual, spared])
+    decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
+    assert decays == [0.1, 0.0], "one setting for each group"
+    layers = [nn.Linear(2, 2) for _ in range(12)]  # @hide
+    kinds = [[x.weight for x in layers], [x.bias for x in layers]]  # @hide
+    grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])  # @hide
+    question("A model has `12` linear layers, each with a weight and a bias, "
+             "and its biases are spared the decay. How many groups does "
+             "AdaGrad have, and how many states?",
+             answer=[len(grouped.param_groups), len(grouped.state)])
+
+
+def one_step_is_four_calls() -> None:
+    """One step of training is four calls, and the last one frees the gradients."""
+    note("Loss, `backward()`, `step()`, `zero_grad()`. Between them, weigh the gradients:")
+    model = Stack(width=4, layers=2)
+    optimizer = torch.optim.Adagrad(model.parameters())
+    before = [p.detach().clone() for p in model.parameters()]
+    loss = F.mse_loss(model(torch.randn(2, 4)), torch.tensor([4.0, 5.0]))  # @inspect loss.item()
+    loss.backward()
+    held = gradient_bytes(model)  # @inspect held as B
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    freed = held - gradient_bytes(model)  # @inspect freed as B
+    pairs = zip(before, model.parameters())
+    changed = [not torch.equal(old, new) for old, new in pairs]
+    assert held == 36 * 4, "a gradient for every parameter"
+    assert freed == 36 * 4, "all of it given back"
+    assert changed == [True, True, True], "every tensor has moved"
+    note("Spelling out `set_to_none=True` changes nothing. Gradients have been dropped rather "
+         "than filled with zeros by default since PyTorch `2.0`.")
+    settings = signature(torch.optim.Optimizer.zero_grad).parameters
+    default = settings["set_to_none"].default  # @inspect default
+    assert default is True, "the default frees them"
+    model = Stack(8, 1)  # @hide
+    model(torch.ones(2, 8)).sum().backward()  # @hide
+    question("How many bytes does `zero_grad` give back for a stack of width "
+             "`8` with one hidden layer?",
+             answer=gradient_bytes(model), unit="B")
+
+
+def gradients_add_up_until_they_are_cleared() -> None:
+    """Without `zero_grad` every step repeats all the gradients before it."""
+    misbelief("`zero_grad` is optional; it only saves memory.",
+              "`backward` *adds* to the gradients. Left alone, they hold the sum over all steps "
+              "so far, and each step walks along that sum.")
+    w = torch.ones(3, requires_grad=True)
+    x = torch.tensor([1.0, 2.0, 3.0])
+    (w @ x).backward()
+    assert w.grad is not None, "a first gradient"
+    once = w.grad.tolist()  # @inspect once
+    (w @ x).backward()
+    twice = w.grad.tolist()  # @inspect twice
+    assert (once, twice) == ([1, 2, 3], [2, 4, 6]), "added, not replaced"
+    note("What that does to training: `200` steps on random inputs whose targets are a fixed "
+         "linear function of them, from the same start, on the same data, with and without "
+         "clearing.")
+
+    def losses(clear: bool) -> list[float]:
+        start = torch.Generator().manual_seed(1)
+        model = Stack(width=16, layers=0, generator=start)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        data, seen = torch.Generator().manual_seed(0), []
+        for _ in range(200):
+            x, y = linear_batch(16, 4, data)
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            if clear:
+                optimizer.zero_grad()
+            seen.append(loss.item())
+        return seen
+
+    cleared, piled = losses(clear=True), losses(clear=False)
+    ends = cleared[0], cleared[-1], piled[-1]  # @measure ends
+    assert cleared[0] == piled[0], "the same start"
+    assert cleared[-1] < cleared[0], "it learns"
+    assert piled[-1] > piled[0], "it gets worse than untrained"
+    p = torch.tensor(1.0, requires_grad=True)  # @hide
+    for _ in range(3):  # @hide
+        p.backward()
+        torch.optim.SGD([p], lr=0.1).step()
+    question("A weight of `1` meets a gradient of `1` at every step, and the "
+             "rate is `0.1`. Where is it after `3` steps without "
+             "`zero_grad`?",
+             answer=round(p.item(), 3))
+
+
+def optimizers_differ_in_what_they_remember() -> None:
+    """An optimizer remembers nothing, one tensor, or two for each parameter."""
+    note("Take a step with each, and weigh what it keeps in multiples of the parameters.")
+
+    def kept(name: str) -> float:
+        p = torch.randn(1000, requires_grad=True)
+        p.sum().backward()
+        optimizer = OPTIMIZERS[name]([p])
+        optimizer.step()
+        return state_bytes(optimizer) / p.nbytes
+
+    copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
+    assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies of the model"
+    misbelief("The optimizer's state is as large as the model.",
+              "That holds for optimizers that remember one number per parameter. Plain SGD "
+              "remembers none, Adam and AdamW two.")
+    each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
+    assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
+    question("A run with `5` billion `float32` parameters changes from Adam "
+             "to momentum. How many bytes does that free?",
+             answer=5 * 10**9 * int(each[4] - each[1]), unit="B")

@@ -1,0 +1,353 @@
+"""What a parameter is, and how large its first value should be."""
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from litbook import figure, misbelief, note, question
+
+from .figures import plot_spread, plot_truncation
+from .models import Stack, whole_numbers
+
+
+def parameters() -> None:
+    """Parameters and their first values."""
+    note(
+        "A line copied from script to script cuts initial weights off at two bounds, to be "
+        "rid of outliers. It removes none, because the bounds are not in the units that its "
+        "readers think. How large first values should be is a matter of counting the terms of a sum."
+    )
+    a_parameter_is_a_tensor_that_is_registered()
+    an_output_is_a_sum_of_many_terms()
+    dividing_by_the_root_keeps_the_scale()
+    xavier_agrees_for_square_layers_only()
+    unscaled_gradients_explode()
+    truncation_bounds_are_absolute()
+    weights_are_truncated_and_outputs_are_not()
+    a_deep_linear_model_is_one_matrix()
+    a_module_moves_in_place()
+
+
+def a_parameter_is_a_tensor_that_is_registered() -> None:
+    """A parameter is a tensor that wants a gradient and that its module knows about."""
+    note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
+    w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
+    assert isinstance(w, Tensor), "a tensor like others"
+    kinds = type(w), type(w.data)                               # @inspect kinds
+    assert kinds == (nn.Parameter, Tensor), "`.data` is a plain one"
+    assert w.requires_grad is True, "which wants a gradient"
+    note(
+        "A module registers a parameter as soon as it is assigned to an attribute. A plain tensor "
+        "is assigned just as well, and then overlooked: by optimizers, by checkpoints and by "
+        "`.to`."
+    )
+    module = nn.Module()
+    module.learned, module.forgotten = w, torch.randn(4, 2)
+    names = [name for name, _ in module.named_parameters()]     # @inspect names
+    assert names == ["learned"], "one of the two"
+    assert list(module.state_dict()) == ["learned"], "also when saving"
+    module = nn.Module()  # @hide
+    module.first = nn.Parameter(torch.ones(3, 5))  # @hide
+    module.second = torch.ones(5, requires_grad=True)  # @hide
+    module.third = nn.Parameter(torch.ones(7))  # @hide
+    question(
+        "A module has a parameter of `3 × 5`, a plain tensor of `5` numbers "
+        "that wants a gradient, and a parameter of `7`. How many numbers "
+        "does its optimizer train?",
+        answer=sum(p.numel() for p in module.parameters()), unit="numbers",
+    )
+
+
+def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
+    """Many draws of x @ w, x of unit variance and length `n`, the weights `scale` times that."""
+    return torch.randn(192, n) @ (torch.randn(n, 64) * scale)
+
+
+def an_output_is_a_sum_of_many_terms() -> None:
+    """With unit weights, an output is as large as the root of its number of inputs."""
+    note(
+        "Inputs and weights have a standard deviation of `1`. Sums of their products do not."
+    )
+    x, w = torch.randn(16384), torch.randn(16384, 32)
+    y: Float[Tensor, "col"] = x @ w                             # @inspect y
+    assert tuple(y.shape) == (32,), "one number per column"
+    note(
+        "Each output is a sum of products of variance one, as many as there are inputs. Variances "
+        "of independent terms add up. So the variance of the sum is the number of inputs, and "
+        "its deviation is the root of that number. A single output does not show it; the "
+        "`53.789` that CS336 prints [@cs336] is one draw:"
+    )
+    draw = 53.789 / math.sqrt(16384)                            # @inspect draw
+    assert 0.42 < draw < 0.421, "of a deviation"
+    note("Many draws do show it:")
+    widths = [256, 1024, 4096, 16384]
+    spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
+    roots = [math.sqrt(n) for n in widths]                      # @inspect roots
+    measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
+    assert 0.95 < min(measured), "not below the root"
+    assert max(measured) < 1.05, "nor above, at any width"
+    misbelief(
+        "The variance of the output is related to the square root of the number of inputs.",
+        "The *variance* grows with the number itself, the *standard deviation* with its root.",
+    )
+    growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
+    assert round(math.log2(growth)) == 6, "as many doublings as the width"
+    scaled = [outputs(n, n**-0.5).std().item() for n in widths]
+    figure(
+        plot_spread(widths, spread, scaled),
+        caption="What unit weights let grow with the root of the width, scaled weights keep at one. "
+        "Standard deviation of x @ w, both axes logarithmic.",
+        alt="With unit weights the dots climb along a dotted line of slope one half, from "
+        f"{roots[0]:.0f} at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With "
+        "weights divided by the root of the width they stay on a level line at one.",
+    )
+    question(
+        "Weights have a deviation of `0.1` instead of `1`, and there are "
+        "`10,000` inputs of unit variance. Which deviation do outputs have, "
+        "to the nearest whole number?",
+        answer=round(outputs(10_000, 0.1).std().item()),
+    )
+
+
+def dividing_by_the_root_keeps_the_scale() -> None:
+    """Divided by the root of the inputs, outputs stay at one whatever the width."""
+    note("`outputs` multiplies random inputs by random weights of the given deviation.")
+    widths = [256, 4096, 65536]
+    spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
+    rounded = [round(s, 1) for s in spread]
+    assert rounded == [1.0, 1.0, 1.0], "independent of the width"
+    misbelief(
+        "After scaling, each element of the output is constant.",
+        "Of constant *order*. The values are as random as before, around zero with a deviation "
+        "near one; the number printed beside that sentence was a single draw.",
+    )
+    y = outputs(16384, 1 / math.sqrt(16384)).flatten()          # @inspect y
+    different = len(set(y.tolist()))                            # @measure different
+    assert 0.99 < different / y.numel(), "hardly two alike"
+    inside = (y.abs() < 1).double().mean().item()               # @inspect inside
+    assert 0.64 < inside < 0.73, "about two thirds within one"
+    question(
+        "A script draws all weights with a deviation of `0.02`. For which "
+        "number of inputs does that keep outputs at `1`?",
+        answer=round(1 / 0.02**2), unit="inputs",
+    )
+
+
+def xavier_agrees_for_square_layers_only() -> None:
+    """Dividing by the root of the inputs is Xavier's rule for square layers only."""
+    note(
+        "Xavier, or Glorot, initialization balances forward and backward pass with a "
+        "deviation of "
+        r"$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the "
+        "inputs alone is older and carries LeCun's name [@lecun1998]."
+    )
+
+    def against_lecun(inputs: int, outputs: int) -> float:
+        w = nn.init.xavier_normal_(torch.empty(outputs, inputs))
+        return w.std().item() * math.sqrt(inputs)
+
+    square = against_lecun(512, 512)                            # @inspect square
+    narrow = against_lecun(16384, 32)                           # @inspect narrow
+    assert 0.98 < square < 1.02, "the same for a square layer"
+    formula = math.sqrt(2 * 16384 / (16384 + 32))               # @inspect formula
+    assert 1.412 < formula < 1.413, "by Glorot's formula"
+    assert 0.98 < narrow / formula < 1.02, "as measured"
+    misbelief(
+        "Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
+        f"Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow "
+        "one. And `nn.Linear` does neither.",
+    )
+    default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)
+    assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
+    std = default.std().item()                                  # @inspect std
+    assert 0.57 < std < 0.585, "one over the root of three"
+    question(
+        "A layer turns `100` inputs into `700` outputs. Which deviation does "
+        "Glorot's formula give its weights, and which does LeCun's?",
+        answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+    )
+
+
+def unscaled_gradients_explode() -> None:
+    """Unscaled layers make gradients explode."""
+    note(
+        "Activations of unscaled layers overflow before long. Gradients run through the layers "
+        "twice, forwards and back, and grow faster still. Ten layers of width `64`:"
+    )
+
+    def first_gradient(scale: float) -> float:
+        torch.manual_seed(3)
+        x = torch.randn(8, 64)
+        stack = torch.randn(10, 64, 64) * scale
+        weights = [w.requires_grad_() for w in stack]
+        y = x
+        for w in weights:
+            y = y @ w
+        loss = y.square().mean()
+        return float(torch.autograd.grad(loss, weights[0])[0].norm())
+
+    wild = first_gradient(1.0)                                  # @inspect wild
+    tame = first_gradient(1 / 8)                                # @inspect tame
+    note(
+        "Each layer that is left unscaled is `8` times too large, the root of its width. The loss "
+        "is a square, so it holds every layer's factor twice; the derivative by the first layer "
+        "takes one of that layer's away. Powers of two divide exactly, so the ratio is exact too."
+    )
+    assert wild / tame == 8.0 ** (2 * 10 - 1), "to the last factor"
+    note(
+        "Advice: scale so that each layer keeps the size of what it gets. Glorot's rule was made "
+        "for linear and tanh layers. A ReLU throws away half of its input, and He's rule, with a "
+        "`2` under the root, makes up for it [@he2015]."
+    )
+    lecun = he = torch.randn(64, 1024)
+    for _ in range(4):
+        w = torch.randn(1024, 1024) / math.sqrt(1024)
+        lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
+    left = lecun.square().mean().item()                         # @inspect left
+    kept = he.square().mean().item()                            # @inspect kept
+    assert round(math.log2(left)) == -4, "variance halved by each layer"
+    assert round(math.log2(kept)) == 0, "and kept, with the two"
+    question(
+        "How many times as large as the scaled one is the first layer's "
+        "gradient in a stack of only `3` unscaled layers of this width?",
+        answer=8 ** (2 * 3 - 1), unit="times",
+    )
+
+
+def truncated(bound: float) -> Float[Tensor, "inner col"]:
+    """Weights of a 16384 × 128 layer, in units of their nominal deviation, cut at ± `bound`."""
+    n = 16384
+    w = torch.empty(n, 128)
+    nn.init.trunc_normal_(w, std=n**-0.5, a=-bound, b=bound)
+    return w * math.sqrt(n)
+
+
+def truncation_bounds_are_absolute() -> None:
+    """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
+    note("A layer of `16384` inputs, its weights scaled by the root of that:")
+    std = 1 / math.sqrt(16384)                                  # @inspect std
+    assert 3 / std == 384.0, "deviations away"
+    misbelief(
+        "`trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three "
+        "deviations.",
+        f"`a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations "
+        "out, where no draw ever falls. Write `a=-3 * std, b=3 * std`.",
+    )
+    note("`truncated` draws such weights and returns them as multiples of their deviation.")
+    absolute = truncated(3.0)                                   # @inspect absolute
+    beyond = (absolute.abs() > 3).sum().item()                  # @inspect beyond
+    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))   # @inspect expected
+    assert 0.94 < beyond / expected < 1.06, "as many as an uncut normal has"
+    note("Far wider bounds give the very same weights:")
+    torch.manual_seed(4)
+    uncut = truncated(300.0)
+    torch.manual_seed(4)
+    same = truncated(3.0)
+    assert torch.equal(same, uncut), "not a single draw differs"
+    note("Bounds in deviations do cut, and what they leave is narrower by a known factor.")
+    relative = truncated(3 * std)                               # @inspect relative
+    assert 2.9 < relative.abs().max() < 3.0001, "nothing beyond three"
+    assert relative.abs().max() < absolute.abs().max(), "unlike before"
+    shrunk = relative.std().item()                              # @inspect shrunk
+    density = math.exp(-4.5) / math.sqrt(2 * math.pi)
+    theory = math.sqrt(1 - 6 * density / math.erf(3 / math.sqrt(2)))  # @inspect theory
+    assert 0.9865 < theory < 0.9867, "what the cut leaves"
+    assert 0.99 < shrunk / theory < 1.01, "and what was drawn"
+    figure(
+        plot_truncation(absolute, relative),
+        caption=f"{absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both "
+        "tails, bounds of `±3·std` cut them off.",
+        alt="Two bell curves that coincide in the middle. The one with bounds of plus and minus "
+        "three runs on to beyond four on either side; the one with bounds of three deviations "
+        "ends at three.",
+    )
+    question(
+        "A layer of `400` inputs gets weights with a deviation of one over "
+        "the root of `400`. Which `b` cuts them off at two deviations?",
+        answer=2 / math.sqrt(400),
+    )
+
+
+def weights_are_truncated_and_outputs_are_not() -> None:
+    """It is the weights that are drawn from a truncated normal, not the outputs."""
+    misbelief(
+        "For extra safety the output values can be truncated.",
+        "What is truncated are the initial weights, once, when they are drawn. Outputs go where "
+        "their sum takes them.",
+    )
+    w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
+    y = torch.randn(512, 16384) @ w
+    largest = w.abs().max().item() * math.sqrt(16384)           # @inspect largest
+    assert 2.9 < largest < 3.0001, "weights stay within"
+    std = y.std().item()                                        # @inspect std
+    assert 0.95 < std < 1.02, "outputs are of size one, as planned"
+    farthest = y.abs().max().item() / std                       # @inspect farthest
+    assert largest < farthest, "and outliers of their own"
+    question(
+        "Every weight lies within `3/128`, and each of the `16384` inputs is "
+        "`1` or `-1`. How large can an output get at worst, where its usual "
+        "deviation is `1`?",
+        answer=3 / 128 * 16384,
+    )
+
+
+def a_deep_linear_model_is_one_matrix() -> None:
+    """Depth without a nonlinearity is one matrix in disguise."""
+    note("`Stack` puts square layers on one another and ends in one that leaves a single number a row.")
+    model = Stack(width=64, layers=2)
+    sizes = {name: p.numel() for name, p in model.state_dict().items()}  # @inspect sizes
+    square = 64 * 64
+    assert sizes == {
+        "weights.0": square, "weights.1": square, "weights.2": 64
+    }, "no biases"
+    total = sum(sizes.values())                                 # @inspect total
+    assert total == 2 * 64**2 + 64 == 8256, "parameters"
+    x: Float[Tensor, "batch width"] = torch.randn(8, 64)
+    y: Float[Tensor, "batch"] = model(x)                        # @inspect y
+    assert tuple(y.shape) == (8,), "one value per example"
+    note(
+        "Multiply its matrices together, and the whole network is a single column of weights. "
+        "Extra layers cost parameters and FLOPs and can express nothing more. Whole numbers for "
+        "weights make the comparison exact."
+    )
+    weights = [whole_numbers(*p.shape) for p in model.parameters()]
+    first, second, final = weights
+    x = whole_numbers(8, 64)
+    single: Float[Tensor, "width one"] = first @ second @ final  # @inspect single.shape
+    assert single.numel() == 64, "do the work of them all"
+    deep = x @ first @ second @ final
+    assert torch.equal(x @ single, deep), "the same outputs"
+    bent = (x @ first).relu() @ second @ final
+    assert not torch.equal(bent, deep), "not with a ReLU inside"
+    deeper = Stack(width=10, layers=5)  # @hide
+    question(
+        "How many parameters of a `Stack(width=10, layers=5)` could be "
+        "saved by a model that expresses just as much?",
+        answer=sum(p.numel() for p in deeper.parameters()) - 10,
+        unit="parameters",
+    )
+
+
+def a_module_moves_in_place() -> None:
+    """Moving a module changes it; moving a tensor makes another one."""
+    note(
+        "`model.to(device)` moves the parameters inside the module and returns the module, so "
+        "the result may be ignored. The result of `tensor.to(device)` may not: the original "
+        "stays where it was. Any device shows this, `meta` too."
+    )
+    model, x = Stack(width=4, layers=1), torch.randn(4)
+    moved, copy = model.to("meta"), x.to("meta")
+    assert moved is model, "the same module"
+    assert {w.device.type for w in model.weights} == {"meta"}, "which has moved"
+    assert copy is not x, "another tensor"
+    assert x.device.type == "cpu", "while this one stayed"
+    net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @hide
+    ignored = net.to("meta"), [t.to("meta") for t in batch]  # @hide
+    places = [t.device.type for t in (*net.parameters(), *batch)]  # @hide
+    question(
+        "A `Stack` with `3` square layers and a batch of `2` tensors "
+        "are sent to `meta`, and every result is ignored. How many tensors "
+        "move, and how many stay behind?",
+        answer=[places.count("meta"), places.count("cpu")], unit="tensors",
+    )

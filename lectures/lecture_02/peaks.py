@@ -1,0 +1,859 @@
+"""Peak rates, MFU and the roofline, on paper and measured."""
+import inspect
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import mean, median
+
+import torch
+from hardware import CARDS, Card, find, how_to_add, peak
+from jaxtyping import Float
+from timing import Timing, beyond_cache, time_call
+from torch import Tensor
+
+from litbook import figure, misbelief, note, question, requires
+
+from .figures import plot_measured_roof, plot_roofline, plot_sweep
+from .measure import (
+    Point, dense_peak, flops, intensity, narrow_format, scaled, shrunk,
+)
+from .units import E4M3, GB, TERA, GiB, MiB
+
+
+def peaks_and_mfu() -> None:
+    """Peaks, MFU and the roofline."""
+    note(
+        "One measurement makes a good utilization or a miserable one, depending on what it is "
+        "divided by. A card has a peak for every number format, its datasheet prints some of "
+        "them doubled, and a clock that is read too early, or started too early, spoils the "
+        "rest."
+    )
+    every_peak_belongs_to_a_format()
+    compare_dense_with_dense()
+    sparsity_means_two_of_every_four()
+    narrow_formats_are_fast_because_of_their_units()
+    tf32_saves_no_bytes()
+    the_first_calls_are_not_the_ones_to_time()
+    mfu_counts_what_the_model_needs()
+    the_denominator_decides()
+    a_sparse_peak_halves_the_answer()
+    one_slow_first_call_explains_a_low_mfu()
+    without_a_peak_there_is_no_mfu()
+    the_roofline_tells_waiting_from_working()
+    a_launch_returns_before_the_work_is_done()
+    five_formats_are_measured_here()
+    three_bad_measurements_are_repeated_here()
+    larger_products_come_closer_to_the_peak()
+    the_roof_is_measured_here()
+
+
+def every_peak_belongs_to_a_format() -> None:
+    """A peak without its number format says nothing."""
+    note("Ask for *the* peak of a card, and there are as many answers as there are formats:")
+    formats = "float32", "tf32", "bfloat16"
+    a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
+    h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
+    assert a100 == [19.5, 156.0, 312.0], "an A100, by format"
+    assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
+    rows = zip(formats, a100, h100, strict=True)  # @hide
+    note(
+        "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]. `float32` "
+        "means the ordinary units, the other lines the *tensor cores*, which multiply small "
+        "blocks of matrices:\n\n| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
+        + "\n".join(f"| `{name}` | {a} | {h} |" for name, a, h in rows)
+    )
+    note(
+        "Such numbers can be checked against the chip: multiprocessors, times FLOPs that each "
+        "completes in a tick, times ticks per second. The A100 has `108` multiprocessors at "
+        "`1.41` GHz [@nvidia-ampere]; the H100 SXM `132` at `1.83` GHz, or at `1.98` when the "
+        "tensor cores rest [@nvidia-hopper]. For each card, `float32` and `bfloat16`:"
+    )
+    ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
+    hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
+    rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
+    assert rebuilt == [19.5, 311.9, 66.9, 989.4], "two rates of each"
+    misbelief(
+        "The peak of an A100 is `312` TFLOP/s.",
+        "In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` "
+        f"gets {a100[0]}, TF32 {a100[1]:.0f}.",
+    )
+    question(
+        "At its peak in `bfloat16` an A100 needs `1` s for a product. How "
+        "long does it need at best in ordinary `float32`?",
+        answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
+        unit="s",
+    )
+
+
+def compare_dense_with_dense() -> None:
+    """Two cards compare only on the same line of the datasheet."""
+    note("How many times an A100 is an H100? That depends on which line of its datasheet is read.")
+    printed = 1979e12                                           # @inspect printed as FLOP/s
+    dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
+    assert printed / dense == 2.0, "printed with sparsity"
+    note(
+        "The larger one is for weights of which half are zero in a prescribed pattern "
+        f"[@nvidia-h100]. Training multiplies dense matrices and sees at most {dense / TERA} "
+        "TFLOP/s. The A100's usual number is a dense one:"
+    )
+    older = dense_peak("A100 SXM 80GB", "bfloat16")
+    mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
+    assert 6.3 < mixed < 6.4, "sparse against dense"
+    assert 3.1 < fair < 3.2, "dense against dense"
+    formats = dense / dense_peak("H100 SXM", "float32")         # @inspect formats as times
+    assert 14.7 < formats < 14.8, "bfloat16 against float32"
+    misbelief(
+        f"An H100 is more than {mixed:.0f} times an A100.",
+        "Only if one is quoted sparse and the other dense. Like for like it promises "
+        f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
+        "units. A factor means something once both lines are named.",
+    )
+    narrow = dense_peak("H100 SXM", "float8")  # @hide
+    question(
+        "In `float8` the datasheet of the H100 prints "
+        f"`{2 * narrow / TERA:.0f}` TFLOP/s, with sparsity. How many times "
+        "its dense `bfloat16` peak is its dense `float8` peak?",
+        answer=narrow / dense, unit="times",
+    )
+
+
+def sparsity_means_two_of_every_four() -> None:
+    """On a datasheet, sparsity means two zeros in every four neighbours."""
+    note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
+    misbelief(
+        "Sparse means that most entries are zero, and that the hardware skips zeros.",
+        "The doubled rate needs *structured* sparsity: of every four neighbouring weights two "
+        "are zero, so that the others can be stored close together with their places "
+        "[@mishra2021]. Zeros elsewhere are multiplied like any number.",
+    )
+    note("Cut the weights into groups of `4`, and set the two smallest of each to zero:")
+    w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
+    smallest = w.abs().topk(2, largest=False).indices
+    pruned = w.scatter(1, smallest, 0.0)
+    zeros = (pruned == 0).sum(dim=1)                            # @inspect zeros
+    assert zeros.min() == zeros.max() == 2, "two in every group"
+    note("Now make half of the weights zero at random. The pattern holds only for some groups:")
+    scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
+    fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
+    share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
+    assert share == 11 / 16, "chance of two or more in a group"
+    assert 0.97 < fits / share < 1.03, "so many groups do"
+    x = torch.randn(8, 4)
+    with_zeros = flops(lambda: scattered @ x.t())               # @inspect with_zeros as FLOP
+    assert with_zeros == flops(lambda: w @ x.t()), "zeros cost the same"
+    row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
+    question(
+        "Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many "
+        "more have to become zero before this row can run at the doubled "
+        "rate?",
+        answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(),
+        unit="weights",
+    )
+
+
+def narrow_formats_are_fast_because_of_their_units() -> None:
+    """Narrow formats are fast because of the units that multiply them."""
+    misbelief(
+        "Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+        "Memory says how much fits, not how fast it is multiplied. The rate comes from the "
+        "arithmetic units, and for operations that wait for memory from its bandwidth.",
+    )
+    note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
+    small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
+    assert large.memory / small.memory == 2.0, "twice as much fits"
+    rates = small.bfloat16, large.bfloat16                      # @inspect rates as FLOP/s
+    assert rates == (312e12, 312e12), "and no product is faster"
+    note("Nor do the bytes of a format predict its rate. On an H100, against `float32`:")
+    ordinary = dense_peak("H100 SXM", "float32")
+    narrow = dense_peak("H100 SXM", "bfloat16") / ordinary      # @inspect narrow as times
+    widths = torch.float32.itemsize, torch.bfloat16.itemsize
+    assert widths == (4, 2), "half the bytes"
+    assert 14.7 < narrow < 14.8, "not twice the rate"
+    same_bytes = dense_peak("H100 SXM", "tf32") / ordinary      # @inspect same_bytes as times
+    assert 7.3 < same_bytes < 7.4, "TF32: all four bytes, and faster"
+    note("And on the processor that built this page, which has its own opinion of narrow formats:")
+    x = torch.randn(512, 512)
+    wide = product_seconds(x)                                   # @measure wide as s
+    half = product_seconds(x.bfloat16())                        # @measure half as s
+    gain = wide / half                                          # @measure gain as times
+    question(
+        f"The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the "
+        f"smaller one `{small.bandwidth / GB:.0f}`. How many times as fast is "
+        "the larger one at a product that runs at its peak, and at an "
+        "addition that waits for memory?",
+        answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
+        unit="times",
+    )
+
+
+def product_seconds(x: Tensor) -> float:                        # @stepover
+    """Seconds that the product of a matrix with itself takes on the CPU."""
+    return time_call(lambda: x @ x, repeats=5, patience=9).seconds
+
+
+def to_tf32(x: Tensor) -> Tensor:
+    """`x` rounded to the ten fraction bits of TF32, still in `float32`."""
+    return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def tf32_saves_no_bytes() -> None:
+    """TF32 rounds what goes into the multiplier and saves no bytes."""
+    note(
+        "TF32 keeps the exponent of `float32` and `10` of its fraction bits [@nvidia-ampere]. "
+        "Tensors stay `float32`; the multiplier reads no more of them than that. On any machine "
+        "the effect can be had by rounding the inputs."
+    )
+    x, y = torch.randn(256, 256), torch.randn(256, 256)
+    size = to_tf32(x).nbytes                                    # @inspect size as B
+    assert size == x.nbytes == 256 * 256 * 4, "as large as before"
+    near = torch.tensor([1 + 2**-10, 1 + 2**-12])
+    assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
+    exact = x.double() @ y.double()
+
+    def error(a: Tensor, b: Tensor) -> float:
+        off = a.double() @ b.double() - exact
+        return float(off.norm() / exact.norm())
+
+    tf32 = error(to_tf32(x), to_tf32(y))                        # @inspect tf32 as %
+    assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
+    bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
+    assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
+    note(
+        "Because it changes results, PyTorch leaves it off. `highest` means true `float32`; "
+        "`torch.set_float32_matmul_precision(\"high\")` allows TF32 [@pytorch-precision], and "
+        "only then is its peak the one to divide by."
+    )
+    setting = torch.get_float32_matmul_precision()              # @inspect setting
+    assert setting == "highest", "off unless asked for"
+    whole = torch.arange(1.0, 9999.0)  # @hide
+    question(
+        "Which is the first whole number above zero that TF32 rounds to "
+        "another one?",
+        answer=int(whole[to_tf32(whole) != whole][0]),
+    )
+
+
+def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
+    """The plain mean of `runs` timed calls: no warm-up, no spread."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return mean(times)
+
+
+def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
+    """A product whose first call does `extra` products more, as libraries do when they set up."""
+    ready: list[int] = []
+
+    def call() -> Tensor:
+        while len(ready) < extra:
+            ready.append((x @ x).numel())
+        return x @ x
+
+    return call
+
+
+def the_first_calls_are_not_the_ones_to_time() -> None:
+    """The first calls are not the ones to time."""
+    note(
+        "On its first call a library chooses a *kernel*, the program that the device will run, "
+        "perhaps compiles it, and asks for memory. The obvious timer takes the mean of the first "
+        "few calls, and that is in it."
+    )
+    note(
+        "The timer of this book calls until several calls in a row agree, and only then "
+        "measures. It reports the median, and as its spread the distance between the quartiles. "
+        "Here both time a call that sets up once, and slowly:"
+    )
+    x = torch.randn(64, 64)
+    setup = 2000
+    cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
+    steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
+    assert steady.seconds < cold, "set-up is in the mean"
+    expected = (5 + setup) / 5                                  # @inspect expected as times
+    assert expected == 401.0, "by counting products"
+    observed = cold / steady.seconds                            # @measure observed as times
+    misbelief(
+        "Published timings are averages over many runs, after a warm-up.",
+        "A careful timer works like that. The one behind CS336's H100 timings takes the mean of "
+        "`5` runs without a warm-up; its `bfloat16` run started cold [@cs336]. Ask how before "
+        "quoting how fast.",
+    )
+    note(
+        "It is a common observation that larger products come closer to a machine's peak. Test it: "
+        "a machine that is busy with something else can say otherwise. Rates of square ones here:"
+    )
+    sizes = [32, 128, 512]
+    squares = [torch.randn(n, n) for n in sizes]
+    seconds = [product_seconds(s) for s in squares]
+    rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
+    question(
+        "Setting up still costs `2000` calls. Over how many runs must the "
+        "obvious timer take its mean to come out only a tenth too high?",
+        answer=round(setup / (1.1 - 1)), unit="runs",
+    )
+
+
+def utilization(
+    work: float, seconds: float, rate: float | None
+) -> float | None:
+    """Work per second as a fraction of `rate`, or None where no rate is promised."""
+    return None if rate is None else work / seconds / rate
+
+
+def mfu_counts_what_the_model_needs() -> None:
+    """MFU counts what the model needs, not what the hardware does."""
+    note(
+        "A step pushes `500_000` tokens through `10**9` parameters, in `8.0` s on an H100: "
+        "numbers made up for the occasion. The model needs `6` FLOPs per parameter and token. To "
+        "save memory this step also repeats its forward pass, which makes `8`. Which of the two "
+        "counts goes into the *model FLOPs utilization*?"
+    )
+    params, tokens, seconds = 10**9, 500_000, 8.0
+    rate = dense_peak("H100 SXM", "bfloat16")
+    needed, done = 6 * params * tokens, 8 * params * tokens
+    mfu = utilization(needed, seconds, rate)                    # @inspect mfu
+    hardware = utilization(done, seconds, rate)                 # @inspect hardware
+    assert mfu is not None, "the peak is known"
+    assert hardware is not None, "for both"
+    assert 0.37 < mfu < 0.38, "model FLOPs utilization"
+    assert 1.33 < hardware / mfu < 1.34, "busier, and no faster"
+    misbelief(
+        "MFU is the actual FLOP/s divided by the promised FLOP/s.",
+        "That is *hardware* utilization. Model FLOPs utilization counts what forward and "
+        "backward pass of a training step require over the time they took; recomputation adds "
+        "time and no model FLOPs [@palm]. A single timed product has only the first kind; by "
+        "custom, and below, that is called its MFU too.",
+    )
+    stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
+    assert stalled is not None, "still a known peak"
+    assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
+    misbelief(
+        "MFU ignores communication and other overhead.",
+        "The numerator does. The clock does not: time spent waiting for other machines lowers "
+        "MFU, and showing that is what it is for.",
+    )
+    question(
+        "A step that repeats only *half* of its forward pass reports a "
+        "hardware utilization of `0.42`. What is its MFU?",
+        answer=0.42 * needed / (7 * params * tokens),
+    )
+
+
+def the_denominator_decides() -> None:
+    """One measured rate gives several utilizations, and one of them is right."""
+    note(
+        "The trace of CS336 reports the large product of the previous part on an H100 in `float32`: "
+        "`0.163` s, or `5.407e13` FLOP/s [@cs336]. It is a single measurement without a spread, "
+        "good enough as material for arithmetic."
+    )
+    work, rate = 2 * 16384 * 32768 * 8192, 5.407e13
+    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    assert seconds == 0.163, "the time fits the rate"
+    right = rate / dense_peak("H100 SXM", "float32")            # @inspect right
+    assert 0.806 < right < 0.808, "by the datasheet's 67e12"
+    typed = rate / 67.5e12                                      # @inspect typed
+    assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
+    misbelief(
+        "An H100 promises `6.75e13` FLOP/s in `float32`.",
+        "That is a constant typed into the lecture's code. The datasheet says `67` teraFLOP/s "
+        "[@nvidia-h100], the chip's units and clock say a little less, as computed above. It is "
+        "the rate of the ordinary units; with TF32 the promise is another.",
+    )
+    promised = dense_peak("H100 SXM", "bfloat16")
+    wrong = rate / promised                                     # @inspect wrong
+    assert 0.054 < wrong < 0.055, "by another format's peak"
+    misbelief(
+        f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.",
+        "That is the promise for `bfloat16`. The tensors were `float32`, and TF32 is off by "
+        f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
+    )
+    allowed = dense_peak("H100 SXM", "tf32")  # @hide
+    question(
+        f"With TF32 switched on, an H100 promises `{allowed / TERA}e12` "
+        "FLOP/s. How long would this product take at the same share of that "
+        "peak?",
+        answer=work / (right * allowed), unit="s",
+    )
+
+
+def a_sparse_peak_halves_the_answer() -> None:
+    """Divided by the sparse peak, every utilization is half of what it is."""
+    note(
+        "The same trace repeats the product in `bfloat16`: `0.032` s, or `2.735e14` FLOP/s "
+        "[@cs336]. Again it is a single measurement."
+    )
+    work, rate = 2 * 16384 * 32768 * 8192, 2.735e14
+    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    assert seconds == 0.032, "the time fits the rate"
+    speedup = rate / 5.407e13                                   # @inspect speedup as times
+    assert 5.05 < speedup < 5.07, "over float32, on that day"
+    dense = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect dense
+    assert 0.276 < dense < 0.277, "by the dense peak"
+    sparse = rate / 1979e12                                     # @inspect sparse
+    assert 0.138 < sparse < 0.139, "by the sparse one"
+    note(
+        f"These matrices were dense, so the product reached {dense:.1%} of its peak. CS336 divides "
+        "by the dense one; notes on it that kept the datasheet's `1979e12` have "
+        f"{sparse:.1%} [@cs336]."
+    )
+    question(
+        "What is the highest utilization that a dense product can ever show "
+        "if it is divided by the sparse peak?",
+        answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
+    )
+
+
+def one_slow_first_call_explains_a_low_mfu() -> None:
+    """One slow first call is enough to explain a low MFU."""
+    note(
+        "The published rate of the `bfloat16` product is the mean of `5` runs. Suppose that it "
+        "really runs at `0.75` of its peak, and that only the first run was cold. How slow must "
+        "that one have been?"
+    )
+    work = 2 * 16384 * 32768 * 8192
+    rate = dense_peak("H100 SXM", "bfloat16")
+    average = work / 2.735e14                                   # @inspect average as s
+    steady = work / (0.75 * rate)                               # @inspect steady as s
+    first = 5 * average - 4 * steady                            # @inspect first as s
+    needed = first / steady                                     # @inspect needed as times
+    assert 9.5 < needed < 9.7, "times a normal call"
+    assert 0.0321 < (first + 4 * steady) / 5 < 0.0322, "the published mean"
+    misbelief(
+        "The MFU of `bfloat16` is low because its promise is optimistic.",
+        f"Perhaps; it is a hypothesis. A first call that takes {needed:.1f} times as long as the "
+        "others gives the same number, and first calls like that are ordinary. So are throttled "
+        "clocks and unlucky layouts. Only measuring again, warm, decides.",
+    )
+    note(
+        "It is often said that an MFU of one half is good. As a rule of thumb that is fair: a "
+        "report on a very large run gives `0.38` to `0.43` [@llama3]. Whether a number is good "
+        "depends on the model, the network and the number of cards. Compare with your own last "
+        "run before comparing with anyone."
+    )
+    question(
+        "With the same slow first call, which share of the peak would the "
+        "mean of `50` runs have shown?",
+        answer=0.75 / ((needed + 49) / 50),
+    )
+
+
+def without_a_peak_there_is_no_mfu() -> None:
+    """Where no peak is known, the MFU is not available."""
+    note(
+        "A card that is not on the list, or a CPU, promises nothing that could be divided by. "
+        "The honest answer is a word."
+    )
+    nowhere = peak(find("a laptop"), "bfloat16")                # @inspect nowhere
+    mfu = utilization(1e10, 1.0, nowhere)                       # @inspect mfu
+    assert mfu is None, "no promise, no fraction"
+    shown = as_percent(mfu)                                     # @inspect shown
+    assert shown == "not available", "what a page prints"
+    note(
+        "The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The "
+        "code ran on a CPU, and where it knew no peak it divided by `1` FLOP/s."
+    )
+    absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
+    assert absurd == 11_739_062_719, "a rate, posing as a fraction"
+    question(
+        "A program that knew no peak divided by `1` FLOP/s and printed an "
+        "MFU of `3e10`. Later the machine's peak turns out to be `6e11` "
+        "FLOP/s. What was the MFU?",
+        answer=utilization(3e10, 1.0, 6e11),
+    )
+
+
+def as_percent(share: float | None) -> str:
+    """A share for humans."""
+    return "not available" if share is None else f"{share:.1%}"
+
+
+def the_roofline_tells_waiting_from_working() -> None:
+    """The roofline tells waiting for memory from working."""
+    note(
+        "A card has two speeds, and work needs both: bytes to be moved and FLOPs to be done. "
+        "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the "
+        "rate that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 "
+        "SXM [@nvidia-h100] the slope meets the roof at the *ridge*:"
+    )
+    rate = dense_peak("H100 SXM", "bfloat16")
+    bandwidth = CARDS["H100 SXM"].bandwidth
+    ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
+    assert 295.3 < ridge < 295.4, "FLOPs to do per byte"
+    n = 8192
+    with torch.device("meta"):
+        x, w = torch.empty(64, n).bfloat16(), torch.empty(n, n).bfloat16()
+    y = x @ w
+    moved = x.nbytes + w.nbytes + y.nbytes                      # @inspect moved as B
+    some = flops(lambda: x @ w) / moved                         # @inspect some as FLOP/B
+    assert some == intensity(64, n, n), "formula and tensors"
+    note(
+        "A layer of a language model, that many weights wide and tall, multiplies as many "
+        "rows as there are tokens. With few tokens it waits for its weights. The point where "
+        "it stops waiting can be searched for:"
+    )
+    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
+    assert tokens == 319, "tokens at once, to reach the roof"
+    shapes = {"x + y": 1 / (3 * 2), "1 token": intensity(1, n, n)}
+    shapes |= {"64 tokens": some, "4096 tokens": intensity(4096, n, n)}
+    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
+    assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
+    assert reached["4096 tokens"] == 1, "works at the peak"
+    assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
+    waiting = [name for name, part in reached.items() if part < 1]
+    figure(
+        plot_roofline(rate, bandwidth, shapes),
+        caption="The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the "
+        "slope only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.",
+        alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
+        f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
+        f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
+    )
+    card = CARDS["A100 SXM 80GB"]  # @hide
+    older = dense_peak(card.name, "bfloat16")  # @hide
+    question(
+        f"An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and "
+        f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
+        "per byte does it stop waiting for memory?",
+        answer=older / card.bandwidth, unit="FLOP/B",
+    )
+
+
+@requires("cuda")
+def a_launch_returns_before_the_work_is_done() -> None:
+    """A launch returns before the work is done."""
+    note(
+        "The CPU hands a product to the GPU and goes on. A clock that is read now has timed the "
+        "handing over. `torch.cuda.synchronize()` waits for what was handed over."
+    )
+    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
+    x = torch.randn(n, n, device="cuda")
+    shape = (x @ x).shape                                       # @measure shape
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    product = x @ x
+    launched = time.perf_counter() - start                      # @measure launched as s
+    torch.cuda.synchronize()
+    finished = time.perf_counter() - start                      # @measure finished as s
+    assert product.shape == shape, "handed over, then done"
+    assert launched < finished - launched, "most was still to come"
+    promised = peak(find(torch.cuda.get_device_name()), "float32")
+    impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
+    if promised is not None:
+        assert promised < impossible, "faster than the card can be"
+    question(
+        "A launch takes `10` µs, the product itself `20` ms. A program "
+        "launches `100` of them and then synchronizes. What does a clock "
+        "show just before it does so, and what just after?",
+        answer=[100 * 10e-6, 10e-6 + 100 * 20e-3], unit="s",
+    )
+
+
+PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
+
+
+def product_shape() -> tuple[int, int, int]:
+    """Rows, inner and columns of the product of this lecture, halved until the card holds it."""
+    def needed(rows: int) -> int:
+        return 8 * (rows * 2 * rows + 2 * rows * rows // 2 + rows * rows // 2)
+
+    rows = scaled(PRODUCT[0], needed)
+    return rows, 2 * rows, rows // 2
+
+
+def product_call(
+    name: str, shape: tuple[int, int, int]
+) -> Callable[[], Tensor]:
+    """The product of two random matrices on the card, in the format `name`, ready to be called.
+
+    `float8` adds up the fast way; PyTorch's default is the exact way, which a Hopper card does slower.
+    """
+    rows, inner, cols = shape
+    x = torch.randn(rows, inner, device="cuda")
+    if name == "float8":  # row-major times column-major, and a scale for each
+        w = torch.randn(cols, inner, device="cuda").to(E4M3).t()
+        one = torch.ones((), device="cuda")
+        fast = partial(torch._scaled_mm, use_fast_accum=True)
+        call = partial(fast, out_dtype=torch.bfloat16)
+        return partial(call, x.to(E4M3), w, one, one)
+    dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+    w = torch.randn(inner, cols, device="cuda")
+    return partial(torch.matmul, x.to(dtype), w.to(dtype))
+
+
+def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepover
+    """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    try:
+        call = product_call(name, shape)
+        torch.cuda.synchronize()
+        # At its power limit a card slows down: no format pays for another.
+        time.sleep(1)
+        return time_call(call, "cuda")
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def formats_to_time(card: Card | None) -> list[str]:
+    """The formats that this card has units for; all that PyTorch multiplies, if nobody knows the card."""
+    names = ["float32", "tf32", "bfloat16", "float16"]
+    names += ["float8"] if torch.cuda.get_device_capability() >= (8, 9) else []
+    return [n for n in names if card is None or peak(card, n) is not None]
+
+
+@requires("cuda")
+def five_formats_are_measured_here() -> None:
+    """Each format is measured warm, and divided by its own dense peak."""
+    shape = product_shape()                                     # @measure shape
+    note(
+        "The product of this lecture on random data: after a second of rest, warm, timed by the "
+        "device's own events, the median of many repeats. `float8`, where the card has it, adds up "
+        "the fast way, with fewer bits for the sums." + shrunk(shape[0], PRODUCT[0])
+    )
+    device = torch.cuda.get_device_name()
+    card = find(device)
+    work = 2 * shape[0] * shape[1] * shape[2]                   # @measure work as FLOP
+    timed = {}
+    for name in formats_to_time(card):
+        timed[name] = time_product(name, shape)                 # @measure timed[name]
+    rates = {name: work / t.seconds for name, t in timed.items()}
+    shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
+    lines = [
+        f"| `{name}` | {t.seconds * 1000:.3f} | {t.spread:.1%} "
+        f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} |"
+        for name, t in timed.items()
+    ]
+    note(
+        f"{device}; {timed['float32'].method}. {how_to_add(device)}\n\n"
+        "| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak |\n"
+        "|---|---|---|---|---|\n" + "\n".join(lines)
+    )
+    known = {n: share for n, share in shares.items() if share is not None}  # @measure known
+    if card is not None:
+        assert 0 < min(known.values()), "work was done"
+        assert max(known.values()) <= 1, "and no promise exceeded"
+    if card is not None and card.bfloat16 is not None:
+        promised = card.bfloat16 / card.float32                 # @measure promised as times
+        speedup = rates["bfloat16"] / rates["float32"]          # @measure speedup as times
+        assert speedup > promised / 2, "at least half of what is promised"
+    hopper = torch.cuda.get_device_capability() == (9, 0)
+    if card is not None and hopper and shape == PRODUCT:
+        assert known["bfloat16"] >= 0.7, "Hopper, measured properly"
+        assert known["float32"] >= 0.7, "and without its matrix units"
+    question(
+        "A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × "
+        "`32768` times `32768` × `8192`?",
+        answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3, unit="FLOP/s",
+    )
+
+
+def first_runs(rows: int, inner: int, cols: int) -> dict[str, list[float]]:  # @stepover
+    """Seconds of the first five products, in float32 and then in bfloat16, on the host's clock."""
+    found: dict[str, list[float]] = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(rows, inner, device="cuda").to(dtype)
+        w = torch.randn(inner, cols, device="cuda").to(dtype)
+        torch.cuda.synchronize()
+        times = found[str(dtype).removeprefix("torch.")] = []
+        for _ in range(5):
+            start = time.perf_counter()
+            x @ w
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+    return found
+
+
+def in_a_new_program(shape: tuple[int, int, int]) -> dict[str, list[float]]:  # @stepover
+    """`first_runs` in a program of its own, where nothing has run yet: only there a first run is first."""
+    torch.cuda.empty_cache()
+    text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
+    call = f"print(json.dumps(first_runs(*{shape!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", text + call],
+        capture_output=True, text=True, timeout=240, check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the new program failed: {done.stderr[-500:]}")
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+def without_waiting(call: Callable[[], object]) -> float:       # @stepover
+    """Mean seconds of five warm calls on a clock that does not wait for the device."""
+    call()
+    torch.cuda.synchronize()
+    seconds = mean_seconds(call, runs=5)
+    torch.cuda.synchronize()
+    return seconds
+
+
+@requires("cuda")
+def three_bad_measurements_are_repeated_here() -> None:
+    """The published MFU is repeated the way it was made, and then measured."""
+    shape = product_shape()                                     # @measure shape
+    note(
+        "CS336 reports an MFU of `0.276` for this product in `bfloat16`: from the mean of five "
+        "runs without a warm-up, after the same in `float32` [@cs336]. Here a new program does that on this "
+        "card, with a wait after each run." + shrunk(shape[0], PRODUCT[0])
+    )
+    runs = in_a_new_program(shape)["bfloat16"]                  # @measure runs as s
+    cold = mean(runs)                                           # @measure cold as s
+    good = time_product("bfloat16", shape)                      # @measure good
+    assert good.seconds < cold, "set-up is in the mean of the first runs"
+    first = runs[0] / median(runs)                              # @measure first as times
+    assert 1 < first, "the first run is the slow one"
+    note(
+        "Two more ways to measure badly. Without a wait, the clock stops when the work has "
+        "been handed over. And a product of zeros switches fewer transistors, draws less "
+        "power, and lets the card keep a higher clock:"
+    )
+    call = product_call("bfloat16", shape)
+    launched = without_waiting(call)                            # @measure launched as s
+    assert launched < good.seconds, "not even started"
+    blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
+                  for n in (shape[:2], shape[1:])]
+    zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
+    assert zeros.seconds < 1.05 * good.seconds, "never slower than real numbers"
+    ways = {
+        "first five runs": cold, "no wait": launched, "zeros": zeros.seconds,
+        "warm, events, random data": good.seconds,
+    }
+    rate = peak(find(torch.cuda.get_device_name()), "bfloat16")
+    work = 2 * shape[0] * shape[1] * shape[2]
+    shares = {way: utilization(work, t, rate) for way, t in ways.items()}  # @measure shares
+    lines = [
+        f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
+        for way, t in ways.items()
+    ]
+    note(
+        f"{good.device}, `bfloat16`:\n\n| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines)
+    )
+    if rate is not None:
+        assert work / launched > rate, "more than the card can do: an alarm"
+        assert work / cold < work / good.seconds <= rate, "too low, and right"
+    question(
+        "A program averages its first `5` runs. The first took `104` ms, the others `14` ms "
+        "each. Which MFU does it report, if `14` ms are `0.63` of the peak?",
+        answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
+    )
+
+
+def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
+    """Two random square matrices on the card, in its two-byte format."""
+    dtype = narrow_format()
+    x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+    return x, y
+
+
+@requires("cuda")
+def larger_products_come_closer_to_the_peak() -> None:
+    """The larger the product, the closer it comes to the peak."""
+    largest = scaled(16384, lambda n: 20 * n * n)               # @measure largest
+    note(
+        "MFU is higher where products dominate, and products do better when they are large: a "
+        "small one is over before it has filled the card. Square products in the narrow "
+        "format, small ones on many buffers in turn, so that none is found in the cache."
+        + shrunk(largest, 16384)
+    )
+    dtype = narrow_format()                                     # @measure dtype
+    rate = peak(find(torch.cuda.get_device_name()), str(dtype))
+    sizes = [2**p for p in range(8, 15) if 2**p <= largest]     # @measure sizes
+    rates = []
+    for n in sizes:
+        pairs = beyond_cache(partial(random_pair, n), "cuda")
+        timing = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure timing
+        rates.append(2 * n**3 / timing.seconds)                 # @measure rates[-1] as FLOP/s
+    assert rates[0] < rates[-1], "the largest beats the smallest"
+    if rate is not None:
+        shares = [r / rate for r in rates]                      # @measure shares
+        assert 0 < shares[0], "the smallest does some work"
+        assert max(shares) <= 1, "none exceeds the promise"
+    figure(
+        plot_sweep(sizes, rates, rate),
+        caption="Rate of a square product against its size, in the narrow format; dashed, the dense peak.",
+        alt="A curve of TFLOP/s against matrix size, rising from a small fraction of the peak for "
+        "the smallest matrix to most of what it will reach at a few thousand rows.",
+    )
+    question(
+        "From a width of `256` to one of `512` a product takes only twice as "
+        "long. How many times as high is its rate?",
+        answer=(512 / 256) ** 3 / 2, unit="times",
+    )
+
+
+def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
+    """Intensity and rate of an addition, and of products of 1, 64 and 4096 rows with n × n weights."""
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(*shape, device="cuda").to(dtype)
+
+    vectors = beyond_cache(lambda: (numbers(n * n), numbers(n * n)), "cuda")
+    added = time_call(torch.add, "cuda", inputs=vectors).seconds
+    points = {"x + y": Point(1 / (3 * dtype.itemsize), n * n / added)}
+    del vectors
+
+    def layer(rows: int) -> tuple[Tensor, Tensor]:
+        return numbers(rows, n), numbers(n, n)
+
+    for rows in (1, 64, 4096):
+        pairs = beyond_cache(partial(layer, rows), "cuda")
+        taken = time_call(torch.matmul, "cuda", inputs=pairs).seconds
+        name = "1 token" if rows == 1 else f"{rows} tokens"
+        per_byte = intensity(rows, n, n, dtype.itemsize)
+        points[name] = Point(per_byte, 2 * rows * n * n / taken)
+    return points
+
+
+@requires("cuda")
+def the_roof_is_measured_here() -> None:
+    """A copy shows the bandwidth, and no operation passes the promised roof."""
+    count = scaled(256 * MiB, lambda n: 14 * n)                 # @measure count
+    note(
+        "The slope of the roofline is the bandwidth, which a large copy shows: every byte is "
+        "read once and written once, and nothing is computed." + shrunk(count, 256 * MiB)
+    )
+    card, dtype = find(torch.cuda.get_device_name()), narrow_format()
+    x = torch.randn(count, device="cuda").to(dtype)
+    y = torch.empty_like(x)
+    copied = time_call(lambda: y.copy_(x), "cuda")              # @measure copied
+    bandwidth = (x.nbytes + y.nbytes) / copied.seconds          # @measure bandwidth as B/s
+    if card is not None:
+        share = bandwidth / card.bandwidth                      # @measure share
+        assert share <= 1, "no more than the datasheet promises"
+        assert share > 0.5, "and more than half of it"
+    del x, y
+    n = scaled(8192, lambda n: 16 * n * n + 40 * 4096 * n)      # @measure n
+    note(
+        "Beside it, an addition and the products of a layer with a few tokens, on weights that "
+        "are not in the cache:" + shrunk(n, 8192)
+    )
+    points = measured_points(n, dtype)                          # @measure points
+    ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
+    assert ratio > 10, "one token waits for the weights"
+    rate = peak(card, str(dtype))
+    if card is not None and rate is not None:
+        slope, found = card.bandwidth, points.values()
+        over = [p.rate / min(rate, p.intensity * slope) for p in found]  # @measure over
+        assert max(over) <= 1, "all of them under the promised roof"
+    top = rate or max(point.rate for point in points.values())
+    ridge = top / bandwidth                                     # @measure ridge as FLOP/B
+    slopes = {"dashed": bandwidth}
+    slopes |= {} if card is None else {"solid": card.bandwidth}
+    figure(
+        plot_measured_roof(top, slopes, points),
+        caption="Measured rates. Dashed, the bandwidth that the copy showed."
+        + (" Solid, the roof that the datasheet promises." if "solid" in slopes else ""),
+        alt="TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and "
+        "peak. An addition and the product of a single token lie low on the slope, that of many "
+        "tokens near the flat part.",
+    )
+    question(
+        "A copy of `2` GiB takes `1` ms. Which bandwidth is that?",
+        answer=2 * 2 * GiB / 1e-3, unit="B/s",
+    )

@@ -1,0 +1,439 @@
+"""What one training step takes, in bytes and in FLOPs."""
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from litbook import figure, misbelief, note, question, requires
+
+from .figures import plot_bill
+from .measure import (
+    bill, flops, gradient_bytes, saved_bytes_of, scaled, shrunk, state_bytes,
+    step_flops,
+)
+from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
+from .units import GiB, MiB
+
+
+def the_bill_of_a_step() -> None:
+    """The bill of a training step."""
+    note("A small model of square matrices is a good place to learn accounting, because every "
+         "tensor in it can be named. Its usual formulas come out too low for memory and too high "
+         "for compute. Here each entry stands beside a measurement.")
+    parameters_follow_from_the_shapes()
+    autograd_keeps_more_than_the_hidden_layers()
+    a_nonlinearity_may_save_a_copy_of_its_own()
+    without_gradients_two_outputs_are_alive()
+    gradients_come_in_two_kinds()
+    the_bill_in_bytes()
+    the_bill_is_measured_on_the_card()
+    a_step_does_less_than_six_flops()
+    small_batches_make_the_optimizer_count()
+    parts_of_a_batch_add_up_to_the_whole()
+    attention_multiplies_without_parameters()
+    sharding_divides_the_state()
+
+
+def parameters_follow_from_the_shapes() -> None:
+    """The model has one weight for every place in its matrices."""
+    note("With $L$ hidden layers of width $D$, no bias and a head with one output, that is "
+         "$D^2 L + D$.")
+    counts = []
+    for width, layers in ((4, 2), (64, 2)):
+        model = Stack(width, layers)
+        counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
+    assert counts[0] == 4 * 4 * 2 + 4 == 36, "a model to count by hand"
+    assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
+    model = Stack(10, 4)  # @hide
+    total = sum(p.numel() for p in model.parameters())  # @hide
+    question(f"A model of width `10` has `{total}` parameters. How many "
+             "hidden layers?",
+             answer=len(model.weights) - 1, unit="layers")
+
+
+def autograd_keeps_more_than_the_hidden_layers() -> None:
+    """Autograd keeps the input, every layer's output and the target."""
+    note("For the backward pass each product needs the input it had, and the loss needs "
+         "prediction and target. PyTorch shows every tensor that it puts aside. Weights are left "
+         "out of the count, since they are there anyway.")
+
+    def kept(batch: int, width: int, layers: int) -> int:
+        model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+        weights = list(model.parameters())
+        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights) // 4
+
+    sizes = (2, 4, 2), (8, 64, 2), (8, 64, 10)
+    measured = [kept(*size) for size in sizes]  # @inspect measured
+    assert measured == [28, 1552, 5648], "numbers kept"
+    exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
+    assert measured == exact, "input, outputs, prediction, target"
+    misbelief("The activations are batch times width times layers.",
+              "Those are the hidden ones. Input, prediction and target are kept as well, and in a "
+              "short model they are much of the whole.")
+    hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
+    shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
+    assert shares == [0.57, 0.66, 0.91], "share of what is kept"
+    question("How many bytes does autograd keep for a model with `1` hidden "
+             "layer of width `3`, at a batch of `10`?",
+             answer=4 * kept(10, 3, 1), unit="B")
+
+
+def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
+    """Whether a nonlinearity costs memory depends on which side of it is saved."""
+    note("The derivative of ReLU can be read off its *output*, which the next product keeps "
+         "anyway. That of GELU needs its *input*, which nobody else keeps.")
+
+    def kept(between: nn.Module) -> int:
+        model = Stack(64, 2, between=between)
+        x, y = linear_batch(64, 8)
+        weights = list(model.parameters())
+        return saved_bytes_of(lambda: F.mse_loss(model(x), y), weights)
+
+    plain = kept(nn.Identity())  # @inspect plain as B
+    relu = kept(nn.ReLU())  # @inspect relu as B
+    gelu = kept(nn.GELU())  # @inspect gelu as B
+    assert relu - plain == 0, "ReLU adds nothing"
+    extra = gelu - plain  # @inspect extra as B
+    assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
+    note("So formulas for activations belong to one model. For another, measure again.")
+    question("The derivative of the hyperbolic tangent is one minus the "
+             "square of its value. How many bytes does `nn.Tanh` add here?",
+             answer=kept(nn.Tanh()) - plain, unit="B")
+
+
+def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
+    """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
+    model = Stack(64, layers).train(trains)
+    outputs: list[tuple[StorageWeakRef, int]] = []
+    crowds: list[int] = []
+
+    def look(layer: nn.Module, given: Any, made: Tensor) -> None:
+        outputs.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
+        crowds.append(sum(size for ref, size in outputs if not ref.expired()))
+
+    model.between.register_forward_hook(look)
+    with torch.set_grad_enabled(gradients):
+        model(torch.randn(8, 64))
+    return max(crowds)
+
+
+def without_gradients_two_outputs_are_alive() -> None:
+    """Without gradients an output lives until the next layer has read it."""
+    note("A model that is only used has no backward pass to keep anything for. Under "
+         "`torch.no_grad()` the output of a layer is freed as soon as the next one is there. "
+         "`alive_at_once` counts the outputs that exist at the most crowded moment of a forward "
+         "pass:")
+    one = 8 * 64 * 4  # @inspect one as B
+    training = alive_at_once(16, gradients=True)  # @inspect training as B
+    using = alive_at_once(16, gradients=False)  # @inspect using as B
+    assert training == 16 * one, "the output of every layer"
+    assert using == 2 * one, "one being read, one being written"
+    deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
+    assert deeper == using, "at any depth"
+    misbelief("`model.eval()` turns gradients off.",
+              "It tells dropout and normalization that this is not training. Autograd keeps what "
+              "it kept before, and only `torch.no_grad()` or its like makes it stop.")
+    evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
+    assert evaluated == training, "`eval` saves nothing"
+    note("A model that writes text also keeps, for each token so far, its keys and values. That "
+         "*cache* does grow with the depth, and is not an activation of the step.")
+    outputs = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
+    question("Each of `48` layers has an output of `100` MiB. How many MiB of "
+             "outputs are alive at once under `no_grad`, and how many if it is "
+             "forgotten?",
+             answer=[100 * count for count in outputs], unit="MiB")
+
+
+def gradients_come_in_two_kinds() -> None:
+    """Parameter gradients stay until they are cleared; activation gradients come and go."""
+    note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
+    model, (x, y) = Stack(4, 2), linear_batch(4, 2)
+    hidden = x @ model.weights[0]
+    hidden.retain_grad()
+    output = (hidden @ model.weights[1] @ model.weights[2]).squeeze(-1)
+    F.mse_loss(output, y).backward()
+    stay = gradient_bytes(model)  # @inspect stay as B
+    assert stay == 36 * 4, "as many as parameters"
+    note("On its way down, the backward pass also computes the gradient of every activation, as "
+         "large as the activation itself. One had to be asked to stay in order to be seen here. "
+         "The others were dropped as soon as they had been used, but at the peak some of them "
+         "are alive, and they belong on the bill.")
+    passing = hidden.grad
+    assert passing is not None, "asked to stay"
+    assert passing.shape == hidden.shape == (2, 4), "one for each number"
+    x, y = linear_batch(4, 1000)  # @hide
+    hidden = x @ model.weights[0]  # @hide
+    F.mse_loss(model(x), y).backward()  # @hide
+    question("The batch grows from `2` to `1000`. How many bytes of "
+             "gradients stay, and how many pass through `hidden`?",
+             answer=[gradient_bytes(model), hidden.nbytes], unit="B")
+
+
+def the_bill_in_bytes() -> None:
+    """Memory is parameters, gradients, optimizer state and activations, and then some."""
+    note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
+         "layers, at a batch of `2`, with AdaGrad:")
+    small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
+    assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
+    misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
+              "bytes, with batch times width times layers for the activations.",
+              "The four kinds are right. With that count of activations the formula misses "
+              "input, prediction and target. And it leaves out what lives only for a moment: "
+              "activation gradients, and the temporary tensors of the step.")
+    formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
+    total = sum(small.values())  # @inspect total as B
+    assert (formula, total) == (496, 544), "promised, measured"
+
+    note("This is the example of CS336 [@cs336]. Notes on it give it `64` dimensions, which belong "
+         f"to an earlier model there; the {formula} bytes are those of width `4` and batch `2`. The "
+         "wider model has another bill, at a batch of `8`:")
+    wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
+    formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
+    assert (formula, sum(wide.values())) == (103168, 105280), "again short"
+
+    note("All six optimizers, on the wider model:")
+    batch = 64
+    bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
+    rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
+    kept = 4 * (64 * 64 * 3 + 2 * 64)  # @inspect kept as B
+    assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
+    figure(plot_bill(bills),
+           caption="Only the optimizer's state differs. One step of the wider model at a batch of "
+                   f"{batch}, measured, in KiB.",
+           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
+               "are the same in all of them. Optimizer state is missing for SGD, as long as the "
+               "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
+               "AdamW.")
+    question("What does the first example, of width `4` and batch `2`, cost "
+             "with Adam?",
+             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
+             unit="B")
+
+
+def bill_on_card(  # @stepover
+    name: str, width: int, layers: int, batch: int
+) -> tuple[dict[str, int], int]:
+    """How far `memory_allocated` grows with each kind of memory in one step, and the step's peak."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    stages = [torch.cuda.memory_allocated()]
+
+    def grown() -> int:
+        stages.append(torch.cuda.memory_allocated())
+        return stages[-1] - stages[-2]
+
+    model = Stack(width, layers).cuda()
+    parameters = grown()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    state = grown()  # AdaGrad makes its own at once
+    x, y = (t.cuda() for t in linear_batch(width, batch))
+    loss = F.mse_loss(model(x), y)
+    activations = grown()
+    loss.backward()
+    del loss, x, y
+    gradients = grown() + activations
+    optimizer.step()
+    state += grown()
+    found = {
+        "parameters": parameters, "gradients": gradients,
+        "optimizer state": state, "activations": activations,
+    }
+    return found, torch.cuda.max_memory_allocated() - stages[0]
+
+
+@requires("cuda")
+def the_bill_is_measured_on_the_card() -> None:
+    """On a card the four kinds can be watched growing; they are never all there at once."""
+    width = scaled(2048, lambda w: 200 * w * w)  # @measure width
+    layers, batch = 4, width
+    note("The same bill from the allocator's own counter, read before and after each part of a "
+         "step. One step goes first and is thrown away: in it the library for products takes a "
+         "workspace and keeps it." + shrunk(width, 2048))
+    size = width, layers, batch
+    bill_on_card("SGD", *size)  # @stepover
+    watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
+    bills = {name: found for name, (found, _) in watched.items()}  # @measure bills
+    shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
+    copies = [round(share, 2) for share in shares]  # @measure copies
+    assert copies == [0, 1, 1, 1, 2, 2], "remembered, in copies of the model"
+    counted = bill("AdamW", *size)  # @measure counted as B
+    over = [bills["AdamW"][kind] - size for kind, size in counted.items()]  # @measure over as B
+    assert min(over) >= 0, "nothing that was counted is missing"
+    assert max(over) < MiB, "and blocks are rounded up, no more"
+    sums = {name: sum(b.values()) for name, b in bills.items()}
+    peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
+    assert peaks["SGD"] < 1, "activations go while gradients come"
+    figure(plot_bill(bills, MiB),
+           caption="One step on the card by the allocator's counter, in MiB.",
+           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
+               "are the same in all of them; optimizer state is nothing, one or two copies of "
+               "the parameters.")
+    question("A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many "
+             "bytes does `memory_allocated` grow by in its first call of `step`?",
+             answer=2 * 4 * GiB, unit="B")
+
+
+def a_step_does_less_than_six_flops() -> None:
+    """The first layer needs no gradient for its input, so six FLOPs per weight is too many."""
+    note("Forward is one product per matrix. Backward is two: one for the gradient of the "
+         "weights, one for the gradient of the layer's input, which the layer below needs. Below "
+         "the first layer there is only data, and the gradient of data is of no use.")
+    misbelief("A training step takes `6` times batch times parameters FLOPs.",
+              "Less by `2` times batch times the weights of the first matrix, whose input is data. "
+              "In a deep model that is little; in a short one it is not.")
+    sizes = (2, 4, 2), (8, 64, 2), (4, 16, 0)
+    measured = [step_flops(*size) for size in sizes]  # @inspect measured as FLOP
+    assert measured == [368, 330752, 256], "as counted"
+    parameters = [d * d * n + d for b, d, n in sizes]
+    rule = [6 * size[0] * p for size, p in zip(sizes, parameters)]
+    assert rule == [432, 396288, 384], "by the rule"
+    first = [2 * b * (d * d if n else d) for b, d, n in sizes]
+    exact = [r - f for r, f in zip(rule, first)]
+    assert measured == exact, "the rule without that product"
+    shares = [round(m / r, 3) for m, r in zip(measured, rule)]  # @inspect shares
+    assert shares == [0.852, 0.835, 0.667], "of the rule"
+    question("How many FLOPs does a step take with a batch of `10`, a width "
+             "of `5` and `3` hidden layers?",
+             answer=step_flops(10, 5, 3), unit="FLOP")
+
+
+def small_batches_make_the_optimizer_count() -> None:
+    """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
+    note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
+    model, (x, y) = Stack(4, 2), linear_batch(4, 2)
+    optimizer = OPTIMIZERS["SGD"](model.parameters())
+    F.mse_loss(model(x), y).backward()
+    reported = flops(optimizer.step)  # @inspect reported as FLOP
+    assert reported == 0, "elementwise work is not counted"
+    note("Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. "
+         "The small model has `36`:")
+    by_hand = 2 * 36  # @inspect by_hand as FLOP
+    tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
+    assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
+    large = by_hand / step_flops(2048, 4, 2)  # @inspect large
+    assert round(tiny / large) == 1024, "at a batch of 2048: hardly any"
+    note("Relative to the matrix products the optimizer shrinks as the batch grows. Its time does "
+         "not go by FLOPs anyway: it reads and writes every state once, so count its bytes.")
+    question("From which batch size on does plain SGD add less than a "
+             "hundredth to the products of this small model?",
+             answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
+
+
+def parts_of_a_batch_add_up_to_the_whole() -> None:
+    """A batch in parts gives the same gradient, and keeps the activations of one part."""
+    note("`backward` adds to the gradients. That spoils a run whose author forgets to clear them, "
+         "and makes room in one whose batch does not fit: cut it into *micro-batches*, call "
+         "`backward` for each, and step once. This is *gradient accumulation*. Whole numbers for "
+         "data and weights make the comparison exact.")
+    model, parts = Stack(16, 2), 4
+    for w in model.weights:
+        w.data = whole_numbers(*w.shape).double()
+    x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()
+
+    def accumulated(sizes: list[int], share: float) -> Tensor:
+        model.zero_grad()
+        for inputs, targets in zip(x.split(sizes), y.split(sizes)):
+            loss = F.mse_loss(model(inputs), targets) * share
+            loss.backward()
+        return torch.cat([w.grad.flatten() for w in model.weights])
+
+    whole, quarters = accumulated([32], 1), [8] * parts
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.",
+              "Each loss is the mean over its own part, so what adds up is the whole gradient as "
+              "many times as there are parts. Divide each loss by their number.")
+    careless = accumulated(quarters, 1)
+    assert torch.equal(careless, 4 * whole), "four times too long a step"
+    careful = accumulated(quarters, 1 / parts)
+    assert torch.equal(careful, whole), "exactly the whole gradient"
+    note("With numbers that get rounded, the last bits differ: the order of the sum is another. "
+         "What is kept for the backward pass, and what is computed:")
+
+    def kept(batch: int) -> int:
+        small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)
+        return saved_bytes_of(
+            lambda: F.mse_loss(small(inputs), targets), small.parameters()
+        )
+
+    sizes = [kept(32), kept(8)]  # @inspect sizes as B
+    assert sizes[1] == sizes[0] / parts, "one part at a time"
+    at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
+    in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
+    assert in_parts == at_once, "the same FLOPs"
+    note("The price is that products get smaller, and [small ones come less close to the "
+         "peak](#larger_products_come_closer_to_the_peak). Parameters, gradients and the "
+         "optimizer's state take what they took: it is the batch that fits now, not a larger "
+         "model.")
+    shares = [n / len(x) for n in (24, 8)]  # @hide
+    question("Cut the batch of `32` into `24` and `8` instead. What must each "
+             "of the two losses be multiplied by?",
+             answer=shares)
+
+
+def attention_multiplies_without_parameters() -> None:
+    """A Transformer is the same idea, with products in it that no parameter pays for."""
+    note("A single attention head, with four square matrices and a sequence of $T$ tokens. The "
+         "products by parameters cost what the rule says. Scores and their sum over values are "
+         "products of activations with each other, $4\\,T^2 D$ FLOPs forward, and belong to no "
+         "parameter at all.")
+    seq, width = 512, 256
+    with torch.device("meta"):
+        weights = [torch.empty(width, width) for _ in range(4)]
+        wq, wk, wv, wo = (w.requires_grad_() for w in weights)
+        x = torch.empty(seq, width, requires_grad=True)
+
+    def attend() -> Tensor:
+        scores = (x @ wq) @ (x @ wk).t()
+        return scores.softmax(-1) @ (x @ wv) @ wo
+
+    forward = flops(attend)  # @inspect forward as FLOP
+    by_parameters = 2 * seq * 4 * width**2  # @inspect by_parameters as FLOP
+    assert forward == by_parameters + 4 * seq**2 * width, "both kinds"
+    total = flops(lambda: attend().sum().backward())  # @inspect total as FLOP
+    assert total / forward == 3.0, "backward is twice forward"
+    above = total / (3 * by_parameters)  # @inspect above
+    assert above == 2.0, "times the rule, at this length"
+    note("Inside a model the layer's input comes from the layer below, so here the gradient of "
+         "the input is needed, and nothing is saved.")
+    x = torch.empty(2048, width, device="meta", requires_grad=True)  # @hide
+    question("The width stays, and the sequence grows to `2048` tokens. How "
+             "many times as much as the rule says does it cost now?",
+             answer=flops(attend) / (2 * 2048 * 4 * width**2), unit="times")
+
+
+def sharding_divides_the_state() -> None:
+    """Each of several devices can step its share of the parameters, with the same result."""
+    note("In data parallelism every device holds the whole model, sees other data, and after "
+         "averaging has the same gradients. Then all of them update all parameters: the same "
+         "work, and the same state, many times over. ZeRO's first stage gives each device one "
+         "*shard* of the parameters to step [@zero]. In miniature, with slices of one tensor for devices:")
+    devices, n = 4, 4096
+    start, gradients = torch.randn(n), torch.randn(3, n)
+
+    def stepped(share: slice) -> tuple[Tensor, int]:
+        p = start[share].clone().requires_grad_()
+        optimizer = torch.optim.Adam([p], lr=0.1)
+        for gradient in gradients:
+            p.grad = gradient[share].clone()
+            optimizer.step()
+        return p.detach(), state_bytes(optimizer)
+
+    whole, state = stepped(slice(0, n))  # @inspect state as B
+    part = n // devices
+    shards = [stepped(slice(i, i + part)) for i in range(0, n, part)]
+    together = torch.cat([shard for shard, _ in shards])
+    share = shards[0][1]  # @inspect share as B
+    assert torch.equal(together, whole), "bit for bit the same"
+    assert state / share == 4.0, "state on each device"
+    per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
+    assert per_parameter == 10.0, "instead of 16"
+    note("After every step each device fetches the shards it did not compute, and that is most of "
+         "the model:")
+    fetched = (n - part) * 4  # @inspect fetched as B
+    assert fetched / whole.nbytes == 0.75, "of the parameters"
+    note("That need not cost extra traffic. If each device receives only its shard of the averaged "
+         "gradients, instead of all of them, the total is that of plain data parallelism [@zero].")
+    question("How many bytes per parameter does each of `16` devices hold?",
+             answer=4 + 4 + stepped(slice(0, n // 16))[1] / n, unit="B")

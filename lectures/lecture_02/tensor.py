@@ -1,0 +1,240 @@
+"""How tensors are made, and how many bytes they take."""
+import math
+
+import torch
+from hardware import CARDS
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from litbook import misbelief, note, question
+
+from .measure import adamw_step, message_of
+from .units import GiB, MiB
+
+
+def tensors() -> None:
+    """Tensors."""
+    note(
+        "Parameters, gradients, optimizer state, activations, data: in PyTorch all of it is "
+        "tensors. So the memory of a training run is the memory of its tensors, and that can "
+        "be read off, with one trap: two tensors may be looking at the same bytes."
+    )
+    one_decimal_point_decides_the_dtype()
+    four_ways_to_make_a_tensor()
+    randn_draws_from_the_standard_normal()
+    truncation_narrows_the_spread()
+    most_tensors_hold_floats()
+    a_fresh_tensor_costs_count_times_width()
+    a_tensor_can_be_weighed_without_memory()
+    a_view_can_hold_more_or_less_than_it_reports()
+
+
+def one_decimal_point_decides_the_dtype() -> None:
+    """One decimal point turns a whole tensor into floats."""
+    note(
+        "`torch.tensor` takes nested lists. All elements of a tensor share one type, its *dtype*, "
+        "and the numbers in the lists decide which:"
+    )
+    m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m
+    assert m.shape == (2, 3), "two rows, three columns"
+    assert m.dtype == torch.float32, "one float literal is enough"
+    whole: Int[Tensor, "n"] = torch.tensor([1, 4, 9])           # @inspect whole
+    assert whole.dtype == torch.int64, "integers stay integers"
+    note("A forgotten point shows up late, at the first operation that only floats have:")
+    refused = message_of(lambda: whole.requires_grad_())        # @inspect refused
+    assert "floating point" in refused, "integers have no gradient"
+    lists = [3, 4], [3, 4.], [1e3, 1], [10**3, 1]  # @hide
+    candidates = [torch.tensor(numbers) for numbers in lists]  # @hide
+    question(
+        "How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`, "
+        "`torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, "
+        "`torch.tensor([10**3, 1])`?",
+        answer=sum(message_of(t.requires_grad_) == "" for t in candidates),
+    )
+
+
+def four_ways_to_make_a_tensor() -> None:
+    """Zeros, ones, noise, or whatever was there."""
+    note("Four functions make a tensor from nothing but a shape. They differ in what is in it.")
+    makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
+    shapes = [tuple(make(4, 8).shape) for make in makers]       # @inspect shapes
+    assert shapes == [(4, 8)] * 4, "same shape from each"
+    assert torch.ones(4, 8).sum() == 32, "each of them one"
+    note(
+        "`empty` promises a shape and nothing else. On a fresh page of memory it often "
+        "*shows* zeros, which is luck. PyTorch's deterministic mode rules luck out: it fills "
+        "the tensor with NaN, so that code which reads before it writes is found out."
+    )
+    torch.use_deterministic_algorithms(True)
+    unwritten = torch.empty(4, 8)                               # @inspect unwritten
+    torch.use_deterministic_algorithms(False)
+    assert unwritten.isnan().sum() == 32, "nothing was promised"
+    question(
+        "Deterministic mode is on. In a fresh `torch.empty(4, 8)` every "
+        "element but one is set to `1`. What is the sum of the tensor?",
+        answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item(),
+    )
+
+
+def randn_draws_from_the_standard_normal() -> None:
+    """`randn` draws independent samples with mean zero and spread one."""
+    note(
+        "The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come "
+        "from the normal distribution, which puts a known share of them within one deviation of "
+        "its mean."
+    )
+    x = torch.randn(10**6)                                      # @inspect x
+    mean = abs(round(x.mean().item(), 2))                       # @inspect mean
+    std = round(x.std().item(), 2)                              # @inspect std
+    assert (mean, std) == (0.0, 1.0), "to two digits"
+    pairs = torch.stack([x[:-1], x[1:]])
+    correlation = abs(round(pairs.corrcoef()[0, 1].item(), 2))  # @inspect correlation
+    assert correlation == 0.0, "no draw predicts the next"
+    inside = (x.abs() < 1).double().mean().item()               # @inspect inside
+    theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
+    assert 0.995 < inside / theory < 1.005, "as many as there should be"
+    y = 3 + 2 * x  # @hide
+    question(
+        "What share of the entries of `3 + 2 * torch.randn(10**6)` lies "
+        "between `1` and `5`?",
+        answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%",
+    )
+
+
+def truncation_narrows_the_spread() -> None:
+    """Cutting off the tails shrinks the deviation below the one asked for."""
+    note(
+        "A usual way to initialize weights: allocate without writing, then fill in place. "
+        "The trailing underscore marks an operation that overwrites its argument."
+    )
+    x = torch.empty(10**6)
+    y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)      # @inspect x
+    assert y is x, "filled in place"
+    assert x.abs().max() <= 2, "the tails are gone"
+    note("Without its tails a distribution is narrower. By how much, theory can tell:")
+    std = x.std().item()                                        # @inspect std
+    density = math.exp(-2) / math.sqrt(2 * math.pi)
+    theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @inspect theory
+    assert 0.8796 < theory < 0.8797, "for bounds of two deviations"
+    assert 0.997 < std / theory < 1.003, "a million draws agree"
+    note(
+        f"Asked for a standard deviation of one, it delivers {std:.2f}. The argument names "
+        "the normal *before* the cut."
+    )
+    question(
+        "The weights should *end up* with a deviation of `0.02`, after a cut "
+        "at twice the `std` that you ask for. Which `std` is that?",
+        answer=round(0.02 / theory, 4),
+    )
+
+
+def most_tensors_hold_floats() -> None:
+    """Nearly all bytes are floats; indices and masks are not."""
+    note(
+        "A language model gets integers, the *token ids*. It looks each of them up in a table of "
+        "vectors, and from there on everything that it learns or computes is floats."
+    )
+    table = nn.Embedding(100, 4)
+    tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])      # @inspect tokens
+    activations: Float[Tensor, "seq dim"] = table(tokens)       # @inspect activations
+    mask: Bool[Tensor, "query key"] = torch.ones(3, 3).tril().bool()  # @inspect mask
+    activations.sum().backward()
+    moment = adamw_step(table.weight)["exp_avg"]
+    floats = [table.weight, table.weight.grad, moment, activations]
+    kinds = {t.dtype for t in floats if t is not None}          # @inspect kinds
+    assert kinds == {torch.float32}, "parameters to activations"
+    assert tokens.dtype == torch.int64, "token ids are integers"
+    assert mask.dtype == torch.bool, "a mask is a yes or no"
+    widths = tokens.element_size(), mask.element_size()         # @inspect widths
+    assert widths == (8, 1), "bytes per id, bytes per yes or no"
+    ids = torch.arange(1024)  # @hide
+    mask_bytes = torch.ones(1024, 1024, dtype=torch.bool).nbytes  # @hide
+    question(
+        "A sequence of `1024` token ids comes with a causal mask, a yes or no "
+        "for each pair of tokens. How many times the bytes of the ids does "
+        "the mask take?",
+        answer=mask_bytes // ids.nbytes, unit="times",
+    )
+
+
+def a_fresh_tensor_costs_count_times_width() -> None:
+    """A fresh tensor costs its element count times its element width."""
+    note("The arithmetic, and beside it what was really allocated, the *storage*:")
+    x: Float[Tensor, "row col"] = torch.zeros(4, 8)             # @inspect x
+    assert x.numel() == 4 * 8, "elements in all"
+    assert x.element_size() == 4, "bytes per float32"
+    assert x.nbytes == 128, "count times width"
+    assert x.untyped_storage().nbytes() == 128, "what is really allocated"
+    question(
+        "A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What "
+        "is `n`?",
+        answer=6000 // torch.zeros(25, 1).nbytes,
+    )
+
+
+def a_tensor_can_be_weighed_without_memory() -> None:
+    """A tensor need not be allocated to be weighed."""
+    note(
+        "GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks "
+        "is four times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, "
+        "so weighing it is free."
+    )
+    d = 12288
+    w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
+    size = w.nbytes                                             # @inspect size as B
+    assert size == 2304 * 1024 * 1024, "2304 MiB"
+    binary = size / 1024**3                                     # @inspect binary as GiB
+    assert binary == 2.25, "in GiB, powers of two"
+    decimal = size / 10**9                                      # @inspect decimal as GB
+    assert 2.415 < decimal < 2.416, "in GB, powers of ten"
+    misbelief(
+        f"That matrix takes {size / MiB / 1000:.1f} GB.",
+        f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
+        "number that is wrong in both. GPU datasheets speak decimal, most memory tools "
+        "binary.",
+    )
+    note(
+        "Whether that is a lot depends on what else the card must hold. To train it with "
+        "AdamW, its gradient and two moments of the same size must be held as well:"
+    )
+    training = (1 + 1 + 2) * size                               # @inspect training as B
+    assert training / GiB == 9.0, "GiB of training state"
+    question(
+        "An L40S has `48` GB [@nvidia-l40s]. If nothing else needed room, how "
+        "many such matrices could it train with AdamW?",
+        answer=CARDS["L40S"].memory // training,
+    )
+
+
+def a_view_can_hold_more_or_less_than_it_reports() -> None:
+    """A view reports the bytes it shows, not the bytes it keeps alive."""
+    note(
+        "A *view* is a second tensor over the same storage. `nbytes` multiplies count by "
+        "width and cannot tell. Expand one number to a long vector, and one number is "
+        "stored: from each element to the next, the *stride*, is no step at all."
+    )
+    wide = torch.ones(1).expand(1000)                           # @inspect wide.stride()
+    assert wide.nbytes == 4000, "what it reports"
+    assert wide.untyped_storage().nbytes() == 4, "what it holds"
+    note(
+        "And a single column of a matrix keeps the whole matrix in memory, even after its "
+        "name is gone:"
+    )
+    matrix = torch.zeros(1000, 1000)
+    column = matrix[:, 0]                                       # @inspect column.stride()
+    del matrix
+    assert column.nbytes == 4000, "what it reports"
+    assert column.untyped_storage().nbytes() == 4_000_000, "what it holds"
+    copy = column.clone()
+    assert copy.untyped_storage().nbytes() == 4000, "a copy lets go"
+    misbelief(
+        "The memory of a tensor is set by its number of elements and its dtype.",
+        "For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, "
+        "and count each storage once.",
+    )
+    grid = torch.zeros(100, 100)[::2, ::2]  # @hide
+    question(
+        "`torch.zeros(100, 100)[::2, ::2]` takes every other row and column. "
+        "How many bytes *more* than it reports does it keep alive?",
+        answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
+    )
