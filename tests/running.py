@@ -24,7 +24,7 @@ from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
-LECTURE_02 = REPO / "lectures" / "lecture_02.py"
+LECTURE_02 = REPO / "lectures" / "lecture_02"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 
 WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
