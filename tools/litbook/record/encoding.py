@@ -55,7 +55,11 @@ def loads(text: str, where: str = "record") -> Record:
     if type(data) is not dict or type(data.get("schema")) is not int or data["schema"] < 1:
         raise RecordError(f"{where} is not a record: it has no schema number\n    {AGAIN}")
     if data["schema"] != SCHEMA:
-        way_out = "update litbook, or record it again with this one" if data["schema"] > SCHEMA else AGAIN
+        way_out = (
+            f"{AGAIN} with this one"
+            if data["schema"] < SCHEMA
+            else f"update litbook, or {AGAIN} with this one"
+        )
         raise RecordError(f"{where} has schema {data['schema']}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
         record = within("record", _record, data)
@@ -117,10 +121,9 @@ def _head(entry: Entry, source: list[str], without: Sequence[str]) -> dict[str, 
     """The fields of an entry that are one value each, without what its text says."""
     data = _object(entry, (*_PLACED, *without))
     for name, value in _implied(source).items():
-        if data.get(name) == value:
-            del data[name]
-        else:
-            data.setdefault(name, "")  # as the text says something else
+        data.pop(name, None)
+        if getattr(entry, name) != value:
+            data[name] = getattr(entry, name)
     return data
 
 
@@ -304,26 +307,25 @@ Reference = tuple[str, int | None, int]
 
 def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
-    keys = {section.key: section for section in record.sections}
-    definitions = {it.key: it for it in record.definitions}
-    for what, several, found in (
-        ("section", record.sections, keys),
-        ("definition", record.definitions, definitions),
-    ):
-        if len(found) < len(several):
-            key = next(it.key for it in several if found[it.key] is not it)
-            raise ValueError(f"there are two {what}s {key!r}")
+    sections = _by_key("section", record.sections)
+    definitions = _by_key("definition", record.definitions)
     for entry in (*record.definitions, *record.sections):
         if not 0 <= entry.file < max(1, len(record.sources)):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
         for statement in entry.statements:
-            there = keys if statement.kind == "section" else {**definitions, **keys} if False else definitions
-            if statement.target and statement.target not in there and statement.target not in keys:
-                raise ValueError(
-                    f"{statement.target!r}, which {entry.key!r} calls or defines, does not exist"
-                )
+            target = statement.target
+            if target and target not in sections and target not in definitions:
+                raise ValueError(f"{target!r}, which {entry.key!r} calls or defines, does not exist")
     for section in record.sections:
-        _check_section(section, keys, definitions)
+        _check_section(section, sections, definitions)
+
+
+def _by_key(what: str, entries: Sequence[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for it in entries:
+        if found.setdefault(it.key, it) is not it:
+            raise ValueError(f"there are two {what}s {it.key!r}")
+    return found
 
 
 def _check_section(section: Section, keys: dict[str, Section], definitions: dict[str, Definition]) -> None:

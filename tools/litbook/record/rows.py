@@ -217,9 +217,11 @@ def steps(several: Steps) -> list[list[int]]:
 def read_steps(data: Any) -> tuple[tuple[int, int], ...]:
     """The steps of which `steps` made runs."""
     found: list[tuple[int, int]] = []
-    for i, run in enumerate(data if type(data) is list else [None]):
+    if type(data) is not list:
+        raise Misfit("a list was expected")
+    for i, run in enumerate(data):
         if type(run) is not list or not run or not set(map(type, run)) <= {int}:
-            raise Misfit("a list of lists of numbers was expected").under(f"[{i}]")
+            raise Misfit("a list of numbers was expected").under(f"[{i}]")
         frame, at = run[0], 0
         for statement in run[1:]:
             if statement >= 0:

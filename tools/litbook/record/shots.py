@@ -66,7 +66,7 @@ def _kind_of(data: dict[str, Any]) -> type:
     for name, kind in (("dtype", Tensor), ("keys", Mapping), ("length", Sequence), ("text", Scalar)):
         if name in data:
             return kind
-    raise Misfit("None is no kind of snapshot")
+    raise Misfit("an object of no known fields is no snapshot")
 
 
 def _given(it: Any) -> dict[str, Any]:
