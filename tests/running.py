@@ -15,7 +15,6 @@ from textwrap import dedent
 from typing import Any
 
 from litbook.record import model
-from litbook.render.order import moments
 from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
@@ -59,18 +58,26 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+def one(made: model.Record, key: str = "one") -> model.Section:
+    """The section of that key."""
+    return made.by_key[key]
+
+
 def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
     found: list[Any] = []
-    values = ((section, value) for section in made.sections for value in section.values)
-    for section, value in values:
-        if value.text == text and value.value is not None:
-            snapshot = section.snapshots[value.value]
-            if isinstance(snapshot, model.Scalar):
-                found.append(snapshot.text if snapshot.number is None else snapshot.number)
-            else:
-                found.append(snapshot)
+    for section in made.sections:
+        for value in section.values:
+            if value.text == text and value.value is not None:
+                found.append(plain(section.snapshots[value.value]))
     return found
+
+
+def plain(shot: model.Snapshot) -> Any:
+    """A scalar's number or text; any other snapshot itself."""
+    if not isinstance(shot, model.Scalar):
+        return shot
+    return shot.text if shot.number is None else shot.number
 
 
 def claims(made: model.Record) -> dict[str, str]:
@@ -79,18 +86,47 @@ def claims(made: model.Record) -> dict[str, str]:
 
 
 def messages(made: model.Record) -> list[str]:
-    """What went wrong, as `line: message`, with the line of the file."""
-    return [f"{section.first + error.line}: {error.message}" for section, error in made.errors()]
+    """What went wrong, as `line: message`, with the innermost of the lecture's lines."""
+    return [f"{where(made, section, error)}: {error.message}" for section, error in made.errors()]
+
+
+def where(made: model.Record, section: model.Section, error: model.Error) -> int:
+    """The innermost of the lecture's lines in an error's trace, else the line where it surfaced."""
+    paths = {source.path for source in made.sources}
+    inner = [line for path, line, *_ in error.trace if path in paths]
+    return inner[-1] if inner else section.first + error.line
 
 
 def steps(made: model.Record) -> list[int]:
-    """The first line of every statement that was stepped through, in order."""
+    """The first line of every statement that was stepped through, in order, section by section."""
+    return [line for section in made.sections for line in steps_of(made, section)]
+
+
+def steps_of(made: model.Record, section: model.Section) -> list[int]:
+    """The first line in its file of every statement that was stepped through in a section."""
+    called = (made.called(section, frame) for frame, _ in section.steps)
+    return [
+        it.first + it.statements[statement].first
+        for it, (_, statement) in zip(called, section.steps, strict=True)
+    ]
+
+
+def called(made: model.Record) -> list[str]:
+    """The names of what the kept frames are of, in order, section by section."""
+    return [
+        made.called(section, frame).name for section in made.sections for frame in range(len(section.frames))
+    ]
+
+
+def silent(made: model.Record) -> list[int]:
+    """The lines of statements that were never reached, though what they stand in was entered."""
     found = []
-    for section, step, value in moments(made):
-        if value is None:
-            frame, statement = section.steps[step]
-            called = made.called(section, frame)
-            found.append(called.first + called.statements[statement].first)
+    for section in made.sections:
+        entered = [section, *(made.definition_of[key] for key in section.calls)]
+        found += [
+            entered[place].first + entered[place].statements[number].first
+            for place, number in section.unreached
+        ]
     return found
 
 

@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import HEAD, claims, line_of, messages, record, section, shown, steps, write
+from tests.running import (
+    HEAD, called, claims, line_of, messages, one, plain, record, section, shown, silent, steps, write,
+)  # fmt: skip
 
 from litbook.probe.instrument import instrument
-from litbook.probe.recorder import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS, Recorder
+from litbook.probe.recorder import Recorder
 from litbook.record import encoding, model
+from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS
 from litbook.text.source import parse
 
 
-def functions(made: model.Record) -> list[str]:
-    """The names of the functions whose frames are in the record, in order."""
-    return [made.functions[frame.function].name for frame in made.frames]
-
-
 def turns(made: model.Record, text: str) -> list[int]:
-    return [value.turn for value in made.values if value.text == text]
+    return [value.turn for value in one(made).values if value.text == text]
 
 
 # ------------------------------------------------------------------------ steps, frames, values
@@ -33,7 +31,7 @@ def test_steps_follow_the_execution(tmp_path: Path) -> None:
     made = record(tmp_path, text)
     body = [line_of(text, part) for part in ("a = 1", "if a", "b = 2", "c = 4")]
     assert steps(made)[-4:] == body
-    assert [made.statements[s].first for s in made.unreached] == [line_of(text, "b = 3")]
+    assert silent(made) == [line_of(text, "b = 3")]
 
 
 def test_frames_know_their_caller_and_the_line_it_called_from(tmp_path: Path) -> None:
@@ -42,24 +40,20 @@ def test_frames_know_their_caller_and_the_line_it_called_from(tmp_path: Path) ->
         "def outer(x):\n    return inner(x) + 1\ndef inner(x):\n    return [g(i) for i in range(x)][-1]\ndef g(i):\n    return i\n",
     )
     made = record(tmp_path, text)
-    assert functions(made) == ["<module>", "main", "one", "outer", "inner", "g", "g"]
-    lines = [
-        0,
-        0,
-        line_of(text, "    one()"),
-        line_of(text, "outer(2)"),
-        line_of(text, "inner(x) + 1"),
-        *[line_of(text, "g(i) for")] * 2,
-    ]
-    assert [frame.line for frame in made.frames][2:] == lines[2:]
-    assert [frame.parent for frame in made.frames][2:] == [1, 2, 3, 4, 4]
+    assert called(made) == ["<module>", "main", "one", "outer", "inner", "g", "g"]
+    assert one(made).calls == ("outer", "inner", "g")
+    assert [frame.called for frame in one(made).frames] == [0, 1, 2, 3, 3]
+    assert [frame.parent for frame in one(made).frames] == [None, 0, 1, 2, 2]
+    above = [one(made), *map(made.definition_of.get, ("outer", "inner", "inner"))]
+    found = [it.first + frame.line for it, frame in zip(above, one(made).frames[1:], strict=True)]
+    assert found == [line_of(text, part) for part in ("outer(2)", "inner(x) + 1", "g(i) for", "g(i) for")]
 
 
 def test_a_method_called_through_a_library_has_the_lectures_frame_as_parent(tmp_path: Path) -> None:
     text = section("x = sorted([3, 1], key=key)", "def key(x):\n    return x\n")
     made = record(tmp_path, text)
-    assert functions(made)[-3:] == ["one", "key", "key"]
-    assert {f.line for f in made.frames[-2:]} == {line_of(text, "sorted")}
+    assert called(made)[-3:] == ["one", "key", "key"]
+    assert {one(made).first + f.line for f in one(made).frames[-2:]} == {line_of(text, "sorted")}
 
 
 def test_code_that_is_left_alone_is_not_taken_for_a_call_that_was_there_before(tmp_path: Path) -> None:
@@ -72,21 +66,20 @@ def test_code_that_is_left_alone_is_not_taken_for_a_call_that_was_there_before(t
         "def never():\n    import torch\n    torch.compile(Layer())",
     )
     made = record(tmp_path, text)
-    parents = [
-        made.functions[made.frames[frame.parent].function].name
-        for frame in made.frames
-        if frame.parent is not None and made.functions[frame.function].name == "inner"
-    ]
-    assert parents == ["one"] * 3
-    assert {made.functions[made.frames[piece.frame].function].name for piece in made.pieces} == {"one"}
+    found = one(made)
+    inner = [frame for i, frame in enumerate(found.frames) if made.called(found, i).name == "inner"]
+    assert [made.called(found, frame.parent).name for frame in inner if frame.parent is not None] == [
+        "one"
+    ] * 3
+    assert {made.called(found, piece.frame).name for piece in found.pieces} == {"one"}
 
 
 def test_values_belong_to_the_step_that_made_them(tmp_path: Path) -> None:
     made = record(tmp_path, section("a = 1  # @inspect a\nb = a + 1  # @inspect a, b as B"))
-    assert [(v.text, v.unit) for v in made.values] == [("a", None), ("a", None), ("b", "B")]
-    for value in made.values:
-        frame, statement = made.steps[value.step]
-        assert (frame, made.statements[statement].first) == (value.frame, value.line)
+    assert [(v.text, v.unit) for v in one(made).values] == [("a", None), ("a", None), ("b", "B")]
+    for value in one(made).values:
+        frame, statement = one(made).steps[value.step]
+        assert (frame, one(made).statements[statement].first) == (value.frame, value.line)
 
 
 def test_a_value_is_what_it_was_then(tmp_path: Path) -> None:
@@ -96,7 +89,7 @@ def test_a_value_is_what_it_was_then(tmp_path: Path) -> None:
 
 def test_measured_values_are_marked_and_cleared_ones_too(tmp_path: Path) -> None:
     made = record(tmp_path, section("t = 0.5  # @measure t as s\nu = 1  # @inspect u\nu = 2  # @clear u"))
-    assert [(v.text, v.kind, v.unit, v.value is None) for v in made.values] == [
+    assert [(v.text, v.kind, v.unit, v.value is None) for v in one(made).values] == [
         ("t", "measure", "s", False), ("u", "inspect", None, False), ("u", "clear", None, True),
     ]  # fmt: skip
 
@@ -104,12 +97,12 @@ def test_measured_values_are_marked_and_cleared_ones_too(tmp_path: Path) -> None
 def test_hidden_lines_run_and_are_marked(tmp_path: Path) -> None:
     made = record(tmp_path, section("a = 1  # @hide\nassert a == 1"))
     assert claims(made) == {"a == 1": "holds"}
-    assert [s.kind for s in made.statements if s.kind == "hidden"] == ["hidden"]
+    assert [s.kind for s in one(made).statements if s.kind == "hidden"] == ["hidden"]
 
 
 def test_an_inspected_expression_that_raises_is_told_once(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(100):\n    i  # @inspect i, 1 / (i - i)"))
-    (error,) = made.errors
+    (error,) = one(made).errors
     assert (error.kind, error.message) == (
         "inspect",
         "@inspect 1 / (i - i) raised ZeroDivisionError: division by zero",
@@ -123,15 +116,10 @@ def test_an_inspected_expression_that_raises_is_told_once(tmp_path: Path) -> Non
 def arguments(made: model.Record, function: str) -> list[dict[str, Any]]:
     """The arguments of every kept call of `function`: numbers and texts as they are, else the snapshot."""
 
-    def plain(shot: model.Snapshot) -> Any:
-        if not isinstance(shot, model.Scalar):
-            return shot
-        return shot.text if shot.number is None else shot.number
-
     return [
-        {name: plain(made.snapshots[index]) for name, index in frame.arguments}
-        for frame in made.frames
-        if made.functions[frame.function].name == function
+        {name: plain(one(made).snapshots[index]) for name, index in frame.arguments}
+        for i, frame in enumerate(one(made).frames)
+        if made.called(one(made), i).name == function
     ]
 
 
@@ -174,9 +162,9 @@ def test_methods_generators_and_coroutines_keep_theirs_and_classes_and_sections_
     assert (init["self"].type, init["self"].text) == ("lecture_sample.Point", "")
     assert init["self"].why == "repr is not asked for"
     assert arguments(made, "count") == [{"n": 3}] and arguments(made, "later") == [{"n": 5}]
-    assert all(
-        not f.arguments for f in made.frames if made.functions[f.function].kind in ("section", "class")
-    )
+    for section_of in made.sections:
+        for i, frame in enumerate(section_of.frames):
+            assert not frame.arguments or made.called(section_of, i).kind == "helper"
 
 
 def test_arguments_are_as_they_were_at_the_call_and_are_kept_alive_no_longer(tmp_path: Path) -> None:
@@ -236,20 +224,20 @@ def test_of_a_loop_the_first_and_last_iterations_are_kept(tmp_path: Path, count:
     }[kind]
     made = record(tmp_path, section(loop))
     kept = sorted({*range(min(FIRST, count)), *range(max(0, count - LAST), count)})
-    (found,) = made.loops
+    (found,) = one(made).loops
     assert (found.count, list(found.kept)) == (count, kept)
     assert turns(made, "j") == kept
     assert shown(made, "j") == [2 * i for i in kept]
-    body = made.values[0].line if count else 0
+    body = one(made).first + one(made).values[0].line if count else 0
     assert steps(made).count(body) == (len(kept) if count else 0)
-    assert made.dropped == (
+    assert one(made).dropped == (
         0 if count <= FIRST + LAST else pytest.approx((count - FIRST - LAST) * 3, rel=0.4)
     )
 
 
 def test_a_watched_number_leaves_a_thinned_series_that_spans_the_loop(tmp_path: Path) -> None:
     made = record(tmp_path, section("for i in range(1000):\n    j = i * i  # @inspect j"))
-    (series,) = made.series
+    (series,) = one(made).series
     assert series.text == "j"
     assert SPARK // 2 <= len(series.at) <= SPARK
     gaps = {b - a for a, b in zip(series.at, series.at[1:], strict=False)}
@@ -260,7 +248,7 @@ def test_a_watched_number_leaves_a_thinned_series_that_spans_the_loop(tmp_path: 
 
 def test_a_series_of_losses_comes_from_tensors_of_one_element(tmp_path: Path) -> None:
     text = section("for i in range(10):\n    t = torch.tensor(float(i))  # @inspect t", "import torch")
-    assert list(record(tmp_path, text).series[0].values) == [float(i) for i in range(10)]
+    assert list(one(record(tmp_path, text)).series[0].values) == [float(i) for i in range(10)]
 
 
 def test_nested_loops_are_folded_at_every_level(tmp_path: Path) -> None:
@@ -270,8 +258,8 @@ def test_nested_loops_are_folded_at_every_level(tmp_path: Path) -> None:
     )
     kept_i, kept_j = [0, 1, 2, 48, 49], [0, 1, 2, 38, 39]
     assert shown(made, "i * 100 + j") == [i * 100 + j for i in kept_i for j in kept_j]
-    assert sorted(loop.count for loop in made.loops) == [40] * 5 + [50]
-    assert all(made.loops[v.loop].count == 40 for v in made.values if v.loop is not None)
+    assert sorted(loop.count for loop in one(made).loops) == [40] * 5 + [50]
+    assert all(one(made).loops[v.loop].count == 40 for v in one(made).values if v.loop is not None)
 
 
 def test_break_continue_and_else_of_a_loop_are_counted_as_they_ran(tmp_path: Path) -> None:
@@ -290,12 +278,12 @@ def test_break_continue_and_else_of_a_loop_are_counted_as_they_ran(tmp_path: Pat
             after = 1  # @inspect after
         """)
     made = record(tmp_path, text)
-    assert [loop.count for loop in made.loops] == [21, 4]
+    assert [loop.count for loop in one(made).loops] == [21, 4]
     # iterations 19 and 20 are kept, and neither reached the value
     assert shown(made, "j") == [0, 2]
     assert shown(made, "after") == [1]
-    assert made.values[-1].loop is None
-    assert line_of(text, "never") in [made.statements[s].first for s in made.unreached]
+    assert one(made).values[-1].loop is None
+    assert line_of(text, "never") in silent(made)
 
 
 def test_a_loop_in_a_helper_is_folded_in_each_call(tmp_path: Path) -> None:
@@ -307,14 +295,14 @@ def test_a_loop_in_a_helper_is_folded_in_each_call(tmp_path: Path) -> None:
         ),
     )
     assert shown(made, "s") == [0, 1, 2, 8, 9, 0, 1]
-    assert [loop.count for loop in made.loops] == [10, 2]
+    assert [loop.count for loop in one(made).loops] == [10, 2]
 
 
 def test_a_loop_around_helpers_keeps_the_frames_of_kept_iterations_only(tmp_path: Path) -> None:
     made = record(
         tmp_path, section("for i in range(1000):\n    x = f(i)  # @inspect x", "def f(i):\n    return i\n")
     )
-    assert functions(made).count("f") == FIRST + LAST
+    assert called(made).count("f") == FIRST + LAST
     assert shown(made, "x") == [0, 1, 2, 998, 999]
 
 
@@ -325,11 +313,11 @@ def test_interleaved_generators_keep_their_frames_apart(tmp_path: Path) -> None:
     )
     made = record(tmp_path, text)
     assert (shown(made, "x"), shown(made, "y")) == ([1, 2, 3, 4], [10, 11, 12, 13])
-    assert functions(made).count("count") == 2
+    assert called(made).count("count") == 2
     by_frame: dict[int, list[Any]] = {}
-    for value in made.values:
+    for value in one(made).values:
         if value.text == "start":
-            by_frame.setdefault(value.frame, []).append(made.snapshots[value.value or 0].number)  # type: ignore[union-attr]
+            by_frame.setdefault(value.frame, []).append(one(made).snapshots[value.value or 0].number)  # type: ignore[union-attr]
     assert sorted(by_frame.values()) == [[1, 2, 3], [10, 11, 12]]  # shown when the `yield` returns
 
 
@@ -363,15 +351,15 @@ def events_of(tmp_path: Path, text: str) -> tuple[Recorder, int]:
     most = 0
 
     def watched(function: int, call: Any) -> None:
-        recorder.allow_steps(STEPS)
-        call()
+        with recorder.inside(function):
+            call()
 
     recorder.run_section = watched
     space: dict[str, Any] = {"__name__": "sample"}
 
     def look() -> None:
         nonlocal most
-        most = max(most, len(recorder.events))
+        most = max(most, len(recorder.log.events))
 
     space["look"] = look
     exec(instrument(lecture, recorder, recorder.filename), space)
@@ -405,8 +393,8 @@ def test_steps_over_the_budget_are_counted_and_values_still_kept(tmp_path: Path)
         "def walk(n):\n    stack = [n]\n    return sum(1 for _ in gen(n))\ndef gen(n):\n    while n:\n        n -= 1\n        m = n  # @inspect m\n        yield n\n",
     )
     made = record(tmp_path, text)
-    assert len(made.steps) <= STEPS + 100
-    assert made.dropped > 0
+    assert len(one(made).steps) <= STEPS + 100
+    assert one(made).dropped > 0
     assert shown(made, "x") == [5]
     assert len(shown(made, "m")) <= 2 * STEPS
 
@@ -421,12 +409,12 @@ def test_deep_recursion_is_recorded_and_too_deep_is_the_lectures_error(tmp_path:
     made = record(
         tmp_path, section("x = down(200)  # @inspect x", "def down(n):\n    return n and down(n - 1)\n")
     )
-    assert functions(made).count("down") == 201
-    assert made.frames[-1].parent == len(made.frames) - 2
+    assert called(made).count("down") == 201
+    assert one(made).frames[-1].parent == len(one(made).frames) - 2
     text = section("x = down(10**6)", "def down(n):\n    return n and down(n - 1)\n")
     made = record(tmp_path, text)
     assert "RecursionError" in messages(made)[0]
-    assert len(made.errors[0].trace) == 20
+    assert len(one(made).errors[0].trace) == 20
 
 
 def test_a_run_frees_what_it_watched(tmp_path: Path) -> None:
@@ -477,9 +465,9 @@ def test_steps_of_other_threads_are_left_out(tmp_path: Path) -> None:
     assert messages(made) == []
     assert shown(made, "x") == [120]
     assert shown(made, "y") == []
-    assert functions(made) == ["<module>", "main", "one"]
-    assert made.loops[0].count == 20
-    assert {loop.count for loop in made.loops[1:]} == {4}
+    assert called(made) == ["<module>", "main", "one"]
+    assert one(made).loops[0].count == 20
+    assert {loop.count for loop in one(made).loops[1:]} == {4}
 
 
 def test_a_loop_in_a_thread_is_not_taken_for_an_earlier_one_at_the_same_address(tmp_path: Path) -> None:
@@ -488,7 +476,7 @@ def test_a_loop_in_a_thread_is_not_taken_for_an_earlier_one_at_the_same_address(
         "import threading\ndef spin(n):\n    for i in range(n):\n        x = i  # @inspect x\n",
     )
     made = record(tmp_path, text)
-    assert [loop.count for loop in made.loops] == [50, 7, 7, 7, 7, 7]
+    assert [loop.count for loop in one(made).loops] == [50, 7, 7, 7, 7, 7]
     assert shown(made, "x") == [0, 1, 2, 5, 6] * 5
 
 
@@ -499,7 +487,7 @@ def test_nothing_is_recorded_inside_a_stepped_over_line(tmp_path: Path) -> None:
     )
     made = record(tmp_path, text)
     assert shown(made, "s") == [0, 1]
-    assert functions(made).count("f") == 1
+    assert called(made).count("f") == 1
     assert line_of(text, "a = f(10)") in steps(made)
 
 
@@ -511,13 +499,13 @@ def test_recording_goes_on_after_an_exception_in_a_stepped_over_line(tmp_path: P
     made = record(tmp_path, text)
     assert shown(made, "a") == [1]
     assert shown(made, "b") == [0, 1, 2, 7, 8]
-    assert functions(made).count("g") == 5
+    assert called(made).count("g") == 5
 
 
 def test_a_section_called_on_a_stepped_over_line_leaves_recording_on(tmp_path: Path) -> None:
     text = f"{HEAD}\ndef main():\n    one()  # @stepover\n    two()\ndef one():\n    1 / 0\ndef two():\n    x = 1  # @inspect x\n"
     made = record(tmp_path, text)
-    assert len(made.errors) == 1
+    assert len(one(made).errors) == 1
     assert shown(made, "x") == [1]
 
 
@@ -527,7 +515,7 @@ def test_an_exception_that_ends_a_section_inside_a_stepped_over_line_is_recovere
     text = f"{HEAD}\ndef main():\n    one()\n    two()\ndef boom(x):\n    1 / x\ndef one():\n    boom(0)  # @stepover\ndef two():\n    x = 1  # @inspect x\n    boom(1)\n"
     made = record(tmp_path, text)
     assert shown(made, "x") == [1]
-    assert functions(made).count("boom") == 1
+    assert called(made).count("boom") == 1
 
 
 # ------------------------------------------------------------------------ pieces
@@ -539,7 +527,7 @@ def test_pieces_belong_to_the_sections_line_also_from_helpers(tmp_path: Path) ->
         "def say(text):\n    deeper(text)\ndef deeper(text):\n    note(text)\n    print(text)\n",
     )
     made = record(tmp_path, text)
-    lines = [(piece.kind, piece.line) for piece in made.pieces]
+    lines = [(piece.kind, one(made).first + piece.line) for piece in one(made).pieces]
     helper, loop = line_of(text, 'say("from'), line_of(text, 'say("in')
     assert lines == [
         ("note", line_of(text, 'note("own")')),
@@ -547,13 +535,13 @@ def test_pieces_belong_to_the_sections_line_also_from_helpers(tmp_path: Path) ->
         ("output", helper),
         *[("note", loop), ("output", loop)] * 2,
     ]
-    assert all(made.functions[made.frames[p.frame].function].name == "one" for p in made.pieces)
+    assert all(made.called(one(made), p.frame).name == "one" for p in one(made).pieces)
 
 
 def test_a_piece_of_a_statement_over_several_lines_has_its_first_line(tmp_path: Path) -> None:
     text = section('note(\n    """\n    Prose.\n    """\n)')
-    (piece,) = record(tmp_path, text).pieces
-    assert (piece.line, piece.text) == (line_of(text, "note("), "Prose.")
+    (piece,) = one(made := record(tmp_path, text)).pieces
+    assert (one(made).first + piece.line, piece.text) == (line_of(text, "note("), "Prose.")
 
 
 def test_pieces_of_main_and_of_the_module_are_kept(tmp_path: Path) -> None:
@@ -561,7 +549,7 @@ def test_pieces_of_main_and_of_the_module_are_kept(tmp_path: Path) -> None:
         tmp_path,
         f'{HEAD}note("module")\ndef main():\n    note("main")\n    one()\ndef one():\n    note("one")\n',
     )
-    assert [p.text for p in made.pieces] == ["module", "main", "one"]
+    assert [p.text for section_of in made.sections for p in section_of.pieces] == ["module", "main", "one"]
 
 
 def test_printed_output_is_captured_in_one_piece_a_line(tmp_path: Path) -> None:
@@ -570,14 +558,14 @@ def test_printed_output_is_captured_in_one_piece_a_line(tmp_path: Path) -> None:
         "import sys",
     )
     made = record(tmp_path, text)
-    assert [(p.kind, p.text) for p in made.pieces] == [
+    assert [(p.kind, p.text) for p in one(made).pieces] == [
         ("output", "a b\n"), ("output", "c"), ("output", "d\n"), ("output", "0\n"), ("output", "1\n"), ("output", "2\n"),
     ]  # fmt: skip
 
 
 def test_printed_output_is_bounded(tmp_path: Path) -> None:
     made = record(tmp_path, section("print('x' * 10**6)\nprint('more')"))
-    (piece,) = made.pieces
+    (piece,) = one(made).pieces
     assert len(piece.text) < OUTPUT + 100
     assert piece.text.endswith("… more was printed; it is cut here\n")
 
@@ -586,14 +574,14 @@ def test_printed_output_is_bounded(tmp_path: Path) -> None:
 
 
 def the_claim(made: model.Record) -> model.Claim:
-    (claim,) = made.claims
+    (claim,) = one(made).claims
     return claim
 
 
 def operands(made: model.Record, claim: model.Claim) -> list[Any]:
     found = []
     for operand in claim.operands:
-        snapshot = made.snapshots[operand.value] if operand.value is not None else None
+        snapshot = one(made).snapshots[operand.value] if operand.value is not None else None
         found.append(getattr(snapshot, "number", None) if snapshot else None)
     return found
 
@@ -671,14 +659,14 @@ def test_a_caption_that_raises_leaves_the_verdict_alone_and_a_failure_says_so(tm
             """,
         ),
     )
-    assert [(c.verdict, c.caption) for c in made.claims] == [
-        ("fails", ""),  # the exception that is being handled is another one
-        ("fails", ""),
-        ("fails", "plain"),
+    assert [(c.verdict, c.caption) for _, c in made.claims()] == [
         ("holds", ""),
         ("fails", "1 == 2 (its caption raised NameError: name 'nope' is not defined)"),
         ("holds", "lecture_sample.Bad (str raised ValueError)"),
         ("fails", "lecture_sample.Bad (str raised ValueError)"),
+        ("fails", ""),  # of `one_more`: the exception that is being handled is another one
+        ("fails", ""),
+        ("fails", "plain"),
     ]
     assert messages(made) == []
 
@@ -694,14 +682,14 @@ def test_a_caption_that_is_no_string_is_shown_as_print_would(tmp_path: Path) -> 
         assert x == 3, [x]
         assert x == 4, list(range(10**4))
         """
-    captions = [c.caption for c in record(tmp_path, section(body)).claims]
+    captions = [c.caption for c in one(record(tmp_path, section(body))).claims]
     assert captions[:6] == ["('x is', 3)", "{'x': 3}", "42", "b'raw'", "said", "[3]"]
     assert captions[6].startswith("[0, 1, 2, ")
     assert len(captions[6]) < 1100
 
 
 def whys(made: model.Record) -> list[list[str]]:
-    return [claim.why.splitlines() for claim in made.claims]
+    return [claim.why.splitlines() for claim in one(made).claims]
 
 
 def test_a_failing_claim_whose_operands_say_only_false_keeps_what_its_test_names(tmp_path: Path) -> None:
@@ -737,7 +725,7 @@ def test_a_failing_claim_whose_operands_say_only_false_keeps_what_its_test_names
 def test_of_claims_that_hold_or_say_what_failed_no_names_are_kept(tmp_path: Path) -> None:
     body = "x = torch.ones(3)\nassert (x == 1).all()\nassert x.numel() == 4\nassert torch.equal(x, -x)\nassert x.tolist() == []\nassert False"
     made = record(tmp_path, section(body, "import torch"))
-    assert [c.verdict for c in made.claims] == ["holds", "fails", "fails", "fails", "fails"]
+    assert [c.verdict for c in one(made).claims] == ["holds", "fails", "fails", "fails", "fails"]
     assert whys(made) == [[]] * 5
 
 
@@ -755,7 +743,7 @@ def test_looking_at_what_a_failing_claim_names_keeps_nothing_alive(tmp_path: Pat
         n = len(held)  # @inspect n
         """
     made = record(tmp_path, section(body, "import weakref\nclass Thing: pass\n"))
-    assert [c.verdict for c in made.claims] == ["fails", "fails", "holds", "fails"]
+    assert [c.verdict for c in one(made).claims] == ["fails", "fails", "holds", "fails"]
     assert shown(made, "n")[0] > 0
 
 
@@ -780,7 +768,7 @@ def test_a_claim_whose_test_raises_is_not_reached_and_the_next_are_judged_right(
     )
     made = record(tmp_path, text)
     assert claims(made) == {"1 / 0 == 1": "not-reached", "5 == 5": "holds"}
-    assert operands(made, made.claims[1]) == [5, 5]
+    assert operands(made, one(made).claims[1]) == [5, 5]
 
 
 def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Path) -> None:
@@ -789,7 +777,7 @@ def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Pa
         "def helper(x):\n    assert x == 4, 'not four'\n",
     )
     made = record(tmp_path, text)
-    assert made.claims == ()
+    assert one(made).claims == ()
     assert shown(made, "x") == [1]
     assert messages(made) == [f"{line_of(text, 'x == 4')}: AssertionError: not four"]
 
@@ -818,7 +806,7 @@ def judged(tmp_path: Path, body: str) -> list[tuple[str, str]]:
     """Verdicts of the axes claims, with what is wrong."""
     made = record(tmp_path, section(body, AXES))
     assert messages(made) == []
-    return [(claim.verdict, claim.why) for claim in made.claims if claim.kind == "axes"]
+    return [(claim.verdict, claim.why) for claim in one(made).claims if claim.kind == "axes"]
 
 
 @pytest.mark.parametrize(
@@ -868,7 +856,7 @@ def test_a_broadcast_axis_may_be_one_and_then_says_nothing(tmp_path: Path) -> No
 
 def test_names_of_another_section_are_other_names(tmp_path: Path) -> None:
     text = f'{HEAD}{AXES}\ndef main():\n    one()\n    two()\ndef one():\n    x: Float[Tensor, "n"] = torch.zeros(2)\ndef two():\n    x: Float[Tensor, "n"] = torch.zeros(3)\n'
-    assert [c.verdict for c in record(tmp_path, text).claims] == ["holds", "holds"]
+    assert [c.verdict for c in (it for _, it in record(tmp_path, text).claims())] == ["holds", "holds"]
 
 
 def test_an_annotation_in_a_loop_is_judged_each_time(tmp_path: Path) -> None:
@@ -891,7 +879,7 @@ def test_annotations_of_other_libraries_and_plain_types_are_none_of_our_business
     body = "a: int = 'text'\nb: dict[str, 'list'] = 3\nc: Annotated[int, 'a b'] = 4\nd: 'nonsense here' = 5"
     made = record(tmp_path, section(body, "from typing import Annotated\n"))
     assert messages(made) == []
-    assert all(claim.verdict != "fails" for claim in made.claims)
+    assert all(claim.verdict != "fails" for claim in one(made).claims)
 
 
 def test_an_annotation_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
@@ -912,7 +900,7 @@ def test_frames_that_reuse_an_address_are_not_mistaken(tmp_path: Path) -> None:
     made = record(tmp_path, text)
     assert shown(made, "p") == []
     assert shown(made, "q") == [0, 1, 2] * 5
-    assert [loop.count for loop in made.loops] == [200, *[3] * 5]
+    assert [loop.count for loop in one(made).loops] == [200, *[3] * 5]
     assert shown(made, "x") == [199]
 
 
@@ -952,15 +940,16 @@ def test_what_a_folded_call_calls_is_folded_with_it(tmp_path: Path) -> None:
         """,
     )
     made = record(tmp_path, text)
-    names = [made.functions[frame.function].name for frame in made.frames]
+    names = called(made)
     assert names.count("outer") == names.count("inner") == CALLS
+    found = one(made)
     parents = {
-        made.functions[made.frames[frame.parent].function].name
-        for frame in made.frames
-        if made.functions[frame.function].name == "inner" and frame.parent is not None
+        made.called(found, frame.parent).name
+        for i, frame in enumerate(found.frames)
+        if made.called(found, i).name == "inner" and frame.parent is not None
     }
     assert parents == {"outer"}  # never the section, as if it had called it itself
-    assert not made.unreached
+    assert not one(made).unreached
 
 
 def test_calls_beyond_the_budget_leave_nothing_behind(tmp_path: Path) -> None:
@@ -977,9 +966,9 @@ def test_calls_beyond_the_budget_leave_nothing_behind(tmp_path: Path) -> None:
 
     made = record(tmp_path, text, recorded_by=Kept)
     assert shown(made, "found") == [1597]
-    assert len(recorders[0].function_of_frame) < STEPS + 10  # of 5167 calls
-    assert len(recorders[0].events) <= STEPS + 100
-    assert not made.errors
+    assert len(recorders[0].functions) < STEPS + 10  # of 5167 calls
+    assert len(one(made).steps) <= STEPS + 100
+    assert not one(made).errors
 
 
 def test_a_recursion_deeper_than_the_budget_is_no_deeper_for_the_recorder(tmp_path: Path) -> None:

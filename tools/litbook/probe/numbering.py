@@ -12,7 +12,7 @@ from functools import cached_property
 
 from litbook.record import model
 from litbook.text.binds import binds
-from litbook.text.source import Definition, FunctionNode, Lecture, parameters, unspoken
+from litbook.text.source import FunctionNode, Lecture, parameters, unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
 
@@ -23,7 +23,7 @@ class Numbering:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
         self.is_section = [function.kind in SECTIONS for function in lecture.functions]
-        self.keys = _keys(lecture)
+        self.keys = [_key(lecture, number) for number in range(len(lecture.functions))]
         self.within: list[int] = []  # statement -> its number in its own section or definition
         self.own: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
         for number, statement in enumerate(lecture.statements):
@@ -135,27 +135,7 @@ class Numbering:
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
 
 
-def _keys(lecture: Lecture) -> list[str]:
-    """Function -> its key, with the file and the names around it; the second of one name is `name#2`."""
-    around = {
-        lecture.function_of[node]: lecture.statements[number].function
-        for node, number in lecture.statement_of.items()
-        if isinstance(node, Definition)
-    }
-    keys, taken = list[str](), dict[str, int]()
-    for number, function in enumerate(lecture.functions):  # outer ones come first
-        key = function.key or _key(lecture, number, around.get(number), keys)
-        taken[key] = taken.get(key, 0) + 1
-        keys.append(key if taken[key] == 1 else f"{key}#{taken[key]}")
-    return keys
-
-
-def _key(lecture: Lecture, number: int, around: int | None, keys: list[str]) -> str:
-    """The name of a function with those around it, but of a section, which is named as it is asked for."""
-    function = lecture.functions[number]
-    if function.kind in ("main", "part", "section"):
-        return function.name if function.kind == "main" else lecture.section_name(number)
-    if around is not None and lecture.functions[around].kind != "module":
-        return f"{keys[around]}.{function.name}"
-    file = lecture.files[function.file].name
-    return f"{file}.{function.name}" if file else function.name
+def _key(lecture: Lecture, number: int) -> str:
+    """A section is called as it is asked for, everything else with its file and the names around it."""
+    asked_for = lecture.functions[number].kind in ("part", "section")
+    return lecture.section_name(number) if asked_for else lecture.functions[number].key

@@ -15,12 +15,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from litbook.errors import RecordError
-from litbook.record import checked, rows
+from litbook.record import checked, rows, told
 from litbook.record.checked import Misfit, within
 from litbook.record.model import SCHEMA, Definition, Error, Record, Section, Series, Source
 from litbook.record.shots import read_shot, shot
@@ -56,7 +55,11 @@ def loads(text: str, where: str = "record") -> Record:
     if type(data) is not dict or type(data.get("schema")) is not int or data["schema"] < 1:
         raise RecordError(f"{where} is not a record: it has no schema number\n    {AGAIN}")
     if data["schema"] != SCHEMA:
-        way_out = "update litbook, or record it again with this one" if data["schema"] > SCHEMA else AGAIN
+        way_out = (
+            f"{AGAIN} with this one"
+            if data["schema"] < SCHEMA
+            else f"update litbook, or {AGAIN} with this one"
+        )
         raise RecordError(f"{where} has schema {data['schema']}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
         record = within("record", _record, data)
@@ -118,21 +121,15 @@ def _head(entry: Entry, source: list[str], without: Sequence[str]) -> dict[str, 
     """The fields of an entry that are one value each, without what its text says."""
     data = _object(entry, (*_PLACED, *without))
     for name, value in _implied(source).items():
-        if data.get(name) == value:
-            del data[name]
-        else:
-            data.setdefault(name, "")  # as the text says something else
+        data.pop(name, None)
+        if getattr(entry, name) != value:
+            data[name] = getattr(entry, name)
     return data
 
 
 def _implied(source: list[str]) -> dict[str, str]:
-    """What the text of a section or definition says of it: the heading in its docstring, and the digest."""
-    if not source:
-        return {}
-    first = next((line.strip() for line in source if line.strip().startswith('"""')), "")
-    heading = first.removeprefix('"""').removesuffix('"""').strip().removesuffix(".")
-    digest = sha256("\n".join(source).encode(errors="surrogatepass")).hexdigest()[:16]
-    return {"heading": heading, "digest": digest}
+    """What the text of a section or definition says of it."""
+    return {"heading": told.heading(source), "digest": told.digest(source)} if source else {}
 
 
 def _definition(it: Definition, source: list[str]) -> dict[str, Any]:
@@ -140,7 +137,7 @@ def _definition(it: Definition, source: list[str]) -> dict[str, Any]:
     if it.kind == "helper":
         del data["kind"]
     if it.statements:
-        data["statements"] = rows.statements(it.statements)
+        data["statements"] = rows.statements(it.statements, source)
     return data
 
 
@@ -152,12 +149,11 @@ def _section(it: Section, source: list[str]) -> dict[str, Any]:
         del data["name"]
     else:
         data.setdefault("name", it.name)
-    lines = [statement.first for statement in it.statements]
     data |= {
-        "statements": rows.statements(it.statements, _asserted(it.claims)),
+        "statements": rows.statements(it.statements, source, _asserted(it.claims)),
         "frames": rows.frames(it.frames),
         "steps": rows.steps(it.steps),
-        "pieces": [rows.piece(piece, it.steps, lines) for piece in it.pieces],
+        "pieces": [rows.piece(piece, it.steps, it.statements, source) for piece in it.pieces],
         "values": [rows.value(value, it.steps) for value in it.values],
         "loops": [rows.loop(loop) for loop in it.loops],
         "claims": [rows.claim(claim, source) for claim in it.claims],
@@ -259,7 +255,12 @@ def _read_definition(place: tuple[int, int], lines: list[list[str]], data: Any) 
     known = {"kind": "helper", "first": place[0], "file": place[1], **_implied(source)}
     head = {name: value for name, value in data.items() if name != "statements"}
     it: Definition = checked.fields(Definition, {**known, **head})
-    return _with(it, statements=within(".statements", rows.read_statements, data.get("statements", [])))  # type: ignore[no-any-return]
+    return _with(
+        it,
+        statements=within(
+            ".statements", partial(rows.read_statements, source=source), data.get("statements", [])
+        ),
+    )  # type: ignore[no-any-return]
 
 
 def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> Section:
@@ -279,15 +280,19 @@ def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> 
 
     claims = part("claims", partial(checked.each, partial(rows.read_claim, source=source)))
     steps = part("steps", rows.read_steps)
-    statements = part("statements", partial(rows.read_statements, claims=tuple(_asserted(claims))))
-    firsts = [statement.first for statement in statements]
+    statements = part(
+        "statements", partial(rows.read_statements, source=source, claims=tuple(_asserted(claims)))
+    )
     return _with(  # type: ignore[no-any-return]
         it,
         claims=claims,
         steps=steps,
         statements=statements,
         frames=part("frames", rows.read_frames),
-        pieces=part("pieces", partial(checked.each, partial(rows.read_piece, taken=steps, lines=firsts))),
+        pieces=part(
+            "pieces",
+            partial(checked.each, partial(rows.read_piece, taken=steps, several=statements, source=source)),
+        ),
         values=part("values", partial(checked.each, partial(rows.read_value, taken=steps))),
         loops=part("loops", partial(checked.each, rows.read_loop)),
         snapshots=part("snapshots", partial(checked.each, read_shot)),
@@ -302,26 +307,25 @@ Reference = tuple[str, int | None, int]
 
 def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
-    keys = {section.key: section for section in record.sections}
-    definitions = {it.key: it for it in record.definitions}
-    for what, several, found in (
-        ("section", record.sections, keys),
-        ("definition", record.definitions, definitions),
-    ):
-        if len(found) < len(several):
-            key = next(it.key for it in several if found[it.key] is not it)
-            raise ValueError(f"there are two {what}s {key!r}")
+    sections = _by_key("section", record.sections)
+    definitions = _by_key("definition", record.definitions)
     for entry in (*record.definitions, *record.sections):
         if not 0 <= entry.file < max(1, len(record.sources)):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
         for statement in entry.statements:
-            there = keys if statement.kind == "section" else {**definitions, **keys} if False else definitions
-            if statement.target and statement.target not in there and statement.target not in keys:
-                raise ValueError(
-                    f"{statement.target!r}, which {entry.key!r} calls or defines, does not exist"
-                )
+            target = statement.target
+            if target and target not in sections and target not in definitions:
+                raise ValueError(f"{target!r}, which {entry.key!r} calls or defines, does not exist")
     for section in record.sections:
-        _check_section(section, keys, definitions)
+        _check_section(section, sections, definitions)
+
+
+def _by_key(what: str, entries: Sequence[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for it in entries:
+        if found.setdefault(it.key, it) is not it:
+            raise ValueError(f"there are two {what}s {it.key!r}")
+    return found
 
 
 def _check_section(section: Section, keys: dict[str, Section], definitions: dict[str, Definition]) -> None:

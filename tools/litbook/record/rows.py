@@ -4,31 +4,31 @@ There are thousands of them, so a row says first what most have to say, and last
 have. What the rows before it, the other fields or the lecture's own text say is left out. A row counts lines and
 steps within its section alone; so it stays as it is when the section moves.
 
-    statement   1   [1, "x"]   [[1, 2, 5], "@section", "tensors"]      lines, its kind, its names
+    statement   0   [1, "x"]   [[0, 2, 5], "@section", "tensors"]      lines, its kind, its names
     frame       [1, 0, 12, "x", 5, "y", 7]   [1, 0, 13, 6, 8]          called, parent, line, arguments
     steps       [0, 0, -4, 7]                                          in frame 0 the statements 0 to 4, and 7
     loop        [0, 12, 100]                                           frame, line, count
     value       [3, 12, "x.shape", 5, {...}]                           step, line, text, snapshot
-    piece       ["note", 3, "Prose.", {...}]                           kind, step, text
+    piece       ["note", 3, [0, "2.25"], {...}]                        kind, step, what the run put into its text
     claim       [12, [0, 5, 4, 1], [5, 6], {...}]                      line, how its text is cut, operands
 
-The lines of a statement are counted from the statement before: how far its first is, and where they differ how far
-its last is from that, and its end from that.
+The lines of a statement are counted from the last of the statement before: how many are between them, and where
+they differ how far its last is from its first, and its end from that.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import accumulate
 from typing import Any
 
-from litbook.record import checked
+from litbook.record import checked, told
 from litbook.record.checked import READERS, Misfit, within
 from litbook.record.limits import FIRST, LAST
 from litbook.record.model import Claim, Frame, Loop, Operand, Piece, Statement, Value
 
+Lines = Sequence[str]  # of the section
 Span = tuple[int, int]  # first and last line
 Steps = Sequence[tuple[int, int]]
 
@@ -65,30 +65,45 @@ def _row(data: Any, least: int) -> list[Any]:
 # ---------------------------------------------------------------------------- statements
 
 
-def statements(several: Iterable[Statement], claims: Iterable[Span] = ()) -> list[Any]:
+def statements(several: Iterable[Statement], source: Lines, claims: Iterable[Span] = ()) -> list[Any]:
     """Rows of statements. Those that a claim is of need not be said to be claims: `claims` are their lines."""
-    known, before, rows = set(claims), 0, []
+    known, before, rows = set(claims), -1, []
     for it in several:
-        rows.append(_statement(it, before, "claim" if (it.first, it.end) in known else "code"))
-        before = it.first
+        rows.append(_statement(it, before, source, known))
+        before = it.last
     return rows
 
 
-def _statement(it: Statement, before: int, usual: str) -> Any:
-    lines = [it.first - before, it.last - it.first, it.end - it.last]
+def _statement(it: Statement, before: int, source: Lines, claims: set[Span]) -> Any:
+    lines = [it.first - before - 1, it.last - it.first, it.end - it.last]
     while len(lines) > 1 and not lines[-1]:
         lines.pop()
-    said = [] if it.kind == usual else [f"@{it.kind}"]
-    if it.kind in ("section", "def"):
+    kind, names = _usual(it.first, it.end, source, claims)
+    said = [] if it.kind == kind and it.kind not in _TARGETED else [f"@{it.kind}"]
+    if it.kind in _TARGETED:
         said.append(it.target)
-    usual_names = (_name(it.target),) if it.kind == "def" else ()
-    names = [] if it.binds == usual_names else list(it.binds)
-    plain = (it.kind in ("section", "def") or not it.target) and not any(n[:1] in ("@", "") for n in names)
-    if it.prose or not plain or (it.kind == "def" and not it.binds):
-        rest = _rest(it, {"first": 0, "last": 0, "end": 0})
-        return [lines, {name: value for name, value in rest.items() if name not in ("first", "last", "end")}]
+        names = (_name(it.target),) if it.kind == "def" else ()
+    bound = [] if it.binds == names else list(it.binds) or [""]
+    plain = it.kind in _TARGETED or not it.target
+    if (
+        it.prose
+        or not plain
+        or any(name.startswith("@") for name in bound)
+        or (len(bound) > 1 and "" in bound)
+    ):
+        rest = _rest(it, {"first": it.first, "last": it.last, "end": it.end, "binds": None})
+        return [lines, rest]
     head = lines if len(lines) > 1 else lines[0]
-    return [head, *said, *names] if said or names or len(lines) > 1 else head
+    return [head, *said, *bound] if said or bound or len(lines) > 1 else head
+
+
+_TARGETED = ("section", "def")
+
+
+def _usual(first: int, end: int, source: Lines, claims: set[Span]) -> tuple[str, tuple[str, ...]]:
+    """The kind of a statement and the names that it binds, as far as its first line and the claims say."""
+    line = source[first] if 0 <= first < len(source) else ""
+    return "claim" if (first, end) in claims else told.kind(line), told.names(line)
 
 
 def _name(key: str) -> str:
@@ -96,51 +111,48 @@ def _name(key: str) -> str:
     return key.rpartition(".")[2].partition("#")[0]
 
 
-def read_statements(data: Any, claims: Iterable[Span] = ()) -> tuple[Statement, ...]:
+def read_statements(data: Any, source: Lines, claims: Iterable[Span] = ()) -> tuple[Statement, ...]:
     """The statements of which `statements` made rows."""
-    known, before = set(claims), 0
+    known, before = set(claims), -1
 
     def read(row: Any) -> Statement:
         nonlocal before
         head, *said = row if type(row) is list and row else [row]
-        first, last, end = _lines(before, head)
-        before = first
-        usual = "claim" if (first, end) in known else "code"
-        return _read_statement(first, last, end, usual, said)
+        first, last, end = _lines(before + 1, head)
+        before = last
+        return _read_statement(first, last, end, said, _usual(first, end, source, known))
 
-    try:
-        return checked.each(read, data)
-    except Misfit:
-        before = 0
-        return checked.each(read, data)
+    return checked.each(read, data)
 
 
-def _lines(before: int, head: Any) -> tuple[int, int, int]:
+def _lines(at: int, head: Any) -> tuple[int, int, int]:
     if type(head) is int:
-        return before + head, before + head, before + head
+        return at + head, at + head, at + head
     if type(head) is not list or not 0 < len(head) <= 3 or not set(map(type, head)) <= {int}:
         raise Misfit(f"{head!r} says no lines")
-    first = before + head[0]
+    first = at + head[0]
     last = first + head[1] if len(head) > 1 else first
     return first, last, last + head[2] if len(head) > 2 else last
 
 
-def _read_statement(first: int, last: int, end: int, usual: str, said: list[Any]) -> Statement:
+def _read_statement(
+    first: int, last: int, end: int, said: list[Any], usual: tuple[str, tuple[str, ...]]
+) -> Statement:
     if said and type(said[-1]) is dict:
-        known = {"first": first, "last": last, "end": end}
-        statement: Statement = _with_rest(Statement, known, said)
+        statement: Statement = _with_rest(Statement, {"first": first, "last": last, "end": end}, said)
         return statement
     if not set(map(type, said)) <= {str}:
         raise Misfit("names were expected after the lines")
-    kind, target = usual, ""
+    (kind, names), target = usual, ""
     if said and said[0].startswith("@"):
         kind, said = said[0][1:], said[1:]
         if kind not in _KINDS:
             raise Misfit(f"{kind!r} is no kind of statement")
-        if kind in ("section", "def"):
-            target, said = (said[0], said[1:]) if said else ("", [])
-            said = [_name(target)] if kind == "def" and not said else said
-    return Statement(first, last, kind, end, target, "", tuple(said))  # type: ignore[arg-type]  # looked up
+        if kind in _TARGETED:
+            target, said = (said[0], said[1:]) if said else ("", said)
+            names = (_name(target),) if kind == "def" else ()
+    binds = names if not said else () if said == [""] else tuple(said)
+    return Statement(first, last, kind, end, target, "", binds)  # type: ignore[arg-type]  # looked up
 
 
 _KINDS = {"code", "claim", "piece", "section", "def", "doc", "hidden"}
@@ -205,9 +217,11 @@ def steps(several: Steps) -> list[list[int]]:
 def read_steps(data: Any) -> tuple[tuple[int, int], ...]:
     """The steps of which `steps` made runs."""
     found: list[tuple[int, int]] = []
-    for i, run in enumerate(data if type(data) is list else [None]):
+    if type(data) is not list:
+        raise Misfit("a list was expected")
+    for i, run in enumerate(data):
         if type(run) is not list or not run or not set(map(type, run)) <= {int}:
-            raise Misfit("a list of lists of numbers was expected").under(f"[{i}]")
+            raise Misfit("a list of numbers was expected").under(f"[{i}]")
         frame, at = run[0], 0
         for statement in run[1:]:
             if statement >= 0:
@@ -229,10 +243,10 @@ _LONGEST = 1_000_000  # statements: a damaged range must not fill the memory
 def loop(it: Loop) -> Any:
     """A loop's row; the iterations that are kept of every loop are not listed."""
     row = [it.frame, it.line, it.count]
-    return row if it.kept == _usual(it.count) else [*row, list(it.kept)]
+    return row if it.kept == _kept(it.count) else [*row, list(it.kept)]
 
 
-def _usual(count: int) -> tuple[int, ...]:
+def _kept(count: int) -> tuple[int, ...]:
     return (*range(min(FIRST, count)), *range(max(FIRST, count - LAST), count))
 
 
@@ -241,7 +255,7 @@ def read_loop(data: Any) -> Loop:
     frame, line, count, *kept = _row(data, 3)
     if len(kept) > 1 or {type(frame), type(line), type(count)} != {int}:
         raise Misfit("frame, line and count were expected")
-    return Loop(frame, line, count, within("[3]", _INTS, kept[0]) if kept else _usual(count))
+    return Loop(frame, line, count, within("[3]", _INTS, kept[0]) if kept else _kept(count))
 
 
 def value(it: Value, taken: Steps) -> Any:
@@ -265,29 +279,74 @@ def read_value(data: Any, taken: Steps) -> Value:
     return found
 
 
-def piece(it: Piece, taken: Steps, lines: Sequence[int]) -> Any:
-    """A piece's row. Its line is that of the statement of its step: `lines` has the section's."""
-    rest = _rest(it, _piece(it.kind, it.step, it.text, taken, lines))
-    return [it.kind, it.step, it.text, rest] if rest else [it.kind, it.step, it.text]
+def piece(it: Piece, taken: Steps, several: Sequence[Statement], source: Lines) -> Any:
+    """A piece's row. Its line is that of the statement of its step, and its words are those of the text there.
+
+    What a run put between them is listed, after the number of the string in the statement: `[0, "2.25"]`.
+    """
+    proses = _proses(it.line, several, source)
+    text, rest = _told(it.text, proses), _rest(it, _piece(it.kind, it.step, it.text, taken, several))
+    rest |= {name: _told(rest[name], proses) for name in _WORDED if name in rest}
+    return [it.kind, it.step, text, rest] if rest else [it.kind, it.step, text]
 
 
-def _piece(kind: Any, step: Any, text: Any, taken: Steps, lines: Sequence[int]) -> dict[str, Any]:
+_WORDED = ("data", "alt")  # besides the text
+
+
+def _proses(line: int, several: Sequence[Statement], source: Lines) -> tuple[told.Prose, ...]:
+    """The strings of the statement that begins on a line."""
+    last = next((it.end for it in several if it.first == line), line)
+    return told.proses("\n".join(source[line : last + 1])) if 0 <= line <= last else ()
+
+
+def _told(text: str, proses: Iterable[told.Prose]) -> Any:
+    """The number of the string and what fills its holes; the text itself where none of them says it."""
+    for number, prose in enumerate(proses):
+        fills = told.fills(prose, text) if len(prose[0]) + len(prose[-1]) else None
+        if fills is not None:
+            return [number, *fills]
+    return text
+
+
+def _read_told(data: Any, proses: Sequence[told.Prose]) -> Any:
+    if type(data) is not list:
+        return data
+    number, *fills = _row(data, 1)
+    if type(number) is not int or not 0 <= number < len(proses) or not set(map(type, fills)) <= {str}:
+        raise Misfit("the number of a string in the text was expected, and what fills its holes")
+    if len(fills) + 1 != len(proses[number]):
+        raise Misfit(f"the text has {len(proses[number]) - 1} holes there, and {len(fills)} are filled")
+    return told.filled(proses[number], fills)
+
+
+def _piece(kind: Any, step: Any, text: Any, taken: Steps, several: Sequence[Statement]) -> dict[str, Any]:
     frame, statement = taken[step] if type(step) is int and 0 <= step < len(taken) else (0, 0)
-    line = lines[statement] if statement < len(lines) else 0
+    line = several[statement].first if statement < len(several) else 0
     return {"kind": kind, "step": step, "frame": frame, "line": line, "text": text}
 
 
-def read_piece(data: Any, taken: Steps, lines: Sequence[int]) -> Piece:
+def read_piece(data: Any, taken: Steps, several: Sequence[Statement], source: Lines) -> Piece:
     """The piece of which `piece` made a row."""
     kind, step, text, *rest = _row(data, 3)
-    found: Piece = _with_rest(Piece, _piece(kind, step, text, taken, lines), rest)
+    known = _piece(kind, step, text, taken, several)
+    if rest and type(rest[0]) is dict:
+        line = rest[0].get("line", known["line"])
+    else:
+        line = known["line"]
+    proses = _proses(line, several, source) if type(line) is int else ()
+    known["text"] = within("[2]", lambda it: _read_told(it, proses), text)
+    if rest and type(rest[0]) is dict:
+        rest = [
+            {**rest[0], **{name: _read_told(rest[0][name], proses) for name in _WORDED if name in rest[0]}}
+        ]
+    found: Piece = _with_rest(Piece, known, rest)
     return found
 
 
 # ---------------------------------------------------------------------------- claims
 
 
-def claim(it: Claim, source: Sequence[str]) -> Any:
+def claim(it: Claim, source: Lines) -> Any:
     """A claim's row. Where the section's text `source` has the claim under `assert`, only its cuts are kept."""
     said = _said(source, it.line, it.last)
     parts = _parts(it)
@@ -321,9 +380,8 @@ def _parts(it: Claim) -> list[str] | None:
 
 def _claim(line: int, last: int, text: str, verdict: str, said: str) -> dict[str, Any]:
     """What goes without saying of a claim: that it holds, ran once, and has the caption that stands behind it."""
-    behind = _CAPTION.match(said, len(text)) if said.startswith(text) else None
     ran = verdict in ("holds", "fails")
-    caption = behind[1] if behind else ""
+    caption = told.caption(said, text)
     return {
         "line": line,
         "last": last,
@@ -334,16 +392,11 @@ def _claim(line: int, last: int, text: str, verdict: str, said: str) -> dict[str
     }
 
 
-_CAPTION = re.compile(r',\s*"([^"\\]*)"')  # a plain string behind the test
+def _said(source: Lines, line: int, last: int) -> str:
+    return told.claimed(source[line : last + 1]) if 0 <= line <= last else ""
 
 
-def _said(source: Sequence[str], line: int, last: int) -> str:
-    """What stands behind `assert` on the lines of a claim."""
-    whole = " ".join(part.strip() for part in source[line : last + 1]) if 0 <= line <= last else ""
-    return whole.removeprefix("assert ")
-
-
-def read_claim(data: Any, source: Sequence[str]) -> Claim:
+def read_claim(data: Any, source: Lines) -> Claim:
     """The claim of which `claim` made a row."""
     place, cuts, *more = _row(data, 2)
     line, last = place if type(place) is list and len(place) == 2 else (place, place)

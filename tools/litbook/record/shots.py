@@ -66,7 +66,7 @@ def _kind_of(data: dict[str, Any]) -> type:
     for name, kind in (("dtype", Tensor), ("keys", Mapping), ("length", Sequence), ("text", Scalar)):
         if name in data:
             return kind
-    raise Misfit("None is no kind of snapshot")
+    raise Misfit("an object of no known fields is no snapshot")
 
 
 def _given(it: Any) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _implied(shape: tuple[int, ...], dtype: str, storage: int | None) -> dict[st
         step *= size
     whole = math.prod(shape) * width
     return {
-        "type": "Tensor",
+        "type": "torch.Tensor",
         "strides": tuple(strides[::-1]),
         "bytes": whole,
         "storage_bytes": None if storage is None else whole,
