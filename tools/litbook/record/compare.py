@@ -20,6 +20,7 @@ from typing import Literal
 
 from litbook.errors import Place, RecordError
 from litbook.record import model
+from litbook.record.model import Section
 
 # How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
 # other threads and in another release, and what is rounded afterwards may land on the next float. So there is
@@ -44,7 +45,6 @@ UNKNOWN = TOLERANCES["float32"]  # a format that this table does not have yet
 # the tensor's largest element may be off.
 NOISE = 0.1
 
-UNITS = ("module", "main", "part", "section")  # what a comparison goes by
 FIRST = 3  # turns at the start of a loop that every record keeps
 WIDEST = 90  # characters of one value
 SHOWN = 4  # changes of one value that are spelled out
@@ -118,7 +118,7 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
 
 
-# ---------------------------------------------------------------------------- what a record holds, by section
+# ---------------------------------------------------------------------------- what a section holds
 
 
 @dataclass
@@ -130,77 +130,65 @@ class _Run:
     turns: dict[int, model.Value] = field(default_factory=dict)
 
 
-@dataclass
-class _Unit:
-    """One section of a record, with what its own code and the helpers that it called left."""
-
-    function: int
-    runs: dict[tuple[str, str], list[_Run]] = field(default_factory=dict)  # by function and expression
-    claims: dict[str, list[model.Claim]] = field(default_factory=dict)
-    series: dict[tuple[str, str], list[model.Series]] = field(default_factory=dict)
-    questions: dict[str, list[model.Piece]] = field(default_factory=dict)
-    texts: set[str] = field(default_factory=set)  # measured expressions
-    names: set[str] = field(default_factory=set)  # and the names in them
-    raised: bool = False
-
-    @classmethod
-    def of(cls, record: model.Record) -> dict[int, _Unit]:
-        """Every unit of the record by the number of its function."""
-        found = {i: cls(i) for i, f in enumerate(record.functions) if f.kind in UNITS}
-        if not found:
-            return {}
-        owner = _owners(record, next(iter(found)))
-        for value in record.values:
-            found[owner[value.frame]].take(record, value)
-        for claim in record.claims:
-            if claim.function in found:
-                found[claim.function].claims.setdefault(claim.text, []).append(claim)
-        for series in record.series:
-            frame = record.loops[series.loop].frame
-            key = record.functions[record.frames[frame].function].name, series.text
-            found[owner[frame]].series.setdefault(key, []).append(series)
-        for piece in record.pieces:
-            if piece.kind == "question":
-                found[owner[piece.frame]].questions.setdefault(piece.text, []).append(piece)
-        for error in record.errors:
-            if error.function in found:
-                found[error.function].raised = True
-        return found
-
-    def take(self, record: model.Record, value: model.Value) -> None:
-        if value.kind == "measure":
-            self.texts.add(value.text)
-            self.names |= _names(value.text)
+def _runs(section: Section) -> dict[tuple[str, str], list[_Run]]:
+    """What is compared of a section's values: by what showed them (itself, a helper) and expression."""
+    found: dict[tuple[str, str], list[_Run]] = {}
+    for value in section.values:
         if value.kind != "inspect" or is_address(value.text):
-            return
-        key = record.functions[record.frames[value.frame].function].name, value.text
-        runs = self.runs.setdefault(key, [])
+            continue
+        runs = found.setdefault((_called(section, value.frame), value.text), [])
         last = runs[-1] if runs else None
-        same = (
-            last is not None
-            and value.loop is not None
-            and (last.frame, last.loop) == (value.frame, value.loop)
-        )
+        place = (value.frame, value.loop)
+        same = last is not None and value.loop is not None and (last.frame, last.loop) == place
         if last is None or not same or value.turn in last.turns:
-            runs.append(last := _Run(value.frame, value.loop))
+            runs.append(last := _Run(*place))
         last.turns[value.turn] = value
+    return found
 
-    def mentions(self, text: str) -> bool:
+
+def _called(section: Section, frame: int) -> str:
+    """The key of what runs in a frame; "" for the section itself."""
+    number = section.frames[frame].called
+    return section.calls[number - 1] if number else ""
+
+
+def _series(section: Section) -> dict[tuple[str, str], list[model.Series]]:
+    """The watched numbers of a section, by what watched them and expression."""
+    found: dict[tuple[str, str], list[model.Series]] = {}
+    for series in section.series:
+        key = _called(section, section.loops[series.loop].frame), series.text
+        found.setdefault(key, []).append(series)
+    return found
+
+
+def _questions(section: Section) -> dict[str, list[model.Piece]]:
+    found: dict[str, list[model.Piece]] = {}
+    for piece in section.pieces:
+        if piece.kind == "question":
+            found.setdefault(piece.text, []).append(piece)
+    return found
+
+
+def _claims(section: Section) -> dict[str, list[model.Claim]]:
+    found: dict[str, list[model.Claim]] = {}
+    for claim in section.claims:
+        found.setdefault(claim.text, []).append(claim)
+    return found
+
+
+class _Measured:
+    """The expressions that a section shows with `@measure`, and the names in them."""
+
+    def __init__(self, section: Section) -> None:
+        self.texts = {value.text for value in section.values if value.kind == "measure"}
+        self.names = {name for text in self.texts for name in _names(text)}
+
+    def mentioned(self, text: str) -> bool:
+        """Whether a claim is about something measured."""
         if not self.names.isdisjoint(_words(text)):
             return True
         composed = (measured for measured in self.texts if not measured.isidentifier())
         return any(re.search(rf"(?<![\w.]){re.escape(measured)}(?!\w)", text) for measured in composed)
-
-
-def _owners(record: model.Record, module: int) -> list[int]:
-    """For every frame, the section in whose time it ran."""
-    owner: list[int] = []
-    for frame in record.frames:
-        if record.functions[frame.function].kind in UNITS:
-            owner.append(frame.function)
-        else:
-            owner.append(module if frame.parent is None else owner[frame.parent])
-    return owner
 
 
 _CHAIN = re.compile(r"(?<![\w.])([^\W\d]\w*)(?:\s*\.\s*\w+)*(\s*\()?")
@@ -255,158 +243,185 @@ class _Comparing:
 
     def __init__(self, fresh: model.Record, recording: model.Record) -> None:
         self.fresh, self.recording = fresh, recording
-        self.path = fresh.sources[0].path if fresh.sources else fresh.lecture
-        self.lines = fresh.sources[0].text.splitlines() if fresh.sources else []
         self.found: list[Difference] = []
-        self.said: set[tuple[str, str, tuple[Change, ...]]] = set()
         self.values = self.claims = 0
 
     def all(self) -> Comparison:
-        here, there = _named(self.fresh), _named(self.recording)
-        for name, now in here.items():
-            if self.fresh.asked(now.function):
-                self._unit(name, now, there.get(name))
-        if not self.fresh.ran:
-            gone = [name for name in there if name not in here]
+        for section in self.fresh.sections:
+            if self.fresh.was_asked(section):
+                self._section(section, self.recording.by_key.get(section.key))
+        if not self.fresh.asked:
+            gone = [section for section in self.recording.sections if section.key not in self.fresh.by_key]
+            top = Place(self._path(0), 1)
             self.found += [
-                Difference("section", name, Place(self.path, 1), "was recorded and is no longer there")
-                for name in gone
+                Difference("section", it.key, top, "was recorded and is no longer there") for it in gone
             ]
-        found = sorted(self.found, key=lambda d: d.place.line)
+        order = {source.path: number for number, source in enumerate(self.fresh.sources)}
+        found = sorted(self.found, key=lambda it: (order.get(it.place.path, 0), it.place.line))
         return Comparison(tuple(found), self.values, self.claims)
 
-    def _unit(self, name: str, now: _Unit, was: _Unit | None) -> None:
-        spec = self.fresh.functions[now.function]
-        place = Place(self.path, spec.first)
+    def _path(self, file: int) -> str:
+        return self.fresh.sources[file].path if self.fresh.sources else self.fresh.lecture
+
+    def _place(self, section: Section, line: int) -> Place:
+        return Place(self._path(section.file), section.first + line)
+
+    def _section(self, now: Section, was: Section | None) -> None:
+        place = self._place(now, 0)
         if was is None:
-            self.found.append(Difference("section", name, place, "is not in the recording"))
-        elif self.recording.functions[was.function].digest != spec.digest:
-            self.found.append(Difference("text", name, place, "was recorded from an older text"))
+            self.found.append(Difference("section", now.key, place, "is not in the recording"))
+        elif was.digest != now.digest:
+            self.found.append(Difference("text", now.key, place, "was recorded from an older text"))
         else:
-            self._values(name, now, was)
-            self._series(name, now, was)
-            self._questions(name, now, was)
-            self._claims(name, now, was)
+            pair = _Pair(self.fresh, now, was)
+            pair.compare()
+            found = sorted(pair.found, key=lambda it: it[1].line)
+            self.found += [Difference(kind, now.key, at, what, changes) for kind, at, what, changes in found]
+            self.values += pair.values
+            self.claims += pair.claims
+
+
+class _Pair:
+    """One section of a run, and its entry in a recording."""
+
+    def __init__(self, record: model.Record, now: Section, was: Section) -> None:
+        self.record, self.now, self.was = record, now, was
+        self.found: list[tuple[Literal["value", "claim"], Place, str, tuple[Change, ...]]] = []
+        self.said: set[tuple[str, tuple[Change, ...]]] = set()
+        self.values = self.claims = 0
+
+    def compare(self) -> None:
+        runs = _runs(self.now)
+        self._values(runs, _runs(self.was))
+        self._series(runs)
+        self._questions()
+        self._claims()
 
     def _add(
-        self, kind: Literal["value", "claim"], section: str, line: int, what: str, changes: list[Change]
+        self, kind: Literal["value", "claim"], frame: int | None, line: int, what: str, changes: list[Change]
     ) -> None:
-        """Keep a difference, once: a value and the claim about it may both show the same change."""
-        key = section, what, tuple(changes)
+        """Keep a difference, once: a value and the claim about it may both show the same change.
+
+        `line` counts from the first of what runs in `frame`, or of the section where that is None.
+        """
+        key = what, tuple(changes)
         if changes and key not in self.said:
             self.said.add(key)
-            self.found.append(Difference(kind, section, Place(self.path, line), what, tuple(changes)))
+            self.found.append((kind, self._place(frame, line), what, tuple(changes)))
+
+    def _place(self, frame: int | None, line: int) -> Place:
+        it = self.now if frame is None else self.record.called(self.now, frame)
+        return Place(self.record.sources[it.file].path, it.first + line)
+
+    @property
+    def _raised(self) -> bool:
+        return bool(self.now.errors)
 
     # -- values
 
-    def _values(self, section: str, now: _Unit, was: _Unit) -> None:
-        for key in [*now.runs, *(k for k in was.runs if k not in now.runs)]:
-            here, there = now.runs.get(key, []), was.runs.get(key, [])
-            if len(here) != len(there) and not now.raised:
-                line = next(
-                    (v.line for run in here for v in run.turns.values()),
-                    self.fresh.functions[now.function].first,
-                )
-                self._add("value", section, line, key[1], [_times(len(there), len(here))])
+    def _values(self, now: dict[tuple[str, str], list[_Run]], was: dict[tuple[str, str], list[_Run]]) -> None:
+        for key in [*now, *(key for key in was if key not in now)]:
+            here, there = now.get(key, []), was.get(key, [])
+            if len(here) != len(there) and not self._raised:
+                first = next((v for run in here for v in run.turns.values()), None)
+                frame, line = (first.frame, first.line) if first else (None, 0)
+                self._add("value", frame, line, key[1], [_times(len(there), len(here))])
             for run, before in zip(here, there, strict=False):
-                self._run(section, key[1], run, before, now.raised)
+                self._run(key[1], run, before)
 
-    def _run(self, section: str, what: str, now: _Run, was: _Run, raised: bool) -> None:
+    def _run(self, what: str, now: _Run, was: _Run) -> None:
         turns = sorted(set(now.turns) & set(was.turns))
         line = next(iter(now.turns.values())).line
         if now.loop is not None and was.loop is not None:
-            loop, before = self.fresh.loops[now.loop], self.recording.loops[was.loop]
+            loop, before = self.now.loops[now.loop], self.was.loops[was.loop]
             if loop.count != before.count:  # folded differently: only the first turns are the same turns
                 turns = [turn for turn in turns if turn < FIRST]
-                if self._counts(loop) and not raised:
-                    self._add(
-                        "value", section, line, what, [_change("turns of its loop", before.count, loop.count)]
-                    )
-            elif set(now.turns) != set(was.turns) and not raised:
+                if self._counts(loop) and not self._raised:
+                    change = _change("turns of its loop", before.count, loop.count)
+                    self._add("value", now.frame, line, what, [change])
+            elif set(now.turns) != set(was.turns) and not self._raised:
                 change = Change("turns that showed it", _listed(was.turns), _listed(now.turns))
-                self._add("value", section, line, what, [change])
+                self._add("value", now.frame, line, what, [change])
         for turn in turns:
-            value, before_ = now.turns[turn], was.turns[turn]
+            value, earlier = now.turns[turn], was.turns[turn]
             self.values += 1
             at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
-            self._add("value", section, value.line, what, self._shown(before_, value, at))
+            self._add("value", value.frame, value.line, what, self._shown(earlier, value, at))
 
     def _shown(self, was: model.Value, now: model.Value, at: str) -> list[Change]:
         if was.value is None or now.value is None:
             texts = was.error or "a value", now.error or "a value"
             return [] if texts[0] == texts[1] else [Change(at, *map(_bounded, texts))]
-        return _at(at, changes(self.recording.snapshots[was.value], self.fresh.snapshots[now.value]))
+        return _at(at, changes(self.was.snapshots[was.value], self.now.snapshots[now.value]))
 
     def _counts(self, loop: model.Loop) -> bool:
         """Whether how often the loop turns is the lecture's doing: a `while` may watch the clock."""
-        text = self.lines[loop.line - 1].split() if 0 < loop.line <= len(self.lines) else []
+        place = self._place(loop.frame, loop.line)
+        source = next((source for source in self.record.sources if source.path == place.path), None)
+        lines = source.text.split("\n") if source else []
+        text = lines[place.line - 1].split() if 0 < place.line <= len(lines) else []
         return text[:1] != ["while"]
 
-    def _series(self, section: str, now: _Unit, was: _Unit) -> None:
-        for key, here in now.series.items():
-            if key not in now.runs:
+    def _series(self, runs: dict[tuple[str, str], list[_Run]]) -> None:
+        earlier = _series(self.was)
+        for key, here in _series(self.now).items():
+            if key not in runs:
                 continue  # measured
-            for series, before in zip(here, was.series.get(key, []), strict=False):
+            for series, before in zip(here, earlier.get(key, []), strict=False):
                 if series.at == before.at:
-                    name = self._format_of(series)
-                    self.values += len(series.at)
-                    found = [
-                        Change(f"turn {turn}", _text(a), _text(b), by)
-                        for turn, a, b in zip(series.at, before.values, series.values, strict=True)
-                        if (by := apart(a, b, name)) is not None
-                    ]
-                    known = [
-                        c for d in self.found if d.what == key[1] and d.section == section for c in d.changes
-                    ]
-                    self._add("value", section, series.line, key[1], [c for c in found if c not in known])
+                    self._thinned(key[1], series, before)
+
+    def _thinned(self, what: str, series: model.Series, before: model.Series) -> None:
+        name = self._format_of(series)
+        self.values += len(series.at)
+        found = [
+            Change(f"turn {turn}", _text(a), _text(b), by)
+            for turn, a, b in zip(series.at, before.values, series.values, strict=True)
+            if (by := apart(a, b, name)) is not None
+        ]
+        known = [change for _, _, said, several in self.found if said == what for change in several]
+        frame = self.now.loops[series.loop].frame
+        self._add("value", frame, series.line, what, [change for change in found if change not in known])
 
     def _format_of(self, series: model.Series) -> str:
         """The format of a watched number: of the tensor that held it, or Python's."""
-        for value in self.fresh.values:
+        for value in self.now.values:
             if (value.loop, value.text) == (series.loop, series.text) and value.value is not None:
-                return _format(self.fresh.snapshots[value.value])
+                return _format(self.now.snapshots[value.value])
         return "float"
 
-    def _questions(self, section: str, now: _Unit, was: _Unit) -> None:
+    def _questions(self) -> None:
         """What the machine answers to a question of the author's."""
-        for text, here in now.questions.items():
-            for piece, before in zip(here, was.questions.get(text, []), strict=False):
+        earlier = _questions(self.was)
+        for text, here in _questions(self.now).items():
+            for piece, before in zip(here, earlier.get(text, []), strict=False):
                 if piece.answer is not None and before.answer is not None:
                     self.values += 1
-                    found = changes(
-                        self.recording.snapshots[before.answer], self.fresh.snapshots[piece.answer]
-                    )
-                    self._add("value", section, piece.line, "the answer to a question", found)
+                    found = changes(self.was.snapshots[before.answer], self.now.snapshots[piece.answer])
+                    self._add("value", None, piece.line, "the answer to a question", found)
 
     # -- claims
 
-    def _claims(self, section: str, now: _Unit, was: _Unit) -> None:
-        for text, here in now.claims.items():
-            there = was.claims.get(text, [])
+    def _claims(self) -> None:
+        measured = _Measured(self.now), _Measured(self.was)
+        earlier = _claims(self.was)
+        for text, here in _claims(self.now).items():
+            there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
-                self._add("claim", section, here[0].line, text, [_times(len(there), len(here))])
+                self._add("claim", None, here[0].line, text, [_times(len(there), len(here))])
             for claim, before in zip(here, there, strict=False):
                 self.claims += 1
                 if claim.verdict != before.verdict:
                     change = Change("verdict", before.verdict, claim.verdict)
-                    self._add("claim", section, claim.line, text, [change])
-                if not (now.mentions(text) or was.mentions(text)):
-                    self._operands(section, claim, before)
+                    self._add("claim", None, claim.line, text, [change])
+                if not any(it.mentioned(text) for it in measured):
+                    self._operands(claim, before)
 
-    def _operands(self, section: str, now: model.Claim, was: model.Claim) -> None:
+    def _operands(self, now: model.Claim, was: model.Claim) -> None:
         for operand, before in zip(now.operands, was.operands, strict=False):
             if operand.value is not None and before.value is not None and not is_address(operand.text):
-                found = changes(self.recording.snapshots[before.value], self.fresh.snapshots[operand.value])
-                self._add("claim", section, now.line, operand.text, found)
-
-
-def _named(record: model.Record) -> dict[str, _Unit]:
-    found: dict[str, _Unit] = {}
-    for index, unit in _Unit.of(record).items():
-        name = record.functions[index].name
-        if name not in found or record.functions[index].kind != "module":
-            found.setdefault(name, unit)
-    return found
+                found = changes(self.was.snapshots[before.value], self.now.snapshots[operand.value])
+                self._add("claim", None, now.line, operand.text, found)
 
 
 def _times(was: int, now: int) -> Change:

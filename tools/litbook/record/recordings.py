@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +54,7 @@ def read(file: Path, lecture: str) -> model.Record:
         raise _unusable(f"{shown} is a recording of another lecture: {record.lecture[:80]!r}")
     if file.name != f"{lecture}.{device.slug or device.kind}.json":
         raise _unusable(f"{shown} is a recording of another device: {device.slug[:80]!r}")
-    if record.ran:
+    if record.asked:
         raise _unusable(f"{shown} is the record of some sections, not of the lecture")
     return record
 
@@ -128,120 +127,40 @@ def trimmed(record: model.Record) -> model.Record:
     """The record without what a recording is never asked for, so that its file changes when a value does.
 
     What is left out: the lecture's text (git has it, and `sha256` says which it was), the seconds of each
-    section (their sum is kept), and statements, steps and pieces of sections that need no device: pages have
-    their own. Every value gets a snapshot of its own: a record stores equal ones once, and there one changed
-    value may renumber the rest.
+    section, and the statements, steps and pieces of sections that need no device: pages have their own. What
+    was called, and with what, stays where a value came from it.
     """
-    return _Trim(record).record()
+    return replace(
+        record,
+        sources=tuple(replace(source, text="", cuts=()) for source in record.sources),
+        definitions=_definitions(record),
+        sections=tuple(_kept(section) for section in record.sections),
+        seconds=float(round(record.seconds)),  # finer, a file would change when no value does
+    )
 
 
-class _Trim:
-    def __init__(self, record: model.Record) -> None:
-        self.old = record
-        self.snapshots: list[model.Snapshot] = []
-        self.special = [_requires(record, i) for i in range(len(record.functions))]
-
-    def record(self) -> model.Record:
-        old = self.old
-        owned = [self._owned(i) for i in range(len(old.frames))]
-        statements = _numbered(range(len(old.statements)), lambda i: self.special[old.statements[i].function])
-        kept_steps = [
-            i for i, (frame, statement) in enumerate(old.steps) if owned[frame] and statement in statements
-        ]
-        steps = {i: n for n, i in enumerate(kept_steps)}
-        pieces = [p for p in old.pieces if owned[p.frame]]
-        frames = self._frames(pieces)
-        loops = self._loops()
-        return replace(
-            old,
-            sources=tuple(replace(s, text="", cuts=()) for s in old.sources),
-            statements=tuple(old.statements[i] for i in statements),
-            frames=tuple(self._frame(i, frames) for i in frames),
-            steps=tuple((frames[old.steps[i][0]], statements[old.steps[i][1]]) for i in kept_steps),
-            dropped=0,
-            unreached=tuple(statements[i] for i in old.unreached if i in statements),
-            pieces=tuple(self._piece(p, frames, steps) for p in pieces),
-            values=tuple(self._value(v, frames, loops, steps) for v in old.values),
-            loops=tuple(replace(old.loops[i], frame=frames[old.loops[i].frame]) for i in loops),
-            series=tuple(replace(s, loop=loops[s.loop]) for s in old.series),
-            claims=tuple(self._claim(c) for c in old.claims),
-            snapshots=tuple(self.snapshots),
-            seconds=_in_all(old),
-        )
-
-    def _owned(self, frame: int | None) -> bool:
-        """Whether a section that needs a device is at work in this frame, itself or through a helper."""
-        while frame is not None:
-            if self.special[self.old.frames[frame].function]:
-                return True
-            frame = self.old.frames[frame].parent
-        return False
-
-    def _frames(self, pieces: list[model.Piece]) -> dict[int, int]:
-        """Frames of sections, and those that something kept belongs to, with the frames around them."""
-        old = self.old
-        wanted = {
-            i for i, f in enumerate(old.frames) if old.functions[f.function].kind not in ("helper", "class")
-        }
-        wanted |= {i for i in range(len(old.frames)) if self._owned(i)}
-        wanted |= {v.frame for v in old.values} | {p.frame for p in pieces}
-        wanted |= {old.loops[i].frame for i in self._loops()}
-        for frame in sorted(wanted, reverse=True):
-            parent = old.frames[frame].parent
-            while parent is not None and parent not in wanted:
-                wanted.add(parent)
-                parent = old.frames[parent].parent
-        return _numbered(sorted(wanted), lambda _: True)
-
-    def _frame(self, frame: int, frames: dict[int, int]) -> model.Frame:
-        old = self.old.frames[frame]
-        return replace(old, parent=None if old.parent is None else frames[old.parent])
-
-    def _loops(self) -> dict[int, int]:
-        used = {v.loop for v in self.old.values} | {s.loop for s in self.old.series}
-        return _numbered(range(len(self.old.loops)), lambda i: i in used)
-
-    def _piece(self, piece: model.Piece, frames: dict[int, int], steps: dict[int, int]) -> model.Piece:
-        answer = self._snapshot(piece.answer)
-        return replace(piece, frame=frames[piece.frame], step=steps.get(piece.step, 0), answer=answer)
-
-    def _value(
-        self, value: model.Value, frames: dict[int, int], loops: dict[int, int], steps: dict[int, int]
-    ) -> model.Value:
-        return replace(
-            value,
-            step=steps.get(value.step, 0),
-            frame=frames[value.frame],
-            loop=None if value.loop is None else loops[value.loop],
-            value=self._snapshot(value.value),
-        )
-
-    def _claim(self, claim: model.Claim) -> model.Claim:
-        operands = tuple(replace(o, value=self._snapshot(o.value)) for o in claim.operands)
-        return replace(claim, operands=operands)
-
-    def _snapshot(self, index: int | None) -> int | None:
-        if index is None:
-            return None
-        self.snapshots.append(self.old.snapshots[index])
-        return len(self.snapshots) - 1
+def _definitions(record: model.Record) -> tuple[model.Definition, ...]:
+    """What was called; with its statements where a section that is kept whole has steps in it."""
+    called = {key for section in record.sections for key in section.calls}
+    stepped = {key for section in record.sections if section.requires for key in section.calls}
+    return tuple(
+        it if it.key in stepped else replace(it, statements=())
+        for it in record.definitions
+        if it.key in called
+    )
 
 
-def _numbered(indices: range | list[int], wanted: Callable[[int], bool]) -> dict[int, int]:
-    """The wanted of some indices, in their order, each with its new number."""
-    return {old: new for new, old in enumerate(i for i in indices if wanted(i))}
-
-
-def _in_all(record: model.Record) -> dict[str, float]:
-    """How long the whole lecture took, in whole seconds: finer, a file would change when no value does."""
-    seconds = round(record.taken() or 0)
-    return {"main": float(seconds)} if seconds else {}
-
-
-def _requires(record: model.Record, function: int | None) -> bool:
-    """Whether this section, or a part above it, needs a device."""
-    while function is not None:
-        if record.functions[function].requires:
-            return True
-        function = record.functions[function].parent
-    return False
+def _kept(section: model.Section) -> model.Section:
+    if section.requires:  # pages elsewhere show all of it
+        return replace(section, seconds=0.0)
+    return replace(
+        section,
+        seconds=0.0,
+        statements=(),
+        frames=tuple(replace(frame, arguments=()) for frame in section.frames),
+        steps=(),
+        dropped=0,
+        unreached=(),
+        pieces=tuple(replace(it, step=0) for it in section.pieces if it.kind == "question"),
+        values=tuple(replace(value, step=0) for value in section.values),
+    )
