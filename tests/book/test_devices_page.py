@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.records import fill
 from tests.running import HEAD, record, write
 
 from litbook.record import encoding, model, recordings
@@ -54,8 +55,7 @@ def stand_in(tmp_path: Path) -> model.Record:
     where = replace(
         made.environment, device=H200, versions=versions, date="2026-11-19T10:00:00Z", commit="abc123+"
     )
-    functions = tuple(replace(f, requires="cuda") if f.name == "there" else f for f in made.functions)
-    return replace(made, environment=where, functions=functions, seconds={"main": 123.0})
+    return replace(fill(made, "there", requires="cuda"), environment=where, seconds=123.0)
 
 
 def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
@@ -115,9 +115,8 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
 
 
 def test_a_recording_keeps_how_long_the_whole_took(stand_in: model.Record) -> None:
-    assert recordings.trimmed(stand_in).taken() == 123.0
-    by_section = replace(stand_in, seconds={"here": 2.6, "there": 1.8})
-    assert by_section.taken() == pytest.approx(4.4)
-    assert recordings.trimmed(by_section).seconds == {"main": 4.0}
-    assert recordings.trimmed(replace(stand_in, seconds={"here": 0.1})).seconds == {}
-    assert replace(stand_in, seconds={}).taken() is None
+    assert recordings.trimmed(stand_in).seconds == 123.0
+    assert recordings.trimmed(replace(stand_in, seconds=4.4)).seconds == 4.0
+    assert recordings.trimmed(replace(stand_in, seconds=0.1)).seconds == 0.0
+    page = devices.page([Shelf("lecture_sample", replace(stand_in, seconds=0.0))], {})
+    assert "time taken" not in page

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import markdown
 import pytest
 from tests.book.test_page import REFERENCES, lived, recorded, words
+from tests.records import fill
 from tests.running import record, section
 
 from litbook.record import model
@@ -33,12 +34,19 @@ def entries(body: str) -> list[str]:
 def said(*texts: tuple[str, str]) -> model.Record:
     """The record of `lived` with these misbeliefs in the place of its own."""
     it = lived()
-    own = next(piece for piece in it.pieces if piece.kind == "misbelief")
-    return replace(it, pieces=tuple(replace(own, text=text, data=run) for text, run in texts))
+    own, _ = marked_in(it)
+    return fill(it, "transpose", pieces=tuple(replace(own, text=text, data=run) for text, run in texts))
+
+
+def marked_in(it: model.Record) -> tuple[model.Piece, int]:
+    """The one misbelief of `lived`, and its line."""
+    section = it.by_key["transpose"]
+    own = next(piece for piece in section.pieces if piece.kind == "misbelief")
+    return own, section.first + own.line
 
 
 def test_a_statement_stands_with_the_machines_answer_its_section_and_its_line() -> None:
-    line = next(p.line for p in lived().pieces if p.kind == "misbelief")
+    _, line = marked_in(lived())
     body = misbeliefs.page([Shelf("lecture_02", lived())])
     assert [entry.replace(" ”", "”").replace("“ ", "“") for entry in entries(body)] == [
         f"“t() copies.” It does not. A transpose rewrites strides · line {line}"
@@ -68,11 +76,9 @@ def test_a_lecture_without_parts_is_one_group(tmp_path: Path) -> None:
 
 def test_what_only_another_device_ran_is_listed_with_its_recording() -> None:
     it, there = lived(), recorded()
-    piece = next(p for p in it.pieces if p.kind == "misbelief")
-    speed = there.pieces[0]
-    there = replace(
-        there, pieces=(*there.pieces, replace(piece, frame=speed.frame, line=speed.line, text="Fast."))
-    )
+    piece, _ = marked_in(it)
+    pieces = there.by_key["speed"].pieces
+    there = fill(there, "speed", pieces=(*pieces, replace(piece, line=pieces[0].line, text="Fast.")))
     body = misbeliefs.page([Shelf("a", it, [there])])
     assert any("Fast." in entry and "NVIDIA H200, 19 Nov 2026" in entry for entry in entries(body))
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
+from tests.records import fill
 from tests.running import line_of, messages, record, section, write
 
 from litbook import question
 from litbook.errors import AuthorError
 from litbook.record import encoding, model
 from litbook.render import page, prose, questions
+from litbook.render.evidence import Evidence
 from litbook.render.terminal import Terminal
 from litbook.run.run import run
 
@@ -34,11 +36,16 @@ def made(tmp_path: Path) -> model.Record:
 
 
 def asked(made: model.Record) -> list[model.Piece]:
-    return [piece for piece in made.pieces if piece.kind == "question"]
+    return [piece for section in made.sections for piece in section.pieces if piece.kind == "question"]
 
 
 def answers(made: model.Record) -> list[Any]:
-    return [made.snapshots[p.answer] for p in asked(made) if p.answer is not None]
+    return [
+        it.snapshots[p.answer]
+        for it in made.sections
+        for p in it.pieces
+        if p.kind == "question" and p.answer is not None
+    ]
 
 
 def words(body: str) -> str:
@@ -162,7 +169,7 @@ def test_the_record_holds_question_answer_unit_and_hint(made: model.Record) -> N
     (piece,) = asked(made)
     assert (piece.text, piece.data, piece.unit) == ("How many bytes take `x`?", "Count the *elements*.", "B")
     assert answers(made) == [model.Scalar("int", "24", 24)]
-    assert piece.line == line_of(made.sources[0].text, "question(")
+    assert made.by_key["one"].first + piece.line == line_of(made.sources[0].text, "question(")
     assert encoding.loads(encoding.dumps(made)) == made
 
 
@@ -181,7 +188,8 @@ def test_equal_answers_are_stored_once(tmp_path: Path) -> None:
 def test_a_question_from_a_helper_belongs_to_the_line_of_the_section(tmp_path: Path) -> None:
     helper = "def ask(n):\n    question(f'{n}?', answer=n)\n"
     made = record(tmp_path, section("x = 1\nask(5)", helper))
-    assert asked(made)[0].line == line_of(made.sources[0].text, "    ask(5)")
+    line = made.by_key["one"].first + asked(made)[0].line
+    assert line == line_of(made.sources[0].text, "    ask(5)")
 
 
 def test_a_refused_question_is_an_error_at_its_line_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -192,16 +200,16 @@ def test_a_refused_question_is_an_error_at_its_line_and_the_run_goes_on(tmp_path
     assert messages(made) == [
         f"{line}: AuthorError: question() takes the answer itself, not print: call it and pass what comes back"
     ]
-    assert made.errors[0].kind == "author"
+    assert [error.kind for _, error in made.errors()] == ["author"]
     assert answers(made) == [model.Scalar("int", "2", 2)]
 
 
 def test_an_answer_that_points_nowhere_is_a_damaged_record(made: model.Record) -> None:
     from litbook.errors import RecordError
 
-    pieces = tuple(replace(p, answer=999) if p.kind == "question" else p for p in made.pieces)
+    damaged = fill(made, "one", pieces=tuple(replace(piece, answer=999) for piece in asked(made)))
     with pytest.raises(RecordError, match="snapshot 999 does not exist"):
-        encoding.loads(encoding.dumps(replace(made, pieces=pieces)))
+        encoding.loads(encoding.dumps(damaged))
 
 
 def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Path) -> None:
@@ -210,7 +218,7 @@ def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Pa
     )
     made = run(write(tmp_path, text), device="cpu")
     said = "**Check yourself.** How many …?"
-    assert said in [statement.prose for statement in made.statements]
+    assert said in [statement.prose for statement in made.by_key["one"].statements]
     body = page.pages(made)["index.md"]
     assert "Check yourself." in words(body)
     assert "Its answer comes from a run" in words(body)
@@ -294,8 +302,8 @@ HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <i
 
 def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.Record) -> None:
     hostile = replace(asked(made)[0], text=HOSTILE, data=HOSTILE, unit=HOSTILE, answer=0)
-    damaged = replace(made, snapshots=(model.Scalar("str", HOSTILE), *made.snapshots))
-    body = questions.box(hostile, damaged, prose.Setting(prose.Citations({})))
+    one = replace(made.by_key["one"], snapshots=(model.Scalar("str", HOSTILE),))
+    body = questions.box(hostile, Evidence(made, one, one.first), prose.Setting(prose.Citations({})))
     assert set(re.findall(r"</?(\w+)", body)) <= {
         "div",
         "p",
@@ -314,7 +322,8 @@ def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.R
 
 
 def test_the_answer_of_a_section_that_ran_elsewhere_names_the_recording(made: model.Record) -> None:
-    body = questions.box(asked(made)[0], made, prose.Setting(prose.Citations({})), "NVIDIA H200, 20 Nov 2026")
+    there = Evidence(made, made.by_key["one"], 1, "NVIDIA H200, 20 Nov 2026")
+    body = questions.box(asked(made)[0], there, prose.Setting(prose.Citations({})))
     assert "ran: NVIDIA H200, 20 Nov 2026" in words(body)
 
 

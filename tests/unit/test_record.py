@@ -1,0 +1,807 @@
+"""A record survives its JSON, and what is no record is refused with the file's name and the way out."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from litbook.errors import RecordError
+from litbook.record import encoding, model, told
+from litbook.record.model import (
+    Claim,
+    Definition,
+    Device,
+    Environment,
+    Error,
+    Frame,
+    Loop,
+    Mapping,
+    Opaque,
+    Operand,
+    Piece,
+    Record,
+    Scalar,
+    Section,
+    Sequence,
+    Series,
+    Source,
+    Statement,
+    Stats,
+    Tensor,
+    Value,
+)
+
+ENVIRONMENT = Environment(
+    python="3.11.7", os="Linux", machine="x86_64", cpu="a cpu", cores=2, threads=0, memory=2**33,
+    device=Device("cpu", "cpu", "a cpu"), versions={"torch": "2.13.0"}, commit=None, date="2026-01-01T00:00:00Z", seed=0,
+)  # fmt: skip
+
+TEXT = '''def f(x):
+    return x
+
+def main():
+    s()
+
+def s():
+    """A thesis."""
+    note(f"Found {x}.")
+    x = f(1)
+    assert x == 1, "one"
+'''
+
+SMALL = Record(
+    schema=model.SCHEMA,
+    lecture="lecture_00",
+    title="A title",
+    environment=ENVIRONMENT,
+    sources=(Source("lecture_00.py", "0" * 64, TEXT, ((2, 8),)),),
+    definitions=(
+        Definition("f", "helper", 0, 1, 2, body=1, digest=told.digest(TEXT.split("\n")[:2]), statements=(Statement(1, 1, end=1),)),
+    ),
+    sections=(
+        Section("main", "main", 0, 4, 2, "main", "Main", digest="of main", statements=(Statement(1, 1, "section", 1, "s"),),
+                frames=(Frame(),), steps=((0, 0),)),
+        Section(
+            "s", "section", 0, 7, 5, "s", "A thesis", "main", 2, seconds=0.5,
+            statements=(
+                Statement(1, 1, "doc", 1), Statement(2, 2, "piece", 2),
+                Statement(3, 3, end=3, binds=("x",)), Statement(4, 4, "claim", 4),
+            ),
+            calls=("f",),
+            frames=(Frame(), Frame(1, 0, 3, (("x", 0), ("**more", 0))), Frame(1, 0, 3, (("x", 0), ("**more", 0)))),
+            steps=((0, 1), (0, 2), (1, 0), (0, 3), (0, 3)),
+            dropped=3,
+            unreached=((0, 0), (1, 0)),
+            pieces=(Piece("note", 0, 0, 2, "Found 1."),),
+            values=(Value(3, 0, 4, "x", 0, loop=0, turn=3),),
+            loops=(Loop(0, 4, 9, (0, 1, 8)), Loop(0, 4, 9, (0, 1, 2, 7, 8))),
+            series=(Series(0, 4, "x", (0, 4), (1, 2.5)),),
+            claims=(Claim(4, 4, "x == 1", "one", "holds", count=1, form=("", " == ", ""), operands=(Operand("x", 0), Operand("1"))),),
+            errors=(Error("inspect", 4, "x", "it raised", (("lecture_00.py", 4, "s", "x"),)),),
+            snapshots=(Scalar("int", "1", 1),),
+        ),
+    ),
+    seconds=1.5,
+)  # fmt: skip
+
+SECTION = SMALL.sections[1]
+
+
+def small(**changes: Any) -> Record:
+    """The small record with other fields in its section."""
+    section = dataclasses.replace(SECTION, **changes)
+    return dataclasses.replace(SMALL, sections=(SMALL.sections[0], section))
+
+
+def entry(record: Record) -> dict[str, Any]:
+    """The JSON of that section."""
+    found: dict[str, Any] = json.loads(encoding.dumps(record))["sections"][1]
+    return found
+
+
+def there_and_back(record: Record) -> Record:
+    return encoding.loads(encoding.dumps(record))
+
+
+def with_snapshot(shown: Any) -> Record:
+    return small(snapshots=(shown,))
+
+
+# ------------------------------------------------------------------------------- there and back
+
+
+def test_a_record_survives():
+    assert there_and_back(SMALL) == SMALL
+
+
+def test_a_record_without_its_text_survives_and_says_all():
+    record = dataclasses.replace(SMALL, sources=(dataclasses.replace(SMALL.sources[0], text=""),))
+    assert there_and_back(record) == record
+    found = entry(record)
+    assert (found["heading"], found["pieces"][0][2]) == ("A thesis", "Found 1.")
+    assert found["claims"] == [[4, ["", "x", " == ", "1"], [0, None], {"caption": "one"}]]
+
+
+def test_an_empty_record_survives():
+    empty = Record(model.SCHEMA, "", "", ENVIRONMENT, ())
+    assert there_and_back(empty) == empty
+
+
+@pytest.mark.parametrize(
+    "value, stored",
+    [
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (float("-inf"), "-inf"),
+        (2**53, 2**53),
+        (2**53 + 1, "9007199254740993"),
+        (-(2**53) - 1, "-9007199254740993"),
+        pytest.param(-(10**400), "-1" + "0" * 400, id="-1e400"),
+        (True, True),
+        (1, 1),
+        (1.0, 1.0),
+        (-0.0, -0.0),
+        (5e-324, 5e-324),
+        (1.7976931348623157e308, 1.7976931348623157e308),
+        (0.1 + 0.2, 0.30000000000000004),
+    ],
+)
+def test_numbers_are_kept_without_loss(value, stored):
+    assert repr(model.number(value)) == repr(stored)
+    shown = Tensor("Tensor", "float32", (1,), stats=Stats(min=stored), values=(stored,), memory=(stored,))
+    record = there_and_back(with_snapshot(shown))
+    assert repr(record.sections[1].snapshots[0]) == repr(shown)
+    assert repr(type(value)(model.number(value))) == repr(value)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_that_python_may_refuse_to_write_is_infinite(sign):
+    assert model.number(sign * 10**600) == f"{sign}" + "0" * 600
+    assert float(model.number(sign * 10**5000)) == sign * float("inf")
+
+
+@pytest.mark.parametrize(
+    "shown, stored",
+    [
+        (Scalar("int", "5", 5), 5),
+        (Scalar("int", "1", True), None),
+        (Scalar("bool", "True", True), True),
+        (Scalar("float", "1.0", 1.0), 1.0),
+        (Scalar("float", "-0.0", -0.0), -0.0),
+        (Scalar("float", "0.0", -0.0), None),
+        (Scalar("float", "1", 1.0), None),
+        (Scalar("float32", "1.0", 1.0), None),
+        (Scalar("NoneType", "None"), "null"),
+        (Scalar("int", "9007199254740993", "9007199254740993"), None),
+        (Scalar("float", "nan", "nan"), None),
+        (Scalar("str", "'a'"), "'a'"),
+        (Scalar("str", "'a", cut=True), None),
+        (Scalar("str", "'a'", 5), None),
+        (Scalar("str", "no quotes"), None),
+        (Scalar("torch.dtype", "torch.float32"), "torch.dtype torch.float32"),
+        (Scalar("a type", "text"), None),
+        (Scalar("", "text"), None),
+    ],
+)
+def test_a_plain_scalar_is_stored_as_itself_and_any_other_with_its_fields(shown, stored):
+    record = with_snapshot(shown)
+    [data] = entry(record)["snapshots"]
+    if stored is None:
+        assert data["type"] == shown.type and data["text"] == shown.text
+    else:
+        assert repr(data) == repr(None if stored == "null" else stored)
+    assert repr(there_and_back(record).sections[1].snapshots) == repr((shown,))
+
+
+@pytest.mark.parametrize(
+    "shown, stored",
+    [
+        (Tensor("torch.Tensor", "float32", (2, 3), (3, 1), bytes=24, storage=7, storage_bytes=24), [[2, 3], "float32", 7]),
+        (Tensor("torch.Tensor", "float32", (), (), bytes=4), [[], "float32"]),
+        (Tensor("torch.Tensor", "float32", (2,), (1,), bytes=8, values=(1.0, -0.0), memory=(1.0, -0.0)),
+         [[2], "float32", None, {"values": [1.0, -0.0], "memory": True}]),
+        (Tensor("torch.Tensor", "float32", (2,), (1,), bytes=8, values=(1.0, -0.0), memory=(1.0, 0.0)),
+         [[2], "float32", None, {"values": [1.0, -0.0], "memory": [1.0, 0.0]}]),
+        (Tensor("torch.Tensor", "float32", (3, 2), (1, 3), bytes=24, stats=Stats(0.0, 1.0)),
+         [[3, 2], "float32", None, {"stats": [0.0, 1.0], "strides": [1, 3]}]),
+        (Tensor("torch.Tensor", "quint4x2", (2,), None, bytes=1), [[2], "quint4x2", None, {"strides": None, "bytes": 1}]),
+        (Sequence("list", 2, (Scalar("int", "1", 1), Sequence("tuple", 0))), ["list", 1, ["tuple"]]),
+        (Sequence("list", 9, (Scalar("int", "1", 1),)), {"type": "list", "length": 9, "items": [1]}),
+        (Mapping("dict", 1, (Scalar("str", "'a'"),), (Scalar("int", "1", 1),)),
+         {"type": "dict", "length": 1, "keys": ["'a'"], "items": [1]}),
+        (Opaque("f", "<f>", why="x"), {"type": "f", "text": "<f>", "why": "x", "kind": "opaque"}),
+    ],
+)  # fmt: skip
+def test_a_snapshot_says_nothing_that_goes_without_saying(shown, stored):
+    record = with_snapshot(shown)
+    assert repr(entry(record)["snapshots"]) == repr([stored])
+    assert repr(there_and_back(record).sections[1].snapshots) == repr((shown,))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "größe 名前 🙂", "\u2028\u2029\x85\x0c\x00\r\n\t", "</script>", '"\\', "\ud800", "a\udfffb"]
+)
+def test_any_text_survives_also_through_a_file(tmp_path, text):
+    piece = Piece("note", 0, 0, 1, text, alt=text)
+    record = dataclasses.replace(small(pieces=(piece,)), title=text)
+    file = tmp_path / "record.json"
+    file.write_text(encoding.dumps(record), encoding="utf-8")
+    assert encoding.read(file) == record
+
+
+def test_fields_that_hold_their_default_or_that_the_text_says_are_left_out():
+    data = json.loads(encoding.dumps(SMALL))
+    assert "asked" not in data
+    assert data["definitions"] == [{"key": "f", "lines": 2, "body": 1, "statements": [1]}]
+    assert data["places"] == [1, 4, 7]
+    assert data["sections"][0]["digest"] == "of main"
+    found = data["sections"][1]
+    assert "heading" not in found and "kind" not in found and "name" not in found
+    assert found["digest"] == ""  # though the text has one
+    assert found["statements"] == [1, 0, 0, 0]
+    assert found["frames"] == [[0], [1, 0, 3, "x", 0, "**more", 0], [1, 0, 3, 0, 0]]
+    assert found["steps"] == [[0, 1, -2], [1, 0], [0, 3, 3]]
+    assert found["pieces"] == [["note", 0, [0, "1"]]]
+    assert found["values"] == [[3, 4, "x", 0, {"loop": 0, "turn": 3}]]
+    assert found["loops"] == [[0, 4, 9, [0, 1, 8]], [0, 4, 9]]
+    assert found["claims"] == [[4, [0, 1, 4, 1], [0, None]]]
+
+
+def test_a_section_of_another_file_says_so_in_its_place():
+    sources = (SMALL.sources[0], Source("models.py", "1" * 64, TEXT))
+    record = dataclasses.replace(small(file=1, first=3), sources=sources)
+    assert json.loads(encoding.dumps(record))["places"] == [1, 4, [3, 1]]
+    assert there_and_back(record) == record
+
+
+def test_moving_a_section_changes_its_place_alone():
+    moved = dataclasses.replace(
+        small(first=9),
+        sources=(dataclasses.replace(SMALL.sources[0], text=TEXT.replace("def s", "\n\ndef s")),),
+    )
+    was, now = (json.loads(encoding.dumps(record)) for record in (SMALL, moved))
+    assert (was.pop("places"), now.pop("places")) == ([1, 4, 7], [1, 4, 9])
+    del was["sources"], now["sources"]
+    assert was == now and there_and_back(moved) == moved
+
+
+@pytest.mark.parametrize(
+    "statement, row",
+    [
+        (Statement(0, 2, end=5), [[0, 2, 3]]),
+        (Statement(3, 3, "hidden", 3, binds=("x",)), [3, "@hidden"]),
+        (Statement(2, 2, "code", 2), [2, "@code"]),  # where a note stands
+        (Statement(3, 3, end=3, binds=("y", "x")), [3, "y", "x"]),
+        (Statement(3, 3, end=3), [3, ""]),  # where `x = ` stands
+        (Statement(1, 1, "def", 2, "f", binds=("f",)), [[1, 0, 1], "@def", "f"]),
+        (Statement(1, 1, "def", 2, "f", binds=("g",)), [[1, 0, 1], "@def", "f", "g"]),
+        (Statement(1, 1, "section", 1, "main"), [1, "@section", "main"]),
+        (Statement(0, 0, "hidden", 0, "f"), [[0], {"kind": "hidden", "target": "f", "binds": []}]),
+        (Statement(2, 2, "piece", 2, prose="It …"), [[2], {"kind": "piece", "prose": "It …", "binds": []}]),
+        (Statement(7, 3, end=0), [[7, -4, -3]]),
+        (Statement(0, 0, end=0, binds=("@odd",)), [[0], {"binds": ["@odd"]}]),
+    ],
+)
+def test_a_statement_is_as_short_as_its_text_allows(statement, row):
+    record = small(
+        statements=(statement,),
+        steps=(),
+        frames=(),
+        unreached=(),
+        pieces=(),
+        values=(),
+        loops=(),
+        series=(),
+        claims=(),
+    )
+    assert entry(record)["statements"] == [row]
+    assert there_and_back(record) == record
+
+
+def test_statements_survive_also_where_their_lines_go_back():
+    lines = (Statement(7, 9, end=12), Statement(3, 3, end=0), Statement(3, 5, "hidden", 8, "", "p"))
+    record = small(statements=(*lines, *lines))
+    assert there_and_back(record) == record
+
+
+TWO = (Operand("x"), Operand("1"))
+
+
+@pytest.mark.parametrize(
+    "claim, row",
+    [
+        (Claim(4, 4, "x == 1", "one", "holds", count=1, form=("", " == ", ""), operands=TWO), [4, [0, 1, 4, 1]]),
+        (Claim(4, 4, "x == 2", "one", "holds", count=1, form=("", " == ", ""), operands=(Operand("x"), Operand("2", 0))),
+         [4, ["", "x", " == ", "2"], [None, 0], {"caption": "one"}]),
+        (Claim(4, 4, "x == 1", "two", "fails", count=3, form=("", " == ", ""), operands=TWO, why="z"),
+         [4, [0, 1, 4, 1], [], {"caption": "two", "verdict": "fails", "count": 3, "why": "z"}]),
+        (Claim(4, 4, "x == 1", "one", "not-reached", form=("", " == ", ""), operands=TWO),
+         [4, [0, 1, 4, 1], [], {"verdict": "not-reached"}]),
+        (Claim(3, 4, "f(x)", form=("f(", ")"), operands=(Operand("x"),)),
+         [[3, 4], ["f(", "x", ")"], [], {"verdict": "not-reached"}]),
+        (Claim(4, 4, 'x: Float[Tensor, "a"]', "", "holds", "axes", 2, form=("",)),
+         [4, None, [], {"text": 'x: Float[Tensor, "a"]', "kind": "axes", "count": 2, "form": [""]}]),
+        (Claim(4, 4, "x  == 1", form=("", " == ", ""), operands=TWO),
+         [4, None, [], {"text": "x  == 1", "verdict": "not-reached", "form": ["", " == ", ""], "operands": [["x", None], ["1", None]]}]),
+    ],
+)  # fmt: skip
+def test_a_claim_leaves_out_what_the_text_and_its_other_fields_say(claim, row):
+    record = small(claims=(claim,))
+    assert entry(record)["claims"] == [row]
+    assert there_and_back(record) == record
+
+
+@pytest.mark.parametrize(
+    "steps, runs",
+    [
+        ([(0, 0), (0, 1), (0, 2), (0, 3)], [[0, 0, -3]]),
+        ([(0, 3), (0, 2), (0, 3), (0, 3)], [[0, 3, 2, -3, 3]]),
+        ([(0, 0), (1, 0), (0, 1), (0, 2)], [[0, 0], [1, 0], [0, 1, -2]]),
+        ([(0, 0), (0, 1), (0, 0), (0, 1)], [[0, 0, -1, 0, -1]]),
+    ],
+)
+def test_steps_are_stored_as_ranges_of_one_frame(steps, runs):
+    record = small(steps=tuple(steps))
+    assert entry(record)["steps"] == runs
+    assert there_and_back(record) == record
+
+
+@pytest.mark.parametrize(
+    "kept, number",
+    [("inf", float("inf")), ("-9007199254740993", -(2**53) - 1), ("(1+2j)", 1 + 2j), ("x", None), (0.5, 0.5), (True, True)],
+)  # fmt: skip
+def test_a_number_kept_as_text_is_a_number_again(kept, number):
+    assert repr(model.python_number(kept)) == repr(number)
+
+
+def test_false_is_not_taken_for_a_default_zero():
+    shown = Tensor(
+        "Tensor", "bool", (1,), stats=Stats(min=False, max=0), contiguous=False, values=(False, 0, 0.0)
+    )
+    assert repr(there_and_back(with_snapshot(shown)).sections[1].snapshots) == repr((shown,))
+
+
+def test_every_element_of_a_list_has_its_own_line():
+    text = encoding.dumps(SMALL)
+    lines = text.split("\n")
+    start = lines.index('"frames":[', lines.index('"key":"s",'))
+    assert lines[start + 1 : start + 5] == ["[0],", '[1,0,3,"x",0,"**more",0],', "[1,0,3,0,0]", "],"]
+    changed = encoding.dumps(with_snapshot(Scalar("int", "2", 2)))
+    assert [(a, b) for a, b in zip(lines, changed.split("\n"), strict=True) if a != b] == [("1", "2")]
+
+
+def test_the_same_record_makes_the_same_text():
+    assert encoding.dumps(SMALL) == encoding.dumps(there_and_back(SMALL))
+
+
+# ------------------------------------------------------------------------------- what a record answers
+
+
+def test_counts_are_of_the_sections_that_were_asked_for():
+    def section(key, parent, *verdicts):
+        claims = tuple(Claim(1, 1, "x", verdict=verdict) for verdict in verdicts)
+        return Section(key, "section", 0, 1, 1, parent=parent, claims=claims)
+
+    record = dataclasses.replace(
+        SMALL,
+        sections=(
+            section("main", ""),
+            section("part", "main", "needs-device"),
+            section("in_part", "part", "holds", "fails"),
+            section("other", "main", "holds", "not-reached"),
+        ),
+    )
+    assert dataclasses.astuple(record.count()) == (2, 1, 1, 1)
+    assert dataclasses.astuple(dataclasses.replace(record, asked=("part",)).count()) == (1, 1, 0, 1)
+    assert dataclasses.astuple(dataclasses.replace(record, asked=("in_part",)).count()) == (1, 1, 0, 0)
+    assert dataclasses.astuple(dataclasses.replace(record, asked=("other",)).count()) == (1, 0, 1, 0)
+
+
+def test_a_record_says_what_stands_inside_what():
+    assert SMALL.main.key == "main" and SMALL.inside() == [SECTION] and SMALL.inside(SECTION) == []
+    assert [SMALL.called(SECTION, frame).key for frame in range(3)] == ["s", "f", "f"]
+    assert [section.key for section, _ in SMALL.claims()] == ["s"]
+
+
+# ------------------------------------------------------------------------------- what is no record
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(RecordError) as caught:
+        encoding.loads(text, "recordings/lecture_00.cpu.json")
+    assert caught.value.exit_status == 2
+    return str(caught.value)
+
+
+def changed(*path: str | int, to: Any) -> str:
+    """The small record's JSON with one place changed."""
+    data = json.loads(encoding.dumps(SMALL))
+    *way, last = path
+    place = data
+    for key in way:
+        place = place[key]
+    place[last] = to
+    return json.dumps(data)
+
+
+def within(*path: str | int, to: Any) -> str:
+    """The same, in its section."""
+    return changed("sections", 1, *path, to=to)
+
+
+HAND = "recordings/lecture_00.cpu.json was changed by hand or damaged: "
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (changed("nonsense", to=1), "record: unknown field 'nonsense'"),
+        (changed("title", to=5), "record.title: 5 is no str"),
+        (changed("title", to=None), "record.title: None is no str"),
+        (changed("seconds", to="fast"), "record.seconds: 'fast' is no float"),
+        (changed("seconds", to=10**400), "record.seconds: 1000000000000000000000000000000"),
+        (changed("seconds", to="@").replace('"@"', "1e999"), "record.seconds: inf is too large for a number"),
+        (changed("environment", to={}), "record.environment: the field 'python' is missing"),
+        (changed("environment", "versions", to=[]), "record.environment.versions: an object was expected"),
+        (changed("environment", "versions", "torch", to=2), "record.environment.versions.torch: 2 is no str"),
+        (changed("sources", to={}), "record.sources: a list was expected"),
+        (changed("sources", 0, "cuts", to=[[1]]), "record.sources[0].cuts[0]: 2 items were expected, 1 are there"),
+        (changed("places", to=[1, 2]), "record.places: 3 places were expected, 2 are there"),
+        (changed("places", 1, to="x"), "record.places[1]: a line was expected, or a line and a file"),
+        (changed("places", 1, to=[1, 2, 3]), "record.places[1]: a line was expected, or a line and a file"),
+        (changed("sections", to={}), "record.sections: a list was expected"),
+        (changed("sections", 1, to=[]), "record.sections[1]: an object was expected"),
+        (changed("definitions", 0, to={}), "record.definitions[0]: the field 'key' is missing"),
+        (changed("definitions", 0, "kind", to="part"), "record.definitions[0].kind: 'part' is none of 'helper', 'class'"),
+        (within("colour", to=1), "record.sections[1]: unknown field 'colour'"),
+        (within("dropped", to=True), "record.sections[1].dropped: True is no int"),
+        (within("dropped", to=1.0), "record.sections[1].dropped: 1.0 is no int"),
+        (within("lines", to="x"), "record.sections[1].lines: 'x' is no int"),
+        (within("claims", to={}), "record.sections[1].claims: a list was expected"),
+        (within("claims", 0, to={}), "record.sections[1].claims[0]: a list of at least 2 was expected"),
+        (within("claims", 0, to=["x", []]), "record.sections[1].claims[0]: a claim's line, its parts, its operands and"),
+        (within("claims", 0, to=[4, [9, 9]]), "record.sections[1].claims[0][1]: the parts of a claim were expected, or how"),
+        (within("claims", 0, to=[4, [0, 1], [0, 1]]), "record.sections[1].claims[0][2]: 1 operands were expected"),
+        (within("claims", 0, to=[4, [], [], {"verdict": "maybe"}]), "record.sections[1].claims[0].verdict: 'maybe' is none of 'holds', 'fails', "),
+        (within("claims", 0, to=[4, [], [], {"verdict": ["holds"]}]), "record.sections[1].claims[0].verdict: ['holds'] is none of 'holds', "),
+        (within("claims", 0, to=[4, None, [], {"text": 5}]), "record.sections[1].claims[0].text: 5 is no str"),
+        (within("claims", 0, to=[4, [], [], {"colour": 5}]), "record.sections[1].claims[0]: unknown field 'colour'"),
+        (within("errors", 0, "trace", to=[["a", 1, "b"]]), "record.sections[1].errors[0].trace[0]: 4 items were expected, 3 are there"),
+        (within("statements", 0, to={}), "record.sections[1].statements[0]: {} says no lines"),
+        (within("statements", 0, to=[[1, 2, 3, 4]]), "record.sections[1].statements[0]: [1, 2, 3, 4] says no lines"),
+        (within("statements", 0, to=[0, 8]), "record.sections[1].statements[0]: names were expected after the lines"),
+        (within("statements", 0, to=[0, "@odd"]), "record.sections[1].statements[0]: 'odd' is no kind of statement"),
+        (within("frames", 0, to=["x"]), "record.sections[1].frames[0]: numbers of what is called, of its caller"),
+        (within("frames", 1, to=[1, 0, 3, "x"]), "record.sections[1].frames[1]: names and snapshots of arguments were expected"),
+        (within("frames", 2, to=[1, 0, 3, 0]), "record.sections[1].frames[2]: names and snapshots of arguments were expected"),
+        (within("steps", to={}), "record.sections[1].steps: a list was expected"),
+        (within("steps", to=["ab"]), "record.sections[1].steps[0]: a list of numbers was expected"),
+        (within("steps", to=[[0, "a"]]), "record.sections[1].steps[0]: a list of numbers was expected"),
+        (within("steps", to=[[0, -(10**12)]]), "record.sections[1].steps[0]: 1000000000000 is no statement"),
+        (within("pieces", 0, to=["note", 0, 5]), "record.sections[1].pieces[0].text: 5 is no str"),
+        (within("pieces", 0, to=["note", 0, [7]]), "record.sections[1].pieces[0][2]: the number of a string in the text was expected"),
+        (within("pieces", 0, to=["note", 0, [0]]), "record.sections[1].pieces[0][2]: the text has 1 holes there, and 0 are filled"),
+        (within("pieces", 0, to=["noise", 0, "x"]), "record.sections[1].pieces[0].kind: 'noise' is none of 'note', "),
+        (within("values", 0, to=[3, 4, "x", 0, 5]), "record.sections[1].values[0]: one object was expected at the end of the row"),
+        (within("loops", 0, to=[0, 4]), "record.sections[1].loops[0]: a list of at least 3 was expected"),
+        (within("snapshots", 0, to={"kind": "ghost"}), "record.sections[1].snapshots[0]: 'ghost' is no kind of snapshot"),
+        (within("snapshots", 0, to={"kind": []}), "record.sections[1].snapshots[0]: [] is no kind of snapshot"),
+        (within("snapshots", 0, to={}), "record.sections[1].snapshots[0]: an object of no known fields is no snapshot"),
+        (within("snapshots", 0, to=[]), "record.sections[1].snapshots[0]: a sequence was expected, its type first"),
+        (within("snapshots", 0, to="bare"), "record.sections[1].snapshots[0]: 'bare' is no snapshot"),
+        (within("snapshots", 0, to=[[1]]), "record.sections[1].snapshots[0]: shape, dtype, storage and more of a tensor"),
+        (within("snapshots", 0, to=[[1], "int8", None, {"stats": [1] * 7}]), "record.sections[1].snapshots[0][3].stats: at most six statistics"),
+        (within("snapshots", 0, to={"type": "a", "text": "b", "number": []}), "record.sections[1].snapshots[0].number: [] is no number"),
+        (within("series", 0, "values", to=[None]), "record.sections[1].series[0].values[0]: None is no number"),
+        (within("series", 0, "values", to=["@"]).replace('"@"', "-1e999"), "record.sections[1].series[0].values[0]: -inf is too large for a number"),
+        (within("snapshots", 0, to="@").replace('"@"', "1e999"), "record.sections[1].snapshots[0]: inf is too large for a number"),
+    ],
+)  # fmt: skip
+def test_what_no_run_writes_is_refused_with_its_place(text, message):
+    found = refusal(text)
+    assert found.startswith(HAND + message), found
+    assert found.endswith("\n    record it again")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (changed("places", 0, to=[1, 4]), "file 4 of 'f' does not exist"),
+        (changed("places", 0, to=[1, -1]), "file -1 of 'f' does not exist"),
+        (changed("sections", 1, "key", to="main"), "there are two sections 'main'"),
+        (changed("definitions", 0, "key", to="g"), "'f', which 's' calls, does not exist"),
+        (within("statements", 0, to=[1, "@section", "t"]), "'t', which 's' calls or defines, does not exist"),
+        (within("parent", to="nobody"), "'nobody', the parent of 's', does not exist"),
+        (within("parent", to="s"), "section 's' is a part of itself"),
+        (within("frames", to=[[0], [2]]), "definition 2 of 's' does not exist"),
+        (within("frames", 1, 1, to=1), "frame 1 of 's' does not exist"),
+        (within("frames", 1, 4, to=1), "snapshot 1 of 's' does not exist"),
+        (within("unreached", to=[[2, 0]]), "definition 2 of 's' does not exist"),
+        (within("unreached", to=[[1, 1]]), "statement 1 of 's' does not exist"),
+        (within("steps", to=[[0, 1, 1], [3, 0]]), "frame 3 of 's' does not exist"),
+        (within("steps", to=[[0, 1, 4]]), "statement 4 of 's' does not exist"),
+        (within("steps", to=[[0, 1], [1, 1]]), "statement 1 of 's' does not exist"),
+        (within("pieces", 0, to=["note", 0, "x", {"frame": 3}]), "frame 3 of 's' does not exist"),
+        (within("pieces", 0, to=["note", 5, "x"]), "step 5 of 's' does not exist"),
+        (within("values", 0, 4, "frame", to=3), "frame 3 of 's' does not exist"),
+        (within("values", 0, 0, to=-1), "step -1 of 's' does not exist"),
+        (within("values", 0, 3, to=1), "snapshot 1 of 's' does not exist"),
+        (within("values", 0, 4, "loop", to=2), "loop 2 of 's' does not exist"),
+        (within("claims", 0, 2, to=[1, None]), "snapshot 1 of 's' does not exist"),
+        (within("series", 0, "loop", to=2), "loop 2 of 's' does not exist"),
+        (within("loops", 0, 0, to=3), "frame 3 of 's' does not exist"),
+    ],
+)
+def test_an_index_that_points_nowhere_is_refused(text, message):
+    assert refusal(text) == HAND + message + "\n    record it again"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1, 2",
+        '{"schema": NaN}',
+        '{"schema": 1, "x": Infinity}',
+        "\ufeff{}",
+        "nonsense",
+        "[" * 100_000,
+        "1" * 5000,
+    ],
+)
+def test_what_is_cut_short_or_no_json_is_refused(text):
+    message = refusal(text)
+    assert message.startswith("recordings/lecture_00.cpu.json is not a whole record: ")
+    assert message.endswith("\n    record it again")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        "null",
+        '{"schema": "1"}',
+        '{"schema": true}',
+        '{"schema": 1.0}',
+        '{"schema": 0}',
+        '{"schema": -1}',
+    ],
+)
+def test_json_of_something_else_is_refused(text):
+    assert (
+        refusal(text)
+        == "recordings/lecture_00.cpu.json is not a record: it has no schema number\n    record it again"
+    )
+
+
+@pytest.mark.parametrize(
+    "schema, way_out",
+    [
+        (1, "record it again with this one"),
+        (model.SCHEMA - 1, "record it again with this one"),
+        (model.SCHEMA + 1, "update litbook, or record it again with this one"),
+    ],
+)
+def test_another_schema_is_refused_and_says_what_to_do(schema, way_out):
+    assert refusal(changed("schema", to=schema)) == (
+        f"recordings/lecture_00.cpu.json has schema {schema}; this litbook reads {model.SCHEMA}\n    {way_out}"
+    )
+
+
+def test_every_place_at_which_a_record_can_be_cut_is_noticed():
+    text = encoding.dumps(SMALL).rstrip()
+    for end in range(len(text)):
+        with pytest.raises(RecordError, match=r"^record is not a whole record: "):
+            encoding.loads(text[:end])
+
+
+def test_a_snapshot_that_nests_too_deep_is_refused():
+    nested = '["list",' * 3000 + "1" + "]" * 3000
+    message = refusal(within("snapshots", to="@").replace('"@"', f"[{nested}]"))
+    assert "recursion" in message and message.endswith("\n    record it again")
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("gone.json", None, "{path} cannot be read: No such file or directory\n    record it again"),
+        ("latin.json", b'{"a": "\xff"}', "{path} is not a record: it is not UTF-8 text\n    record it again"),
+        ("other.json", b"{}", "{path} is not a record: it has no schema number\n    record it again"),
+    ],
+)
+def test_reading_a_file_names_it(tmp_path, name, content, message):
+    file: Path = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RecordError) as caught:
+        encoding.read(file)
+    assert str(caught.value) == message.format(path=file)
+
+
+def test_a_folder_is_no_record(tmp_path):
+    with pytest.raises(RecordError, match="cannot be read: Is a directory\n    record it again"):
+        encoding.read(tmp_path)
+
+
+# ------------------------------------------------------------------------------- any record at all
+
+texts = st.text(max_size=6)
+indices = st.integers(0, 5)
+numbers = st.one_of(st.booleans(), st.integers(), st.floats()).map(model.number)
+
+
+def of(hint: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotated type."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    plain = {
+        str: texts,
+        int: indices,
+        bool: st.booleans(),
+        float: st.floats(allow_nan=False, allow_infinity=False),
+    }
+    if hint == model.Number:
+        return numbers
+    if hint == model.Snapshot:
+        return snapshots
+    if hint in plain:
+        return plain[hint]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return st.builds(hint, **{name: of(kind) for name, kind in hints.items()})
+    if origin is typing.Literal:
+        return st.sampled_from(args)
+    if origin in (typing.Union, types.UnionType):
+        choices = tuple(arg for arg in args if arg is not type(None))
+        return st.none() | (of(choices[0]) if len(choices) == 1 else numbers)
+    if origin is dict:
+        return st.dictionaries(of(args[0]), of(args[1]), max_size=2)
+    if args[-1] is Ellipsis:
+        return st.lists(of(args[0]), max_size=3).map(tuple)
+    return st.tuples(*map(of, args))
+
+
+def _containers(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(below, max_size=3).map(tuple)
+    return st.builds(Sequence, texts, indices, several) | st.builds(Mapping, texts, indices, several, several)
+
+
+plain_values = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False)
+)
+snapshots = st.recursive(
+    st.one_of(
+        st.deferred(lambda: of(Scalar)),
+        plain_values.map(lambda value: Scalar(type(value).__name__, repr(value), value)),
+        texts.map(lambda text: Scalar("str", text)),
+        st.deferred(lambda: of(Tensor)),
+        st.deferred(lambda: of(Opaque)),
+    ),
+    _containers,
+    max_leaves=4,
+)
+
+
+def mended(record: Record) -> Record:
+    """The record with every reference pointing somewhere. They are made valid here, not by the code."""
+    definitions = tuple(_unique(record.definitions))
+    sections = tuple(_unique(record.sections))
+    keys = [it.key for it in definitions]
+    files = len(record.sources)
+
+    def texts_of(it: Any) -> Any:
+        targets = [section.key for section in sections]
+        found = tuple(
+            dataclasses.replace(
+                s, target=targets[len(s.target) % len(targets)] if s.target and targets else ""
+            )
+            for s in it.statements
+        )
+        return dataclasses.replace(it, statements=found, file=it.file % files if files else 0)
+
+    definitions = tuple(map(texts_of, definitions))
+    sizes = {it.key: len(it.statements) for it in definitions}
+    made = []
+    for i, it in enumerate(sections):
+        parent = sections[i - 1].key if i else ""
+        calls = tuple(dict.fromkeys(keys[len(key) % len(keys)] for key in it.calls)) if keys else ()
+        made.append(_mended(dataclasses.replace(texts_of(it), parent=parent, calls=calls), sizes))
+    return dataclasses.replace(record, schema=model.SCHEMA, definitions=definitions, sections=tuple(made))
+
+
+def _unique(entries: Any) -> list[Any]:
+    return list({it.key: it for it in entries if it.key}.values())
+
+
+def _mended(r: Section, sizes: dict[str, int]) -> Section:
+    def within(things: Any, size: int, *names: str) -> tuple[Any, ...]:
+        def mend(thing: Any) -> Any:
+            given = {name: getattr(thing, name) for name in names}
+            return dataclasses.replace(
+                thing, **{name: at % size for name, at in given.items() if at is not None}
+            )
+
+        return tuple(map(mend, things)) if size else ()
+
+    replace = dataclasses.replace
+    statements = [len(r.statements), *(sizes[key] for key in r.calls)]
+    shots = len(r.snapshots)
+    frames = tuple(
+        replace(
+            f,
+            parent=(f.parent or 0) % i if i else None,
+            arguments=tuple((name, at % shots) for name, at in f.arguments) if shots else (),
+        )
+        for i, f in enumerate(within(r.frames, len(statements), "called"))
+    )
+    steps = tuple(
+        (a % len(frames), b % size)
+        for a, b in r.steps if frames and (size := statements[frames[a % len(frames)].called])
+    )  # fmt: skip
+    unreached = ((a % len(statements), b) for a, b in r.unreached)
+    loops, some = within(r.loops, len(frames), "frame"), max(1, len(steps))
+    values = within(within(r.values, len(frames), "frame"), some, "step")
+    values = tuple(replace(v, value=None, loop=None) for v in values)
+    answered = within(r.pieces, shots, "answer") or tuple(replace(p, answer=None) for p in r.pieces)
+    return replace(
+        r, frames=frames, steps=steps, loops=loops, values=within(values, shots, "value"),
+        claims=tuple(replace(c, operands=within(c.operands, shots, "value")) for c in r.claims),
+        pieces=within(within(answered, len(frames), "frame"), some, "step"),
+        series=within(r.series, len(loops), "loop"),
+        unreached=tuple((a, b % statements[a]) for a, b in unreached if statements[a]),
+    )  # fmt: skip
+
+
+@given(of(Record).map(mended))
+@settings(max_examples=150)
+def test_any_record_survives(record):
+    text = encoding.dumps(record)
+    again = encoding.loads(text)
+    assert repr(again) == repr(record)
+    assert again == record
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not strict JSON"))
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["kind", "type", "text", "scalar"]), below, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
+
+
+DATA = json.loads(encoding.dumps(SMALL))
+PLACES = _places(DATA)[1:]
+
+
+@given(st.sampled_from(PLACES), json_values)
+@settings(max_examples=500)
+def test_whatever_stands_at_any_place_a_record_is_read_or_refused_and_nothing_else(path, value):
+    data = copy.deepcopy(DATA)
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    try:
+        record = encoding.loads(json.dumps(data), "the file")
+    except RecordError as error:
+        message = str(error)
+    else:
+        message = "the file\n    "
+        assert there_and_back(record) == record
+        assert record.count() and list(record.claims()) is not None
+    assert "the file" in message and "\n    " in message
