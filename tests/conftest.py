@@ -44,9 +44,9 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
 
 MARKERS = (
-    "browser: drives Chromium; run last, because Playwright keeps an event loop running",
+    "browser: drives Chromium; run last in its file, because Playwright keeps an event loop running",
     "cuda: needs a CUDA device; skipped where there is none",
-    "slow: takes more than ten seconds",
+    "slow: run in CI alone; elsewhere -m slow asks for it",
 )
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -76,9 +76,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A Playwright browser, one for the session. Each test opens its own page or context and closes it."""
+    """A Playwright browser, one for each file. Each test opens its own page or context and closes it."""
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install -e .[dev]")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(BROWSER_ARGS))
@@ -95,16 +95,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the users of the browser; puts them last, file by file, as a worker takes whole files.
+    """Marks the users of the browser, and puts them at the end of their file, where the browser closes.
 
     While Playwright's synchronous interface is open, this thread has a running event loop, and
     `asyncio.run` in any other test would be refused.
     """
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
     for item in items:
         if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
-    driven = {item.path for item in items if item.get_closest_marker("browser")}
-    items.sort(key=lambda item: (item.path in driven, item.get_closest_marker("browser") is not None))
+    items.sort(key=lambda item: (files[item.path], item.get_closest_marker("browser") is not None))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

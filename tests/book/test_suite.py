@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -63,7 +64,7 @@ def test_no_skip_is_silent(suite: Path, ci: str, status: int, line: str) -> None
 
 # ----------------------------------------------------------------------------------------- workers
 
-# Each test leaves a line: its worker's process, its file, its own name. `chromium` stands for the real one.
+# Each test leaves a line: its worker's process, its file, and what it is.
 NOTING = """
 import os, pathlib, pytest
 
@@ -75,10 +76,6 @@ def note(what):
 def costly():
     note("costly")
 
-@pytest.fixture
-def chromium():
-    return "/usr/bin/chromium"
-
 @pytest.mark.parametrize("number", range(4))
 def test_number(costly, number):
     note("test")
@@ -89,24 +86,46 @@ def test_that_fails(costly):
 """
 
 
-def test_a_worker_takes_whole_files_and_those_with_a_browser_last(suite: Path) -> None:
+def test_a_worker_takes_whole_files_and_sets_up_each_once(suite: Path) -> None:
     files = [f"test_{letter}" for letter in "abcdef"]
     for file in files:
-        text = NOTING.replace("number(costly", "number(chromium, costly") if file in files[:3] else NOTING
-        (suite / f"{file}.py").write_text(text)
+        (suite / f"{file}.py").write_text(NOTING)
     ended, said = pytest_says(suite, *WORKERS)
     assert ended == 1
     assert "6 failed, 24 passed" in said
     notes = [line.split() for line in (suite / "notes").read_text().splitlines()]
-    workers = {worker for worker, _, _ in notes}
-    assert len(workers) == 2
+    assert len({worker for worker, _, _ in notes}) == 2
     for file in files:
         of_file = [(worker, what) for worker, name, what in notes if name == file]
         assert sorted(what for _, what in of_file) == ["costly", *["test"] * 5]
         assert len({worker for worker, _ in of_file}) == 1
-    for worker in workers:
-        driven = [name in files[:3] for it, name, _ in notes if it == worker]
-        assert driven == sorted(driven)
+
+
+DRIVING = """
+import asyncio
+
+def test_page(browser):
+    page = browser.new_page()
+    assert page.evaluate("1 + 1") == 2
+    page.close()
+
+async def three():
+    return 3
+
+def test_loop():
+    assert asyncio.run(three()) == 3
+"""
+
+
+def test_a_browser_leaves_no_event_loop_to_the_tests_of_its_file_or_of_another(
+    suite: Path, chromium: str
+) -> None:
+    for file in ("test_a.py", "test_b.py"):
+        (suite / file).write_text(DRIVING)
+    ended, said = pytest_says(suite, "-v")
+    assert ended == 0, said
+    order = re.findall(r"^test_(\w)\.py::test_(\w+) PASSED", said, re.MULTILINE)
+    assert order == [("a", "loop"), ("a", "page"), ("b", "loop"), ("b", "page")]
 
 
 # ----------------------------------------------------------------------------------------- signals
