@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-LECTURES = Path(__file__).resolve().parent.parent / "lectures"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the badge into the file that is named; the exit status."""
@@ -17,9 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("file", metavar="FILE.svg", type=Path, help="where to: docs/images/claims.svg")
     asked = parser.parse_args(arguments)
+    from litbook.project import CHECKOUT, Project
     from litbook.site.plugin import badge  # not for --help: it brings the site's tools along
 
-    asked.file.write_text(badge(LECTURES), encoding="utf-8")
+    asked.file.write_text(badge(Project.find(CHECKOUT)), encoding="utf-8")
     return 0
 
 

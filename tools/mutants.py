@@ -16,8 +16,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
-from litbook.cli import find_lecture
 from litbook.errors import LitbookError
+from litbook.project import CHECKOUT, Project
 from litbook.record import model
 from litbook.render import report, values
 from litbook.render.report import harmless
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.lecture is None:  # `nargs="?"`: else argparse would say that SECTION is required, too
         parser.error("the following arguments are required: LECTURE")
     try:
-        path = find_lecture(asked.lecture).resolve()
+        path = Project.find(CHECKOUT).lecture(asked.lecture).resolve()
         lecture = run.usable(path, asked.sections)
         claims = _drawn(lecture, asked.sample, asked.seed) if asked.sample is not None else None
         sections = _sections(lecture, claims) if claims is not None else asked.sections

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from litbook.cli import find_lecture, named_lectures
+from litbook.cli import named_lectures
 from litbook.errors import LitbookError, Problem
+from litbook.project import CHECKOUT, Project, shown
 from litbook.text import source, unbacked
 
 
@@ -21,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments, "unbacked.py", "List the numbers in a lecture's prose that nothing backs."
     ):
         try:
-            path = find_lecture(name).resolve()
-            found = unbacked.unbacked(source.read(path, source.shown_path(path)))
+            path = Project.find(CHECKOUT).lecture(name).resolve()
+            found = unbacked.unbacked(source.read(path, shown(path)))
         except LitbookError as error:
             print(error, file=sys.stderr)
             return error.exit_status

@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from litbook.cli import find_lecture, named_lectures
+from litbook.cli import named_lectures
 from litbook.errors import LitbookError
+from litbook.project import CHECKOUT, Project, name_of, recordings_of
 from litbook.record import recordings
 from litbook.render import report
 from litbook.run import run
@@ -25,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments, "unrun.py", "Run lectures, and list the claims and @inspects that no run has reached."
     ):
         try:
-            path = find_lecture(name).resolve()
-            kept = [recordings.read(file, path.stem) for file in recordings.of(path)]
+            path = Project.find(CHECKOUT).lecture(name).resolve()
+            kept = [recordings.read(file, name_of(path)) for file in recordings_of(path)]
             record = run.run(path)
         except LitbookError as error:
             print(error, file=sys.stderr)

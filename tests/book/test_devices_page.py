@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.running import HEAD, record, write
 
+from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.render import devices
 from litbook.render.ledger import Shelf
@@ -100,11 +101,11 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     changed = encoding.dumps(recordings.trimmed(stand_in))
     data = json.loads(changed)
     data["lecture"] = "lecture_sample"
-    file = recordings.file_of(lecture, H200)
+    file = recording_of(lecture, H200.slug)
     file.parent.mkdir()
     file.write_text(json.dumps(data), encoding="utf-8")
     docs = tmp_path / "docs"
-    entries = site.build(folder, docs, lambda _: build)
+    entries = site.build(Project(tmp_path, folder, docs), lambda _: build)
     assert {"Devices": "lectures/devices.md"} in entries
     page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
     assert "123 s" in page  # the sum is all that a recording keeps of its seconds

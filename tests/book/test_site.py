@@ -17,6 +17,7 @@ import pytest
 from tests.book.test_page import lived, recorded
 
 from litbook.errors import Place, Problem, UnusableLecture
+from litbook.project import Project
 from litbook.record import encoding, model, recordings
 from litbook.site import plugin as site
 
@@ -35,7 +36,7 @@ def project(tmp_path, monkeypatch):
 
 
 def build(project, run=lambda path: lived()):
-    return site.build(project / "lectures", project / "docs", run)
+    return site.build(Project(project), run)
 
 
 def written(project) -> list[str]:

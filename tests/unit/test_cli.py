@@ -10,7 +10,6 @@ import pytest
 from tests.running import HEAD, SAMPLES, section, write
 
 from litbook import cli
-from litbook.errors import NotFound
 from litbook.record import encoding
 
 
@@ -22,34 +21,9 @@ def lectures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(folder, section("pass").replace("A lecture.", "Tensors."), "lecture_01.py")
     write(folder, section("pass").replace("A lecture.", "Resources."), "lecture_02b.py")
     write(folder, "FLOPS = 1\n", "hardware.py")
-    monkeypatch.setattr(cli, "LECTURES", folder)
+    (tmp_path / "mkdocs.yml").touch()
+    monkeypatch.setattr(cli, "CHECKOUT", tmp_path)
     return folder
-
-
-def test_a_lecture_is_found_by_name_and_by_path(
-    lectures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = lectures / "lecture_01.py"
-    for name in ("lecture_01", "lecture_01.py", str(expected)):
-        assert cli.find_lecture(name) == expected
-    monkeypatch.chdir(tmp_path)
-    assert cli.find_lecture("lectures/lecture_01.py").resolve() == expected
-    other = write(tmp_path, section("pass"), "lecture_01.py")
-    assert cli.find_lecture("lecture_01.py").resolve() == other  # a file that is here comes first
-    assert cli.find_lecture("lecture_01") == expected
-    odd = tmp_path / "no_suffix"
-    odd.write_text(section("pass"))
-    assert cli.find_lecture("./no_suffix") == Path("no_suffix")
-    with pytest.raises(NotFound):
-        cli.find_lecture("no_suffix")  # a bare name is a lecture of the book
-
-
-def test_a_lecture_that_is_not_there_names_those_there_are(lectures: Path) -> None:
-    with pytest.raises(NotFound) as caught:
-        cli.find_lecture("lecture_02")
-    assert str(caught.value) == (
-        "no lecture named 'lecture_02'; did you mean 'lecture_02b'?\n    there are: lecture_01, lecture_02b"
-    )
 
 
 def test_without_a_lecture_the_lectures_are_listed(

@@ -32,7 +32,7 @@ class Box:
 
 
 BOXES = {
-    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),
+    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),  # and project, see GROUND
     "record": Box({"errors"}, LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
     "text": Box({"errors", "record"}, LIBRARIES | FORMATS, "it knows no values and formats nothing"),
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
@@ -44,6 +44,7 @@ BOXES = {
         {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
     ),
 }
+GROUND = {"project": "errors"}  # modules that share a row: below them is nothing, and everybody may ask them
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.
@@ -61,7 +62,8 @@ class Import:
 
 def box_of(file: Path, engine: Path) -> str:
     """The box that a file belongs to: the package, or the module directly in the engine."""
-    return file.relative_to(engine).with_suffix("").parts[0]
+    name = file.relative_to(engine).with_suffix("").parts[0]
+    return GROUND.get(name, name)
 
 
 def imports_of(file: Path, engine: Path) -> Iterator[Import]:
@@ -88,7 +90,8 @@ def why_not(box: str, imported: str) -> str | None:
     if head != "litbook":
         banned = box in BOXES and head in BOXES[box].banned
         return BOXES[box].why if banned else None
-    other = parts[0] if parts and parts[0] in BOXES else "__init__"
+    other = GROUND.get(parts[0], parts[0]) if parts else "__init__"
+    other = other if other in BOXES else "__init__"
     if other == box:
         return None
     if box in FACADE:
@@ -162,6 +165,7 @@ def house(tmp_path: Path) -> Path:
     for name, text in {
         "__init__": "from litbook.probe.author import note\n",
         "errors": "",
+        "project": "from litbook.errors import NotFound\n",
         "record/model": "from litbook.errors import RecordError\n",
         "text/source": "import ast\nfrom litbook.record import model\nfrom litbook.errors import Place\n",
         "probe/author": "from ..errors import AuthorError\n",
@@ -187,6 +191,7 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
         ("record/model", "import html.parser", "model.py:1: record imports html.parser: it needs neither"),
         ("record/model", "\n\ndef f():\n    from ast import parse", "model.py:4: record imports ast.parse: "),
         ("errors", "from litbook.record import model", "errors.py:1: errors imports litbook.record.model: "),
+        ("project", "import torch", "project.py:1: errors imports torch: it is everybody's"),
         (
             "text/source",
             "if TYPE_CHECKING:\n    import torch",

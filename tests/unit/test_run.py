@@ -18,7 +18,7 @@ from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
 from litbook.record import encoding, model
 from litbook.render import report
-from litbook.run.run import NoDevice, run, shown_path
+from litbook.run.run import NoDevice, run
 
 RANDOM = f"""{HEAD}
 import random
@@ -437,13 +437,6 @@ def test_the_record_names_the_environment(tmp_path: Path) -> None:
     assert made.memory > 2**28
     assert made.date.endswith("Z") and len(made.date) == 20
     assert made.commit is None  # a temporary folder is no repository
-
-
-def test_paths_are_named_from_the_root_of_the_project(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "lectures").mkdir()
-    assert shown_path(tmp_path / "lectures" / "lecture_02.py") == "lectures/lecture_02.py"
-    assert shown_path(Path("/lecture_02.py")) == "lecture_02.py"
 
 
 def test_a_record_is_the_same_after_a_round_trip(tmp_path: Path) -> None:

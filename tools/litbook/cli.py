@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook.errors import LitbookError, NotFound, RecordError
+from litbook.errors import LitbookError, RecordError
+from litbook.project import CHECKOUT, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
 if TYPE_CHECKING:
     from litbook.record import compare
-
-LECTURES = Path(__file__).resolve().parents[2] / "lectures"
 
 EXIT = """\
 exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _compare(asked)
         if asked.lecture is None:
             return _list_lectures()
-        path = find_lecture(asked.lecture)
+        path = Project.find(CHECKOUT).lecture(asked.lecture)
         return _list_sections(path) if asked.list else _run(path, asked)
     except LitbookError as error:
         _complain(str(error))
@@ -133,40 +132,20 @@ def named_lectures(arguments: Sequence[str] | None, prog: str, description: str)
     parser = argparse.ArgumentParser(prog=prog, description=description)
     words = "a name (lecture_02) or a path (default: every lecture)"
     parser.add_argument("lectures", metavar="LECTURE", nargs="*", help=words)
-    return parser.parse_args(arguments).lectures or sorted(p.stem for p in LECTURES.glob("lecture_*.py"))
-
-
-def find_lecture(name: str) -> Path:
-    """The file of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
-    path = Path(name)
-    with contextlib.suppress(OSError):  # a name that is too long is no lecture
-        if path.is_dir():
-            raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
-        if path.is_file() and (path.suffix == ".py" or os.sep in name):
-            return path
-        if os.sep not in name and (LECTURES / f"{path.stem}.py").is_file():
-            return LECTURES / f"{path.stem}.py"
-    if path.suffix != ".py" and os.sep not in name:
-        raise NotFound("lecture", name, _names())
-    there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
-    raise NotFound("lecture", name, there or _names())
-
-
-def _names() -> list[str]:
-    return sorted(p.stem for p in LECTURES.glob("lecture_*.py"))
+    return parser.parse_args(arguments).lectures or Project.find(CHECKOUT).names()
 
 
 def _list_lectures() -> int:
-    names = _names()
-    width = max(map(len, names), default=0)
+    lectures = Project.find(CHECKOUT).lectures()
+    width = max((len(name_of(path)) for path in lectures), default=0)
     status = 0
-    for name in names:
+    for path in lectures:
         try:
-            _say(f"{name:{width}}  {harmless(source.outline(LECTURES / f'{name}.py').title)}")
+            _say(f"{name_of(path):{width}}  {harmless(source.outline(path).title)}")
         except LitbookError as error:  # the others are listed all the same
             _complain(str(error))
             status = error.exit_status
-    if not names:
+    if not lectures:
         _say("there are no lectures yet")
     return status
 
@@ -274,7 +253,8 @@ class Against:
 def _against(path: Path, record: model.Record) -> Against:
     from litbook.record import compare, recordings
 
-    file = recordings.file_of(path, record.environment.device)
+    device = record.environment.device
+    file = recording_of(path, device.slug or device.kind)
     if not os.path.lexists(file):
         return Against(file)
     try:

@@ -86,7 +86,7 @@ def run(
         return recorder.finish(place, tuple(sections))
 
 
-usable, shown_path = source.usable, source.shown_path
+usable = source.usable
 
 
 # ---------------------------------------------------------------------------- preparing

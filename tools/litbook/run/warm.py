@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook.errors import LitbookError
+from litbook.project import shown
 from litbook.run import run
 from litbook.run.messages import Inbox, end, packed, send
 from litbook.text import unbacked
@@ -122,7 +123,7 @@ def _last_words(running: _Run, status: int) -> str:
         else f"ended with exit status {os.WEXITSTATUS(status)}"
     )
     where = f"in the section {running.at}" if running.at else "before its first section"
-    return f"{run.shown_path(running.path)}: the process {how}, {where}\n    nothing of this run can be shown"
+    return f"{shown(running.path)}: the process {how}, {where}\n    nothing of this run can be shown"
 
 
 def _prepare(path: Path) -> None:

@@ -23,6 +23,7 @@ if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where li
     sys.path.insert(0, str(TOOLS))
 
 from litbook.errors import LitbookError, Problem  # noqa: E402
+from litbook.project import Project, name_of, recordings_of  # noqa: E402
 from litbook.record import compare, model, recordings  # noqa: E402
 from litbook.render import (  # noqa: E402
     books,
@@ -76,17 +77,16 @@ def on_startup(command: str, **_: Any) -> None:
 
 def on_config(config: Any) -> Any:
     """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
-    root = Path(config["config_file_path"]).parent
-    docs = Path(config["docs_dir"])
+    project = Project(Path(config["config_file_path"]).parent, docs_at=config["docs_dir"])
     _check_colab(config)
     for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):  # two lines for every notebook
         logging.getLogger(name).setLevel(logging.WARNING)
     if _kept and "mkdocs-jupyter" in config["plugins"]:
         config["plugins"]["mkdocs-jupyter"].config.update(cache=True, cache_dir=_kept[0].name)
     preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
-    entries = preview.entries() if preview else build(root / "lectures", docs, _run, config["site_name"])
-    _copy_assets(docs / "assets" / "litbook")
-    _calculator(root / "lectures", docs / "assets" / "litbook" / "calculator-data.js")
+    entries = preview.entries() if preview else build(project, _run, config["site_name"])
+    _copy_assets(project.assets)
+    _calculator(project.folder, project.assets / "calculator-data.js")
     if config["nav"] is not None:
         config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
         if not entries:
@@ -96,7 +96,7 @@ def on_config(config: Any) -> Any:
 
 def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (MkDocs' signature)
     """`mkdocs serve` also watches the lectures."""
-    server.watch(str(Path(config["config_file_path"]).parent / "lectures"))
+    server.watch(str(Project(Path(config["config_file_path"]).parent).folder))
     return server
 
 
@@ -153,17 +153,18 @@ def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
     return content
 
 
-def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEntry]:
-    """Write the pages of every lecture in `lectures` below `docs`; the nav's entries come back.
+def build(project: Project, run: Runner, book: str = "") -> list[NavEntry]:
+    """Write the pages of every lecture of the project; the nav's entries come back.
 
     `book` is the title of the whole, which the notebooks name.
     """
-    place = docs / PLACE
+    place = project.pages
     entries: list[NavEntry] = []
     written, shelf = set[Path](), _shelf
     shelf.clear()
-    bibliography = _bibliography(lectures)
-    for path in sorted(lectures.glob("lecture_*.py")):
+    bibliography = _bibliography(project.folder)
+    for path in project.lectures():
+        name = name_of(path)
         try:
             record = _recorded(path, run)
         except LitbookError as error:
@@ -177,9 +178,9 @@ def build(lectures: Path, docs: Path, run: Runner, book: str = "") -> list[NavEn
         found |= player.data(record, others)
         if made := notebooks(path, record, bibliography, others, book):
             found = linked(record, found) | made
-        written |= {_write(place / path.stem / name, text) for name, text in found.items()}
-        entries.append({record.title: [_nav(path.stem, *title) for title in page.titles(record)]})
-        shelf.append(ledger.Shelf(path.stem, record, others, own))
+        written |= {_write(place / name / file, text) for file, text in found.items()}
+        entries.append({record.title: [_nav(name, *title) for title in page.titles(record)]})
+        shelf.append(ledger.Shelf(name, record, others, own))
     if shelf:
         written.add(
             _write(place / books.INDEX, page.shelf([(it.folder, it.record, it.recordings) for it in shelf]))
@@ -235,9 +236,9 @@ def _recordings(path: Path, here: model.Record) -> tuple[model.Record | None, li
     whose text is newer fails nothing: its author is at work, and the recording's currency is tested.
     """
     own, others = None, []
-    for file in recordings.of(path):
+    for file in recordings_of(path):
         try:
-            record = recordings.read(file, path.stem)
+            record = recordings.read(file, name_of(path))
             if record.environment.device.slug != here.environment.device.slug:
                 others.append(record)
                 continue
@@ -266,7 +267,7 @@ def differing(shelf: list[ledger.Shelf]) -> machines.Found:
     return found
 
 
-def badge(lectures: Path) -> str:
+def badge(project: Project) -> str:
     """The README's badge: an SVG that counts the claims that hold in the recordings of all lectures.
 
     It is committed, because a README is read where nothing was built. It counts recordings and not a run, so
@@ -274,13 +275,13 @@ def badge(lectures: Path) -> str:
     a run with the recording.
     """
     shelves = []
-    for path in sorted(lectures.glob("lecture_*.py")):
+    for path in project.lectures():
         found = sorted(
-            (recordings.read(file, path.stem) for file in recordings.of(path)),
+            (recordings.read(file, name_of(path)) for file in recordings_of(path)),
             key=lambda record: (record.environment.device.slug != "cpu", record.environment.date),
         )
         if found:
-            shelves.append(ledger.Shelf(path.stem, found[0], found[1:]))
+            shelves.append(ledger.Shelf(name_of(path), found[0], found[1:]))
     return ledger.tally(shelves)
 
 
@@ -329,7 +330,7 @@ def _check_colab(config: Any) -> None:
 
 
 def _way_out(path: Path, here: model.Record) -> str:
-    command = f"python tools/run_lecture.py {path.stem} --device {here.environment.device.kind} --approve"
+    command = f"python tools/run_lecture.py {name_of(path)} --device {here.environment.device.kind} --approve"
     return f"if that is right: {command}"
 
 

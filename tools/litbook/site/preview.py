@@ -43,6 +43,7 @@ from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
 from litbook.errors import LitbookError, Problem
+from litbook.project import Project, name_of, recordings_of
 from litbook.record import model, recordings
 from litbook.render import report
 from litbook.render.bibliography import Bibliography
@@ -182,8 +183,8 @@ class Preview:
     def __init__(self, config_file: Path, folder: Path, address: str, timeout: float = TIMEOUT) -> None:
         self.config_file, self.folder, self.address = config_file, folder, address
         self.notebooks = folder.with_name(f"{folder.name}-notebooks")  # as docs/ would have them
-        self.root = config_file.resolve().parent
-        self.lectures = self.root / "lectures"
+        self.project = Project(config_file.resolve().parent)
+        self.lectures = self.project.folder
         self.timeout = timeout
         self.shown: dict[Path, Shown] = {}
         self.lock = threading.RLock()  # held while pages are made, and while what they are made of changes
@@ -262,11 +263,11 @@ class Preview:
     def _recordings(self, path: Path, record: model.Record) -> tuple[model.Record | None, list[model.Record]]:
         """This lecture's recording of this kind of device, and those of others; read when they change."""
         own, others = None, []
-        for file in recordings.of(path):
+        for file in recordings_of(path):
             with contextlib.suppress(LitbookError, OSError):
                 stamp = file.stat().st_mtime_ns
                 if self._read.get(file, (0, None))[0] != stamp:
-                    self._read[file] = stamp, recordings.read(file, path.stem)
+                    self._read[file] = stamp, recordings.read(file, name_of(path))
                 found = self._read[file][1]
                 if found.environment.device.slug == record.environment.device.slug:
                     own = found
@@ -277,7 +278,7 @@ class Preview:
     def bibliography(self) -> Bibliography:
         """The book's sources as they are now; none where they cannot be read."""
         with contextlib.suppress(LitbookError, OSError):
-            return read_bibliography(self.lectures / "references.bib")
+            return read_bibliography(self.project.bibliography)
         return {}
 
     def entries(self) -> list[Any]:
@@ -297,7 +298,9 @@ class Preview:
     def volumes(self) -> Volumes:
         """What pages are made of now."""
         found = [
-            Volume(it.path.stem, it.record, it.others, it.own) for it in self.good() if it.record is not None
+            Volume(name_of(it.path), it.record, it.others, it.own)
+            for it in self.good()
+            if it.record is not None
         ]
         return Volumes(found, self.bibliography(), site.differing)
 
@@ -385,7 +388,7 @@ class Preview:
             book = str(self.config["site_name"])
         if it is None or self.written.get(folder) is it.record:
             return
-        path, others = self.lectures / f"{folder}.py", list(it.others)
+        path, others = self.project.lecture(folder), list(it.others)
         for file, text in site.notebooks(path, it.record, volumes.bibliography, others, book).items():
             target = self.notebooks / PLACE / folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -451,7 +454,7 @@ class Preview:
 
     def _stamps(self) -> dict[Path, tuple[int, int]]:
         found: dict[Path, tuple[int, int]] = {}
-        for folder in (self.lectures, self.root / "docs"):
+        for folder in (self.lectures, self.project.docs):
             for place, folders, names in os.walk(folder):
                 folders[:] = [
                     n
@@ -465,7 +468,7 @@ class Preview:
         return found
 
     def _is_generated(self, place: str, name: str) -> bool:
-        return Path(place, name) in (self.root / "docs" / PLACE, self.root / "docs" / "assets" / "litbook")
+        return Path(place, name) in (self.project.pages, self.project.assets)
 
     def _stamp(self, path: Path, into: dict[Path, tuple[int, int]]) -> None:
         with contextlib.suppress(OSError):
@@ -475,7 +478,7 @@ class Preview:
     def changed(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
         inside = {path for path in paths if self.lectures in path.parents}
-        there = sorted(self.lectures.glob("lecture_*.py"))
+        there = self.project.lectures()
         gone = [path for path in self.shown if path not in there]
         with self.lock:
             for path in gone:
@@ -589,7 +592,7 @@ def _serve(asked: argparse.Namespace, folder: Path) -> int:
     stop = threading.Event()
     gc.disable()  # in the middle of a page it takes as long as half the page; `watch` does it between saves
     try:
-        preview.changed(set(preview.lectures.glob("lecture_*.py")))
+        preview.changed(set(preview.project.lectures()))
         preview.refresh()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         log.info("serving on %s   (Ctrl-C ends it)", address)

@@ -26,6 +26,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from litbook import project
 from litbook.errors import NotFound, Place, Problem, UnusableLecture
 from litbook.record import model
 
@@ -246,15 +247,7 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
             for name in wanted:
                 if name not in there:
                     raise NotFound("section", name, there)
-    return read(path, shown or shown_path(path.resolve()))
-
-
-def shown_path(path: Path) -> str:
-    """The path as messages and records name it: from the project's root, else the bare file name."""
-    for folder in path.parents:
-        if (folder / "mkdocs.yml").exists() or (folder / ".git").exists():
-            return path.relative_to(folder).as_posix()
-    return path.name
+    return read(path, shown or project.shown(path.resolve()))
 
 
 @functools.lru_cache(maxsize=4)  # asked for every statement and operand of one lecture
