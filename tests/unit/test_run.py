@@ -280,14 +280,6 @@ def test_modules_of_installed_libraries_stay_also_when_they_lie_below_the_lectur
     assert sys.modules.pop("installed_for_test").X == 1
 
 
-def test_the_state_of_a_library_that_only_a_module_beside_imports_is_restored(tmp_path: Path) -> None:
-    import torch
-
-    write(tmp_path, "import torch\n", "beside.py")
-    record(tmp_path, section("beside.torch.set_default_dtype(beside.torch.float64)", "import beside"))
-    assert torch.get_default_dtype() is torch.float32
-
-
 def test_a_lecture_runs_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> None:
     before = Path.cwd()
     made = record(

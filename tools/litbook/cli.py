@@ -172,20 +172,15 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     _check_writable(asked.out)
     if keep and asked.sections:
         raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
-    from litbook.render.terminal import Screen, Terminal
-    from litbook.run import run
+    from litbook.run import process
 
-    terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
-    try:
-        record = run.run(
-            path,
-            sections=asked.sections,
-            device=asked.device,
-            timeout=asked.timeout,
-            listener=terminal,
-        )
-    finally:
-        terminal.end()
+    record = process.record_of(
+        path,
+        sections=asked.sections,
+        device=asked.device,
+        timeout=asked.timeout,
+        listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
+    )
     against = _against(path, record)
     kept = _keep(against, record, asked) if keep else None
     status = _close(record, against, kept, asked)

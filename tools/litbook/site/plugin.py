@@ -1,7 +1,8 @@
 """Which pages exist, as a MkDocs hook: run the lectures, write their pages, say what fails.
 
-The pages are ordinary Markdown files, written before MkDocs collects them; each failed claim, error and
-problem in prose is one warning, so that `mkdocs build --strict` fails and names the line.
+The pages are ordinary Markdown files, written before MkDocs collects them. Each failed claim, error and
+problem in prose is a warning for people, and is counted: a strict build fails because of the count, not of
+a line of a log.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import Abort
+
 TOOLS = Path(__file__).resolve().parents[2]
 if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
     sys.path.insert(0, str(TOOLS))
 
 from litbook.errors import LitbookError, Problem  # noqa: E402
-from litbook.project import Project, name_of, recordings_of  # noqa: E402
+from litbook.project import Project, name_of, recordings_of, shown  # noqa: E402
 from litbook.record import compare, model, recordings  # noqa: E402
 from litbook.render import (  # noqa: E402
     books,
@@ -41,6 +44,7 @@ from litbook.render import devices as machines  # noqa: E402
 from litbook.render import report as failures  # noqa: E402
 from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
+from litbook.run import process  # noqa: E402
 from litbook.text import unbacked, unrun  # noqa: E402
 
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
@@ -50,6 +54,8 @@ log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
 PLACE = "lectures"  # below docs/, where generated pages go; git ignores it
 PREVIEW = "litbook-preview"  # under this key of `extra`, `litbook.site.preview` hands itself over
+MOST = 20  # problems that the end of a strict build names; all stand above
+INTERRUPTED = 130  # the exit status of Ctrl-C
 NAV = "Lectures"  # the entry of the nav that the pages replace
 _PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
 BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
@@ -57,6 +63,9 @@ BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
 # Records of this process by lecture and hash of everything a lecture may read: `mkdocs serve` calls the
 # hook for every saved file, also when only a docs page changed.
 _records: dict[Path, tuple[str, model.Record]] = {}
+
+# What is wrong with the lectures of this build: see `wrong`.
+_problems: list[str] = []
 
 # What the last build put on the shelf: the front page is made later, and counts it.
 _shelf: list[ledger.Shelf] = []
@@ -78,6 +87,7 @@ def on_startup(command: str, **_: Any) -> None:
 def on_config(config: Any) -> Any:
     """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
     project = Project(Path(config["config_file_path"]).parent, docs_at=config["docs_dir"])
+    _problems.clear()
     _check_colab(config)
     for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):  # two lines for every notebook
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -92,6 +102,27 @@ def on_config(config: Any) -> Any:
         if not entries:
             config["nav"] = [item for item in config["nav"] if not _is_place(item)]
     return config
+
+
+def on_post_build(config: Any) -> None:
+    """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
+    if config["strict"] and _problems:
+        raise Abort(verdict(_problems))
+
+
+def verdict(problems: list[str]) -> str:
+    """Why a strict build fails: how many problems, and the first line of each."""
+    lines = [text.partition("\n")[0] for text in problems[:MOST]]
+    left = len(problems) - MOST
+    head = f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} in the lectures:"
+    return "\n    ".join([head, *lines, *([f"and {left} more"] if left > 0 else [])])
+
+
+def wrong(text: str) -> None:
+    """Something is wrong with the book: a warning for people, and one more that the strict build counts."""
+    text = failures.harmless(text)
+    _problems.append(text)
+    log.warning("%s", text)
 
 
 def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (MkDocs' signature)
@@ -168,7 +199,9 @@ def build(project: Project, run: Runner, book: str = "") -> list[NavEntry]:
         try:
             record = _recorded(path, run)
         except LitbookError as error:
-            log.warning("%s cannot be run: %s", path.name, error)
+            if error.exit_status == INTERRUPTED:
+                raise KeyboardInterrupt from None
+            wrong(f"{path.name} cannot be run: {error}")
             continue
         problems: list[Problem] = []
         own, others = _recordings(path, record)
@@ -181,6 +214,8 @@ def build(project: Project, run: Runner, book: str = "") -> list[NavEntry]:
         written |= {_write(place / name / file, text) for file, text in found.items()}
         entries.append({record.title: [_nav(name, *title) for title in page.titles(record)]})
         shelf.append(ledger.Shelf(name, record, others, own))
+    if not project.lectures():
+        wrong(f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict")
     if shelf:
         written.add(
             _write(place / books.INDEX, page.shelf([(it.folder, it.record, it.recordings) for it in shelf]))
@@ -200,9 +235,7 @@ def build(project: Project, run: Runner, book: str = "") -> list[NavEntry]:
 
 
 def _run(path: Path) -> model.Record:
-    from litbook.run.run import run  # here, because it brings torch
-
-    return run(path, device="auto")
+    return process.record_of(path)
 
 
 def _recorded(path: Path, run: Runner) -> model.Record:
@@ -225,7 +258,7 @@ def _bibliography(lectures: Path) -> Bibliography:
     try:
         return read_bibliography(path)
     except LitbookError as error:
-        log.warning("%s", error)
+        wrong(str(error))
         return {}
 
 
@@ -244,10 +277,10 @@ def _recordings(path: Path, here: model.Record) -> tuple[model.Record | None, li
                 continue
             own = record
             for difference in compare.compare(here, record).differences:
-                level = logging.WARNING if difference.contradicts else logging.INFO
-                log.log(level, "%s\n    %s", failures.harmless(str(difference)), _way_out(path, here))
+                said = f"{difference}\n    {_way_out(path, here)}"
+                wrong(said) if difference.contradicts else log.info("%s", failures.harmless(said))
         except LitbookError as error:
-            log.warning("%s", failures.harmless(str(error)))
+            wrong(str(error))
     return own, others
 
 
@@ -299,7 +332,7 @@ def notebooks(
             record, modules=modules, bibliography=bibliography, recordings=others, book=book
         )
     except LitbookError as error:
-        log.warning("%s has no notebooks: %s", path.name, failures.harmless(str(error)))
+        wrong(f"{path.name} has no notebooks: {error}")
         return {}
     return {f"{notebook.FOLDER}/{name}": text for name, text in made.items()}
 
@@ -321,10 +354,12 @@ def _check_colab(config: Any) -> None:
     """A wrong address would give every notebook a link that leads nowhere."""
     given = config["extra"].get("colab")
     if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
-        log.warning(
-            "mkdocs.yml: extra.colab is %r; expected https://github.com/OWNER/REPOSITORY/blob/BRANCH, where "
-            "GitHub has the files of the built site. Without it the notebooks say how to upload one.",
-            given,
+        expected = (
+            "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the files of the built site"
+        )
+        wrong(
+            f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. Without it the notebooks say how to "
+            "upload one."
         )
         config["extra"]["colab"] = ""
 
@@ -402,6 +437,6 @@ def _calculator(lectures: Path, target: Path) -> None:
 def report(record: model.Record, problems: list[Problem]) -> None:
     """One warning for every failed claim, every error and every problem in the prose."""
     for found in [*failures.problems(record), *problems]:  # the command line prints the same
-        log.warning("%s", found)
+        wrong(str(found))
     for number in unbacked.in_text(record.sources[0].text, record.sources[0].path):
-        log.warning("%s", failures.harmless(str(number)))
+        wrong(str(number))
