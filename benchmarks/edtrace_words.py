@@ -15,7 +15,7 @@ def note(said: str) -> None:
     text(said)
 
 
-def misbelief(said: str, run: str, *, rows: str = "") -> None:  # noqa: ARG001  edtrace has no inventory
+def misbelief(said: str, run: str) -> None:
     text(said)
     text(run)
 

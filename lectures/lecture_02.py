@@ -206,7 +206,6 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         "The capital S is read as a plural by some and as *per second* by others. This book "
         "writes FLOPs for an amount of work and FLOP/s for a speed; dividing the first by "
         "the second gives seconds.",
-        rows="N15",
     )
     side = torch.empty(1000, 1000, device="meta")  # @hide
     question(
@@ -304,7 +303,6 @@ def the_promise_is_printed_twice_too_large() -> None:
         "Only when two of every four weights are zero [@nvidia-hopper]. A dense product has "
         f"{dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU "
         "comes out half as good as it is.",
-        rows="N02 F10 F35",
     )
     note("Nor is every card called H100 the same card [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
@@ -420,7 +418,6 @@ def adamw_follows_the_dtype_it_is_given() -> None:
         f"{per_parameter:.0f}: `torch.optim.AdamW` stores its state in the dtype of the "
         "parameter and never makes a float32 copy by itself. What that thrift does to small "
         "updates is shown under number formats.",
-        rows="N11",
     )
     p64 = nn.Parameter(torch.randn(n).double())  # @hide
     state = adamw_step(p64)  # @hide
@@ -524,7 +521,6 @@ def pooled_memory_needs_sharded_state() -> None:
         f"{replicated / 1e9:.0f} billion, however many GPUs there are; with it, "
         f"{pooled / 1e9:.0f} billion is a ceiling that activations, temporaries and "
         "fragmentation push down.",
-        rows="N08",
     )
     question(
         "A gentler kind of sharding splits only the moments over the `8` "
@@ -806,7 +802,6 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
         "number that is wrong in both. GPU datasheets speak decimal, most memory tools "
         "binary.",
-        rows="D06",
     )
     note(
         "Whether that is a lot depends on what else the card must hold. To train it with "
@@ -846,7 +841,6 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         "The memory of a tensor is set by its number of elements and its dtype.",
         "For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, "
         "and count each storage once.",
-        rows="T06",
     )
     grid = torch.zeros(100, 100)[::2, ::2]  # @hide
     question(
@@ -1090,7 +1084,6 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         "year is not, since Google's second TPU, at work in `2017`, already multiplied in it "
         "[@norrie2021]. No line of code can settle a date, so this book gives the place and "
         "a source.",
-        rows="D23",
     )
     question(
         "If the lower half is simply cut off, how many different `float32` "
@@ -1126,7 +1119,6 @@ def bfloat16_has_the_exponents_of_float32() -> None:
         f"It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and "
         f"its smallest is {times:,.0f} times larger, which matters to almost nobody, until a "
         "sentinel such as `3.4e38` turns infinite.",
-        rows="D19",
     )
     codes = torch.arange(1, 2**15, dtype=torch.int16)  # @hide
     positive = codes.view(torch.bfloat16)  # @hide
@@ -1162,7 +1154,6 @@ def bfloat16_is_much_coarser() -> None:
         "bfloat16's precision is slightly lower.",
         f"{against_half:.0f} times lower than float16's and {against_full:,.0f} times lower "
         f"than float32's: about {digits:.1f} decimal digits.",
-        rows="D21",
     )
     thousand = torch.tensor(1000.0, dtype=torch.bfloat16)  # @hide
     following = thousand.view(torch.int16) + 1  # @hide
@@ -1283,7 +1274,6 @@ def one_byte_is_for_storing_and_multiplying() -> None:
         "It was *proposed* then, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The "
         "Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
         "lets a library saturate or not, and libraries differ [@ml-dtypes].",
-        rows="D33",
     )
     question(
         "Two `E4M3` vectors of `1000` elements are added in this way. How "
@@ -1353,7 +1343,6 @@ def the_machine_prints_its_own_limits() -> None:
         "The smallest normal bfloat16 is `1.17549e38`.",
         f"A copied table said so. Its missing minus sign is worth {slip} orders of magnitude. "
         "Print such tables, never type them.",
-        rows="D27",
     )
     note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
     limits = [torch.finfo(d) for d in FORMATS]
@@ -1482,7 +1471,6 @@ def rounding_at_random_saves_them() -> None:
         "What fails first is not stability but progress: small updates are lost. And *must* "
         "is too strong. A master copy cures it, random rounding cures it, and optimizers "
         "with one-byte states train well [@dettmers2022].",
-        rows="D39",
     )
     question(
         "The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is "
@@ -1661,7 +1649,6 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         "Allocated memory grows by exactly the bytes of the tensor.",
         f"For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. "
         f"A `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}.",
-        rows="G04",
     )
     question(
         "How many bytes does a `bfloat16` vector of `300` elements take on "
@@ -1867,8 +1854,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 
     misbelief("A tensor is just a pointer to memory.",
               "Tensors over one storage differ in start, shape, strides or dtype. Without that "
-              "metadata the pointer says where the numbers are and not what they mean.",
-              rows="S02")
+              "metadata the pointer says where the numbers are and not what they mean.")
     later = middle.data_ptr() - x.data_ptr()  # @inspect later as B
     assert later == 1 * x.element_size(), "one element further on"
 
@@ -1926,7 +1912,7 @@ def a_storage_is_indexed_by_bytes() -> None:
 
     misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.",
               "It works, and warns that it will be removed. The storage that replaces it counts "
-              "bytes, and its entry `6` lies inside element `1`.", rows="S06")
+              "bytes, and its entry `6` lies inside element `1`.")
     note("The typed storage is deprecated in favour of the untyped one [@pytorch_storage], which "
          "knows bytes and no dtype. There, element `6` has to be put together from its bytes.")
     raw = x.untyped_storage()
@@ -1989,14 +1975,13 @@ def view_gives_the_same_numbers_another_shape() -> None:
     assert same_storage(x, y), "one storage, two shapes"
 
     misbelief("`x.view(3, 2)` takes a `3x2` matrix and shows it as `2x3`.",
-              "The arguments are the shape that comes out. The matrix that goes in is `2x3`.",
-              rows="S10")
+              "The arguments are the shape that comes out. The matrix that goes in is `2x3`.")
     shapes = tuple(x.shape), tuple(y.shape)
     assert shapes == ((2, 3), (3, 2)), "from here, to there"
 
     misbelief("`view()` accepts any tensor and treats it as another one.",
               "The element counts must agree, and the strides must be able to express the new "
-              "shape. Otherwise it raises.", rows="S11")
+              "shape. Otherwise it raises.")
     few = message_of(lambda: x.view(2, 2))  # @inspect few
     turned = message_of(lambda: x.t().view(2, 3))  # @inspect turned
     assert "is invalid for input of size 6" in few, "counts must agree"
@@ -2087,8 +2072,7 @@ def a_view_needs_axes_that_merge() -> None:
     note("A transpose is not contiguous, and some views of it are refused. Far from all:")
     misbelief("A non-contiguous tensor cannot be viewed any further.",
               "Splitting an axis, adding one, indexing and transposing back all work, without a "
-              "copy.",
-              rows="S16")
+              "copy.")
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
     longer, row, back = y.view(3, 1, 2), y[0], y.t()
     assert y.is_contiguous() is False, "rows that jump"
@@ -2098,7 +2082,7 @@ def a_view_needs_axes_that_merge() -> None:
     assert same_storage(y, back), "and the way back"
 
     misbelief("`view()` only works on contiguous memory.",
-              "Contiguous memory is enough, but not required.", rows="S17")
+              "Contiguous memory is enough, but not required.")
     note("Only *merging* axes is demanding. Neighbouring axes merge when a step along the outer "
          "one is as long as a whole walk along the inner one: the outer stride must equal the "
          "inner size times the inner stride.")
@@ -2122,7 +2106,7 @@ def contiguous_copies_only_when_it_must() -> None:
     note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
               "On a contiguous tensor it returns that very tensor. To be sure of a copy, "
-              "`clone()`.", rows="S20")
+              "`clone()`.")
     x = torch.arange(1.0, 7.0).view(2, 3)
     assert x.contiguous() is x, "nothing to do, the same object"
     assert not same_storage(x, x.t().contiguous()), "had to be copied"
@@ -2130,7 +2114,7 @@ def contiguous_copies_only_when_it_must() -> None:
 
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.",
               "`reshape()` promises a shape. Where a view will do it returns the view, gaps and "
-              "all.", rows="S22")
+              "all.")
     block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]
     flat = block.reshape(6, 2)  # @inspect flat, flat.stride()
     assert flat.stride() == (4, 1), "rows of two, four apart"
@@ -2150,7 +2134,7 @@ def a_small_view_keeps_everything_alive() -> None:
     note("Keep one row of a matrix, delete the matrix, and no memory comes back.")
     misbelief("Views are free.",
               "They cost no copy. But a storage lives as long as its last view, and a saved view "
-              "takes all of it along.", rows="S23")
+              "takes all of it along.")
     base = torch.zeros(1024, 1024)
     row = base[0]  # @inspect row.nbytes as B
     del base
@@ -2358,7 +2342,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
          "rows here, as in $Q K^T$.")
     misbelief("The causal attention mask is `triu`.",
               "In this layout `triu` lets the first token read all the others, and lets the last "
-              "read only itself. PyTorch's own causal attention keeps `tril`.", rows="E05")
+              "read only itself. PyTorch's own causal attention keeps `tril`.")
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
     keep: Bool[Tensor, "query key"] = torch.ones(n, n, dtype=torch.bool)
@@ -2613,7 +2597,7 @@ def only_the_last_axis_is_special() -> None:
     misbelief("In `x` of shape `(4, 8, 16, 32)` the axes are batch, token, and two axes of the "
               "token itself.",
               "A token is a vector, and only the last axis is contracted. The third is one more "
-              "axis to repeat the product over.", rows="M06")
+              "axis to repeat the product over.")
     note("If the third axis played a part of its own in `x @ w`, swapping it with the first would "
          "disturb the result. It only swaps the result in the same way.")
     x: Float[Tensor, "a b c hidden"] = whole_numbers(4, 8, 16, 32)
@@ -2731,7 +2715,7 @@ def a_checker_makes_annotations_binding() -> None:
     note("Decorate the function, and the same annotations are checked at every call.")
     misbelief("Such annotations are documentation only; nothing is ever enforced.",
               "Not by Python. `jaxtyped` with a runtime checker enforces dtype, rank, and one "
-              "size for each name across arguments and result.", rows="M18")
+              "size for each name across arguments and result.")
     note("Beartype and typeguard are the usual checkers [@jaxtyping_checking]. A small one is "
          "enough to see it work: `instance_checker` asks `isinstance` of every argument and of "
          "the result.")
@@ -2866,7 +2850,7 @@ def reduce_names_the_axis_it_removes() -> None:
 
     misbelief("`reduce(x, \"... hidden -> ...\", \"sum\")` is the einops form of `x.mean(-1)`.",
               "It is the form of `x.sum(-1)`. Sum and mean differ by the length of the axis, as "
-              "one assert would have told.", rows="M25")
+              "one assert would have told.")
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
     mean = ones.mean(-1)  # @inspect total, mean
@@ -2903,7 +2887,7 @@ def reduce_takes_more_than_one_tensor() -> None:
 
     misbelief("`reduce` works on one tensor only.",
               "A list of equal shapes is stacked on a new first axis, which the pattern can then "
-              "reduce.", rows="M27")
+              "reduce.")
     total = reduce([x, 10 * x], "copy row col -> row col", "sum")  # @inspect total
     assert torch.equal(total, 11 * x), "two tensors, added"
     copies = [x, 2 * x, 3 * x]  # @hide
@@ -3152,7 +3136,6 @@ def only_arithmetic_counts() -> None:
         "A FLOP is any operation that involves floating-point numbers.",
         "Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic "
         "is; PyTorch's counter takes the same view.",
-        rows="F02",
     )
     x = torch.randn(3, 5)
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
@@ -3274,7 +3257,6 @@ def not_everything_else_is_linear() -> None:
         "Elementwise ones do: one operation per entry. The scores of attention grow with the "
         "square of the sequence, a convolution multiplies by the size of its kernel, and sorting "
         "and factorizing grow faster than what they are given.",
-        rows="F21",
     )
     note("*Attention* scores every token against every other, so twice the tokens are more than twice "
          "the work:")
@@ -3350,7 +3332,6 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
         "For large matrices nothing is as expensive as the product.",
         "In FLOPs that is true. In time, operations that only pass over memory cost much more "
         "than their share of FLOPs, the more so the faster the multipliers are.",
-        rows="F22",
     )
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
     question(
@@ -3378,7 +3359,6 @@ def budgets_that_made_history() -> None:
         "The report on it withholds the compute [@gpt4]. Estimates from outside put it above "
         f"`1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3; no one has published the "
         "number.",
-        rows="F06",
     )
     threshold, biological = 1e26, 1e23
     runs = threshold / gpt3                                     # @inspect runs as times
@@ -3390,7 +3370,6 @@ def budgets_that_made_history() -> None:
         "The order of `2023` said *greater than*, it counted integer or floating-point "
         "operations, and it set a second line at `1e23` for models trained primarily on "
         "biological sequence data [@eo14110]. It was revoked in `2025` [@eo14148].",
-        rows="F07",
     )
     question(
         "How many trillion tokens bring a model of `1` billion parameters, "
@@ -3417,7 +3396,6 @@ def a_rate_times_a_time_is_work() -> None:
         "CS336 printed this number beside those words; its code multiplied by `7` days "
         "[@cs336], until the edition of 2026 added the missing factor [@cs336-2026]. One week at "
         "full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the same.",
-        rows="F17",
     )
     assert week == 0.5 * fortnight, "right by accident"
     older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
@@ -3495,7 +3473,6 @@ def every_peak_belongs_to_a_format() -> None:
         "The peak of an A100 is `312` TFLOP/s.",
         "In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` "
         f"gets {a100[0]}, TF32 {a100[1]:.0f}.",
-        rows="F08",
     )
     question(
         "At its peak in `bfloat16` an A100 needs `1` s for a product. How "
@@ -3527,7 +3504,6 @@ def compare_dense_with_dense() -> None:
         "Only if one is quoted sparse and the other dense. Like for like it promises "
         f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
         "units. A factor means something once both lines are named.",
-        rows="F11",
     )
     narrow = dense_peak("H100 SXM", "float8")  # @hide
     question(
@@ -3546,7 +3522,6 @@ def sparsity_means_two_of_every_four() -> None:
         "The doubled rate needs *structured* sparsity: of every four neighbouring weights two "
         "are zero, so that the others can be stored close together with their places "
         "[@mishra2021]. Zeros elsewhere are multiplied like any number.",
-        rows="F14",
     )
     note("Cut the weights into groups of `4`, and set the two smallest of each to zero:")
     w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
@@ -3579,7 +3554,6 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         "Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
         "Memory says how much fits, not how fast it is multiplied. The rate comes from the "
         "arithmetic units, and for operations that wait for memory from its bandwidth.",
-        rows="F13",
     )
     note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
@@ -3703,7 +3677,6 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "A careful timer works like that. The one behind CS336's H100 timings takes the mean of "
         "`5` runs without a warm-up; its `bfloat16` run started cold [@cs336]. Ask how before "
         "quoting how fast.",
-        rows="F27",
     )
     note(
         "It is a common observation that larger products come closer to a machine's peak. Test it: "
@@ -3750,7 +3723,6 @@ def mfu_counts_what_the_model_needs() -> None:
         "backward pass of a training step require over the time they took; recomputation adds "
         "time and no model FLOPs [@palm]. A single timed product has only the first kind; by "
         "custom, and below, that is called its MFU too.",
-        rows="F37",
     )
     stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
     assert stalled is not None, "still a known peak"
@@ -3759,7 +3731,6 @@ def mfu_counts_what_the_model_needs() -> None:
         "MFU ignores communication and other overhead.",
         "The numerator does. The clock does not: time spent waiting for other machines lowers "
         "MFU, and showing that is what it is for.",
-        rows="F38",
     )
     question(
         "A step that repeats only *half* of its forward pass reports a "
@@ -3787,7 +3758,6 @@ def the_denominator_decides() -> None:
         "That is a constant typed into the lecture's code. The datasheet says `67` teraFLOP/s "
         "[@nvidia-h100], the chip's units and clock say a little less, as computed above. It is "
         "the rate of the ordinary units; with TF32 the promise is another.",
-        rows="F30",
     )
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised                                     # @inspect wrong
@@ -3796,7 +3766,6 @@ def the_denominator_decides() -> None:
         f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.",
         "That is the promise for `bfloat16`. The tensors were `float32`, and TF32 is off by "
         f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
-        rows="F36",
     )
     allowed = dense_peak("H100 SXM", "tf32")  # @hide
     question(
@@ -3854,7 +3823,6 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
         f"Perhaps; it is a hypothesis. A first call that takes {needed:.1f} times as long as the "
         "others gives the same number, and first calls like that are ordinary. So are throttled "
         "clocks and unlucky layouts. Only measuring again, warm, decides.",
-        rows="F34",
     )
     note(
         "It is often said that an MFU of one half is good. As a rule of thumb that is fair: a "
@@ -4385,7 +4353,6 @@ def backward_changes_no_parameter() -> None:
         "The backward pass computes gradients and updates the parameters.",
         "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
         "updates.",
-        rows="J19",
     )
     optimizer.step()
     expected = start - 0.1 * model.weight.grad
@@ -4473,7 +4440,6 @@ def each_sample_costs_two_per_weight() -> None:
         "many as it has samples.",
         "The two halves of that sentence do not fit: one operation each makes $BDK$. A sample "
         "costs two: a multiplication, and the addition to the sum so far.",
-        rows="J11",
     )
     one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
     assert one == 2 * d * k, "two per weight"
@@ -4515,7 +4481,6 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
         "`w2.grad` can be computed.",
         "`w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never "
         "computed, while `w2.grad` comes out the same to the bit.",
-        rows="J12",
     )
 
     def second_gradient(train_first: bool) -> Tensor:
@@ -4558,7 +4523,6 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
         r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
         "The gradient of its weights costs half of that. The other half hands the gradient on to "
         "the layer below: still due when the last layer is frozen, gone when the one below is.",
-        rows="J13",
     )
     question(
         "`100` rows pass a trained layer of `10 × 10` and a frozen one of "
@@ -4587,7 +4551,6 @@ def the_first_layer_has_nothing_below() -> None:
         "$4BDD$, as every layer does.",
         "Its input is data, and nobody wants the gradient of data. Autograd skips that product; "
         "the layer costs $2BDD$.",
-        rows="J14",
     )
     claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
     too_high = claimed / backward - 1                           # @inspect too_high
@@ -4595,7 +4558,6 @@ def the_first_layer_has_nothing_below() -> None:
     misbelief(
         "The backward pass of these two layers costs $4BDD + 4BDK$.",
         f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
-        rows="J15",
     )
     note("Ask for the gradient of the data, and the product appears:")
     assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
@@ -4633,7 +4595,6 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "The backward pass costs twice the forward pass.",
         f"In the example that usually illustrates it, {ratio} times. It is twice where the input "
         "of every product wants a gradient too, as in a language model.",
-        rows="J16",
     )
     coefficient = (forward + backward) / (b * params)           # @inspect coefficient
     assert coefficient == 4.4, "FLOPs per parameter and row"
@@ -4642,7 +4603,6 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
         "layer and an embedding table too much, and it charges nothing for attention and for "
         "what is computed twice; the next sections measure both.",
-        rows="J17",
     )
     note("Let the data want a gradient, and both rules are exact:")
     forward, backward = two_layers(b, d, k, data=True)
@@ -5026,7 +4986,6 @@ def an_output_is_a_sum_of_many_terms() -> None:
     misbelief(
         "The variance of the output is related to the square root of the number of inputs.",
         "The *variance* grows with the number itself, the *standard deviation* with its root.",
-        rows="K04",
     )
     growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
     assert round(math.log2(growth)) == 6, "as many doublings as the width"
@@ -5058,7 +5017,6 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "After scaling, each element of the output is constant.",
         "Of constant *order*. The values are as random as before, around zero with a deviation "
         "near one; the number printed beside that sentence was a single draw.",
-        rows="K07",
     )
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()          # @inspect y
     different = len(set(y.tolist()))                            # @measure different
@@ -5095,7 +5053,6 @@ def xavier_agrees_for_square_layers_only() -> None:
         "Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
         f"Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow "
         "one. And `nn.Linear` does neither.",
-        rows="K08",
     )
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)
     assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
@@ -5172,7 +5129,6 @@ def truncation_bounds_are_absolute() -> None:
         "deviations.",
         f"`a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations "
         "out, where no draw ever falls. Write `a=-3 * std, b=3 * std`.",
-        rows="K10",
     )
     note("`truncated` draws such weights and returns them as multiples of their deviation.")
     absolute = truncated(3.0)                                   # @inspect absolute
@@ -5215,7 +5171,6 @@ def weights_are_truncated_and_outputs_are_not() -> None:
         "For extra safety the output values can be truncated.",
         "What is truncated are the initial weights, once, when they are drawn. Outputs go where "
         "their sum takes them.",
-        rows="K12",
     )
     w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
     y = torch.randn(512, 16384) @ w
@@ -5399,8 +5354,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
 
     misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.",
               "It seeds three generators. Whatever makes a generator of its own needs a seed of "
-              "its own, and a seed does nothing about the order in which a device adds up.",
-              rows="L03")
+              "its own, and a seed does nothing about the order in which a device adds up.")
     newer, same = np.random.default_rng(0), np.random.default_rng(0)
     assert newer.random() == same.random(), "seeded where it is made"
     note("The rest of the list is longer: worker processes that load data, kernels that are "
@@ -5425,7 +5379,7 @@ def a_shared_generator_couples_what_shares_it() -> None:
     misbelief("Use a different seed for every source of randomness.",
               "Between libraries equal seeds do no harm: each turns them into another sequence. "
               "Two generators of the same library do need different ones. But what does most "
-              "harm is one generator for several purposes.", rows="L04")
+              "harm is one generator for several purposes.")
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
@@ -5497,7 +5451,7 @@ def a_token_file_does_not_know_its_dtype() -> None:
 
     misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
               "The name promises a header that is not there. `np.load` finds none, takes the "
-              "bytes for a pickled Python object and refuses.", rows="P03")
+              "bytes for a pickled Python object and refuses.")
     refused = message_of(lambda: np.load(raw.name))  # @inspect refused
     assert "pickle" in refused, "not a NumPy file"
     note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
@@ -5552,7 +5506,7 @@ def a_memory_map_may_write_to_your_data() -> None:
     """A memory map opened carelessly writes to your data."""
     misbelief("Through a memory map one can read, compute with and modify any part of the file.",
               "One can, and that is the trouble. The default mode writes: an assignment meant "
-              "for an array in memory changes the training set on disk.", rows="P06")
+              "for an array in memory changes the training set on disk.")
     tokens = np.arange(1, 11, dtype=np.int32)
     file = NamedTemporaryFile(suffix=".bin")
     tokens.tofile(file.name)
@@ -5600,7 +5554,7 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
     misbelief(f"LLaMA's training data is {narrow / TERA} TB.",
               f"The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are "
               f"twice that, and the text was {text / TERA:.2f} TB. Say what is counted, and how "
-              "wide.", rows="P07")
+              "wide.")
     note("How wide depends on the vocabulary. `uint16` can number this many tokens; Llama 3, with "
          "`128K` of them [@llama3], needs more.")
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
@@ -5653,7 +5607,7 @@ def the_last_start_leaves_room_for_a_target() -> None:
     """How far the starts may go depends on whether targets are taken."""
     misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
               "With targets that is exactly right. Without them it is one short, and the last "
-              "token of the file is never seen at all.", rows="P09")
+              "token of the file is never seen at all.")
     data = np.arange(1, 11, dtype=np.int32)
     generator = torch.Generator().manual_seed(0)
     x, y = get_batch(data, 4000, 4, generator)
@@ -5797,7 +5751,7 @@ def a_prefetch_hides_the_copy() -> None:
     assert overlapped.seconds < serial.seconds, "the copies are hidden"
     misbelief("Pinned memory makes fetching and computing run in parallel.",
               "It only allows that. A loop that asks for a batch and then uses it still waits "
-              "for every copy; one that asks for the next batch first does not.", rows="P11")
+              "for every copy; one that asks for the next batch first does not.")
     question("Each of `8` batches takes `3` ms to copy and `5` ms to "
              "multiply. How long does it take until all products are there, "
              "in turn and ahead?",
@@ -5921,7 +5875,7 @@ def momentum_is_a_decayed_sum() -> None:
 
     misbelief("Momentum is SGD with an exponential average of the gradients.",
               "What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays "
-              "where it is; the sum grows, and the steps with it.", rows="O03")
+              "where it is; the sum grows, and the steps with it.")
     ones = torch.ones(200, 1, dtype=torch.float64)
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths
@@ -5964,7 +5918,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
 
     misbelief("AdaGrad averages the squared gradients.",
               "It adds them, and nothing fades. After `t` equal gradients the step is `1` over "
-              "the root of `t`, on its way to zero.", rows="O04")
+              "the root of `t`, on its way to zero.")
     ones = torch.ones(100, 1, dtype=torch.float64)
     places = walk(torch.optim.Adagrad, ones, lr=1)
     lengths = lengths_of(places, 3)  # @inspect lengths
@@ -5992,7 +5946,7 @@ def the_place_of_epsilon_matters() -> None:
     eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
     misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.",
               f"PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad "
-              "is then the learning rate, however small the gradient.", rows="O02")
+              "is then the learning rate, however small the gradient.")
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
     outside = lengths_of(places, 6)  # @inspect outside
@@ -6082,7 +6036,7 @@ def adam_corrects_for_its_start() -> None:
 
     misbelief("Adam is RMSProp plus momentum.",
               "That leaves out the correction. Both averages start at zero, so both are too "
-              "small at first, and the square, which averages longer, more so.", rows="O06")
+              "small at first, and the square, which averages longer, more so.")
     note("Corrected, the first step is the learning rate itself, whatever the gradient. Without "
          "the correction it is too long, because the average under the line of the fraction "
          "starts out further below its mark than the one above it.")
@@ -6163,7 +6117,7 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     """An optimizer knows parameters and groups of them, never layers."""
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
               "It is handed a list of tensors and keeps its state by tensor. What belongs to "
-              "which layer it cannot know.", rows="O08")
+              "which layer it cannot know.")
     note("`Stack` is the model of this part and the next ones: square matrices, one after the "
          "other, and a head with a single output.")
     model = Stack(width=4, layers=2)
@@ -6228,7 +6182,7 @@ def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
     misbelief("`zero_grad` is optional; it only saves memory.",
               "`backward` *adds* to the gradients. Left alone, they hold the sum over all steps "
-              "so far, and each step walks along that sum.", rows="O11")
+              "so far, and each step walks along that sum.")
     w = torch.ones(3, requires_grad=True)
     x = torch.tensor([1.0, 2.0, 3.0])
     (w @ x).backward()
@@ -6303,7 +6257,7 @@ def optimizers_differ_in_what_they_remember() -> None:
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies of the model"
     misbelief("The optimizer's state is as large as the model.",
               "That holds for optimizers that remember one number per parameter. Plain SGD "
-              "remembers none, Adam and AdamW two.", rows="A04")
+              "remembers none, Adam and AdamW two.")
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
     assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
     question("A run with `5` billion `float32` parameters changes from Adam "
@@ -6393,7 +6347,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     assert measured == exact, "input, outputs, prediction, target"
     misbelief("The activations are batch times width times layers.",
               "Those are the hidden ones. Input, prediction and target are kept as well, and in a "
-              "short model they are much of the whole.", rows="A02")
+              "short model they are much of the whole.")
     hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
     assert shares == [0.57, 0.66, 0.91], "share of what is kept"
@@ -6537,7 +6491,7 @@ def the_bill_in_bytes() -> None:
               "bytes, with batch times width times layers for the activations.",
               "The four kinds are right. With that count of activations the formula misses "
               "input, prediction and target. And it leaves out what lives only for a moment: "
-              "activation gradients, and the temporary tensors of the step.", rows="A05")
+              "activation gradients, and the temporary tensors of the step.")
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
@@ -6646,7 +6600,7 @@ def a_step_does_less_than_six_flops() -> None:
          "the first layer there is only data, and the gradient of data is of no use.")
     misbelief("A training step takes `6` times batch times parameters FLOPs.",
               "Less by `2` times batch times the weights of the first matrix, whose input is data. "
-              "In a deep model that is little; in a short one it is not.", rows="A07")
+              "In a deep model that is little; in a short one it is not.")
     sizes = (2, 4, 2), (8, 64, 2), (4, 16, 0)
     measured = [step_flops(*size) for size in sizes]  # @inspect measured as FLOP
     assert measured == [368, 330752, 256], "as counted"
@@ -6921,8 +6875,7 @@ def every_argument_must_change_something() -> None:
 
     misbelief("A `train` that is given `num_layers` and `lr` trains with them.",
               "The one of CS336 wrote its own values into the body [@cs336]. Asked "
-              "for other layers or another rate, it returned losses equal to the last bit.",
-              rows="Q03")
+              "for other layers or another rate, it returned losses equal to the last bit.")
 
     def deaf(num_layers: int, lr: float) -> list[float]:
         return train(layers=0, lr=0.01, steps=20).losses
@@ -6999,7 +6952,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     misbelief("`10` steps at another learning rate are a bit of tuning.",
               "CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
               "last batch loss would still have been noise. What makes rates comparable is "
-              "a fixed seed, a fixed test batch and enough steps.", rows="Q04")
+              "a fixed seed, a fixed test batch and enough steps.")
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
     best = min(tried, key=lambda r: abs(1 - 2 * r))  # @hide
     bounces = [r for r in tried if abs(1 - 2 * r) == 1]  # @hide
@@ -7032,7 +6985,7 @@ def deeper_needs_a_smaller_rate() -> None:
     assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
     misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
               "Then it diverges at the very values it was called with. An argument that is "
-              "finally used needs a default that has been tried.", rows="Q05")
+              "finally used needs a default that has been tried.")
     chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
     question("Let a model be a product of weights, each of them `2`. How "
              "many times as large is the gradient of the first one in a "
@@ -7230,7 +7183,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
 
     misbelief("A checkpoint is the model and the optimizer.",
               "Those are two of the five. With only them the run goes on, without a word, as "
-              "another run.", rows="C02")
+              "another run.")
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, "drifted off"
     note("Leave out one part at a time and see how far the weights end from where they should be.")
@@ -7249,7 +7202,7 @@ def loading_a_file_restores_nothing() -> None:
     """`torch.load` returns a dictionary; the model learns nothing of it."""
     misbelief("To resume, call `torch.load` on the checkpoint.",
               "That reads the file. Model and optimizer stay as they were until each is handed "
-              "its part with `load_state_dict`.", rows="C05")
+              "its part with `load_state_dict`.")
     trained, fresh = Stack(4, 1), Stack(4, 1)
     file = io.BytesIO()
     torch.save({"model": trained.state_dict()}, file)
@@ -7321,7 +7274,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",
               "It once did. Now it loads tensors and plain Python values only, unless told "
               "otherwise. A pickled object may run any code on loading, so trust is something "
-              "to be declared.", rows="C04")
+              "to be declared.")
     note("Save some values, load each again, and collect what error comes, if any:")
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
     errors = [message_of(partial(reloaded, value)) for value in loads]
@@ -7370,7 +7323,7 @@ def flops_do_not_depend_on_the_format() -> None:
     """A wider format costs no more FLOPs, only more bytes and more time for each."""
     misbelief("Higher precision means more compute.",
               "It is the same number of FLOPs in every format. What changes is the rate at which "
-              "a device does them, and the bytes it moves for them.", rows="X01")
+              "a device does them, and the bytes it moves for them.")
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
     counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
@@ -7420,7 +7373,7 @@ def the_backward_pass_is_narrow_too() -> None:
     misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.",
               "Every product of the backward pass is narrow too, and so are the gradients that "
               "travel between layers. Wide are the stored weights, their gradients and the "
-              "optimizer's state.", rows="X03")
+              "optimizer's state.")
     weight = model.weights[0]
     assert weight.dtype == torch.float32, "the weights as stored"
     assert weight.grad is not None, "with a gradient"
@@ -7583,7 +7536,7 @@ def what_supports_one_byte_training() -> None:
               "library of layers, such as linear ones, that multiply in FP8, and it "
               "leaves the rest to the program around it [@transformer-engine]. Gradients, "
               "optimizer state and communication in FP8 are another work, by Peng and others "
-              "[@peng2023].", rows="X07")
+              "[@peng2023].")
     note("Two sources of mixed precision are as easily mixed up. The method was proposed in a paper "
          "by Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in "
          "PyTorch's documentation [@pytorch-amp], and not in the paper.")
@@ -7627,7 +7580,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     misbelief("Quantizing a trained model improves its performance.",
               f"Its size and often its speed. Its answers get worse: by {error[8]:.1%} for this "
               f"random matrix at `8` bits, by {error[4]:.0%} at `4`. Whether that matters has to "
-              "be measured on the model's task.", rows="X10")
+              "be measured on the model's task.")
 
     note("`4` bits have no dtype of their own here. Such numbers share a byte in pairs:")
     whole, _ = quantize(w, 4)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=(__doc__ or "").split("\n\n")[1],
     )
     parser.add_argument(
-        "lecture", metavar="LECTURE", nargs="?", help="a name (lecture_02) or the path of any lecture file"
+        "lecture", metavar="LECTURE", nargs="?", help="a name (lecture_01) or the path of any lecture file"
     )
     parser.add_argument("sections", metavar="SECTION", nargs="*", help="try only these sections' claims")
     parser.add_argument("--sample", metavar="N", type=int, help="try N claims, drawn at random")

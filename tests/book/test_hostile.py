@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,7 +98,8 @@ def hostile(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "lectures").mkdir()
     (root / "docs" / "index.md").write_text("# Start\n", encoding="utf-8")
     (root / "lectures" / "lecture_66.py").write_text(LECTURE.lstrip(), encoding="utf-8")
-    own = (repo / "mkdocs.yml").read_text(encoding="utf-8").replace(" tools/", f" {repo}/tools/")
+    own = (repo / "mkdocs.yml").read_text(encoding="utf-8")
+    own = re.sub(" (tools|docs/hooks)/", rf" {repo}/\1/", own)
     own = own.partition("\nnav:\n")[0].replace("strict: true", "")
     (root / "mkdocs.yml").write_text(
         f"{own}\nnav:\n  - Start: index.md\n  - Lectures: []\n", encoding="utf-8"
@@ -140,8 +142,10 @@ def test_nothing_runs_and_nothing_becomes_an_element(page: Page) -> None:
     page.evaluate("document.querySelectorAll('article a:not([href]), article b').forEach((it) => it.click())")
     found = page.evaluate(
         """() => [...document.querySelectorAll('*')].filter((it) =>
-          (it.tagName === 'SCRIPT' && /^\\s*window.__pwned/.test(it.textContent)) || /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '')
-          || [...it.attributes].some((a) => a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0, 120))"""
+          (it.tagName === 'SCRIPT' && /^\\s*window.__pwned/.test(it.textContent)) ||
+          /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '') || [...it.attributes].some((a)
+          => a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0,
+          120))"""
     )
     assert found == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,9 +13,9 @@ from litbook.record import compare, model, recordings
 from litbook.run import run
 from litbook.text import source
 
-# How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S storage,
-# E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O optimizers, A accounting,
-# Q training, C checkpoints, X mixed precision, Z summary.
+# How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
+# storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O
+# optimizers, A accounting, Q training, C checkpoints, X mixed precision, Z summary.
 STATEMENTS = {"N": 15, "T": 7, "D": 39, "G": 6, "S": 23, "E": 5, "M": 31, "F": 42, "J": 19, "K": 16, "L": 5, "P": 12,
               "O": 11, "A": 8, "Q": 5, "C": 5, "X": 12, "Z": 2}  # fmt: skip
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
@@ -35,6 +36,13 @@ def rows(repo: Path) -> list[list[str]]:
     """Statement id, the section that settles it, and the text there that does."""
     table = (repo / "tests" / "book" / "lecture_02_rows.tsv").read_text(encoding="utf-8")
     return [line.split("\t") for line in table.splitlines() if line]
+
+
+@pytest.fixture(scope="module")
+def misbeliefs(repo: Path) -> list[list[str]]:
+    """The section of each misbelief, what is said, and the ids of the statements that it refutes."""
+    table = (repo / "tests" / "book" / "lecture_02_misbeliefs.tsv").read_text(encoding="utf-8")
+    return [line.split("\t") for line in table.splitlines()]
 
 
 def test_every_statement_of_the_inventory_has_a_place(rows: list[list[str]]) -> None:
@@ -58,12 +66,44 @@ def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
     assert gone == []
 
 
-def test_every_misbelief_row_is_marked_in_the_source(lecture: source.Lecture, record: model.Record) -> None:
-    marked = [row for piece in record.pieces if piece.kind == "misbelief" for row in piece.rows]
-    assert {"N08", "N11", "N15", "T06", "D19", "D21", "D27", "S11", "S17", "S20", "S22", "E05", "M18"} <= set(
-        marked
-    )
-    assert [row for row, times in Counter(marked).items() if times > 1] == []
+def boxes(lecture: source.Lecture) -> list[tuple[str, str]]:
+    """The section of each misbelief in the lecture's text, and what is said there, with … for what is computed."""
+    found = []
+    for function in ast.parse(lecture.text).body:
+        calls = [
+            n for n in ast.walk(function) if isinstance(n, ast.Call) and ast.unparse(n.func) == "misbelief"
+        ]
+        for call in sorted(calls, key=lambda call: call.lineno):
+            said = call.args[0]
+            parts = said.values if isinstance(said, ast.JoinedStr) else [said]
+            texts = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts]
+            found.append((getattr(function, "name", "<module>"), "".join(texts)))
+    return found
+
+
+def test_every_misbelief_stands_in_the_table_and_in_the_lecture(
+    lecture: source.Lecture, misbeliefs: list[list[str]]
+) -> None:
+    assert boxes(lecture) == [(section, said) for section, said, _ in misbeliefs]
+
+
+def test_every_misbelief_is_shown_by_the_run_unless_its_section_needs_a_device(
+    record: model.Record, misbeliefs: list[list[str]]
+) -> None:
+    kept = [record.functions[record.frames[p.frame].function] for p in record.pieces if p.kind == "misbelief"]
+    apart = {f.name for f in record.functions if f.requires}
+    assert Counter(f.name for f in kept) == Counter(name for name, _, _ in misbeliefs if name not in apart)
+
+
+def test_a_misbelief_refutes_statements_of_the_inventory_and_each_is_refuted_once(
+    rows: list[list[str]], misbeliefs: list[list[str]]
+) -> None:
+    refuted = Counter(row for _, _, settled in misbeliefs if settled != "-" for row in settled.split())
+    assert set(refuted) - {row[0] for row in rows if row[1] != "-"} == set()
+    assert [row for row, times in refuted.items() if times > 1] == []
+    # two boxes are this book's own; a statement that is refuted by a claim alone needs none
+    assert sum(settled == "-" for _, _, settled in misbeliefs) == 2
+    assert refuted.total() == 85
 
 
 def test_every_claim_holds_or_needs_a_device_that_is_not_here(record: model.Record) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -15,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import PluginCollection
+from mkdocs.structure.files import Files
+from tests.book.test_preview import CONFIG, lecture, serving
 from tests.browser.test_browser import CONTRAST
 
+import calculator
 import hardware
 import napkin
-from litbook.render import calculator
 from litbook.render.bibliography import Entry
-from litbook.site import plugin as hook
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -157,18 +161,58 @@ def test_every_source_on_the_page_is_linked(site: Path) -> None:
     assert all(re.search(r'<a href="?https://', row) for row in rows)
 
 
-def test_another_book_has_no_calculator_data(tmp_path: Path) -> None:
-    target = tmp_path / "calculator-data.js"
-    target.write_text("old")
-    hook._calculator(tmp_path, target)
-    assert not target.exists()
+def collected(root: Path) -> list[str]:
+    """The files that the hook adds for the book in `root`."""
+    config = MkDocsConfig(str(root / "mkdocs.yml"))
+    config.plugins = PluginCollection()
+    hook: Any = calculator  # MkDocs takes a module for a plugin
+    config.plugins["calculator"] = hook
+    return [file.src_uri for file in config.plugins.on_files(Files([]), config=config)]
+
+
+def test_this_book_has_calculator_data_and_puts_them_on_its_page(repo: Path) -> None:
+    assert collected(repo) == ["assets/calculator-data.js"]
+    page = calculator.on_page_markdown((repo / "docs" / "calculator.md").read_text(encoding="utf-8"))
+    assert "<!--" not in page and "989.5" in page
+
+
+def test_the_preview_has_the_calculator_and_shows_a_saved_card(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "lectures").mkdir()
+    (tmp_path / "docs").mkdir()
+    for name in ("hardware.py", "napkin.py", "references.bib"):
+        shutil.copyfile(repo / "lectures" / name, tmp_path / "lectures" / name)
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
+    (tmp_path / "docs" / "index.md").write_text("<!-- cards -->\n\n<!-- formulas -->\n")
+    plugin = "site/plugin.py\n"
+    assert plugin in CONFIG
+    (tmp_path / "mkdocs.yml").write_text(
+        CONFIG.replace(plugin, f"{plugin}  - {repo}/docs/hooks/calculator.py\n")
+    )
+    with serving(tmp_path) as served:
+        assert "989.5" in served.page("") and "def largest_model" in served.page("")
+        assert served.page("assets/calculator-data.js").count("H100 SXM") == 1
+        cards = tmp_path / "lectures" / "hardware.py"
+        cards.write_text(cards.read_text(encoding="utf-8").replace('"H100 SXM"', '"H100 XXL"'))
+        served.until(lambda text: "H100 XXL" in text, "assets/calculator-data.js")
+        assert "H100 XXL" in served.page("")
+
+
+def test_another_book_has_no_calculator_data(repo: Path, tmp_path: Path) -> None:
+    collected(repo)
+    assert collected(tmp_path) == []
+    assert calculator.on_page_markdown("<!-- cards -->") == "<!-- cards -->"  # nothing of the first is left
+
+
+def test_the_hook_of_the_calculator_is_no_page_of_the_site(site: Path) -> None:
+    assert not (site / "hooks").exists()
 
 
 @pytest.mark.parametrize("text", ["CARDS = {", "raise SystemExit(0)", "x = 1", "CARDS = {'a': 3}"])
 def test_a_broken_card_file_is_a_warning(tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "hardware.py").write_text(text)
-    (tmp_path / "napkin.py").write_text("RECIPES, LIMITS = (), {}")
-    hook._calculator(tmp_path, tmp_path / "data.js")
+    (tmp_path / "lectures").mkdir()
+    (tmp_path / "lectures" / "hardware.py").write_text(text)
+    (tmp_path / "lectures" / "napkin.py").write_text("RECIPES, LIMITS = (), {}")
+    assert collected(tmp_path) == []
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
     assert "the calculator has no data: " in caplog.text
 
@@ -190,8 +234,8 @@ SET = """(rows) => rows.map((row) => {
   for (const [name, value] of Object.entries(row)) {
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event('input', {bubbles: true}));
-  }
-  const outputs = Object.fromEntries([...form.querySelectorAll('output')].map((o) => [o.id.replace('lb-out-', ''),
+  } const outputs = Object.fromEntries([...form.querySelectorAll('output')].map((o) =>
+  [o.id.replace('lb-out-', ''),
     [o.dataset.value === undefined ? null : Number(o.dataset.value), o.textContent]]));
   const wrong = Object.fromEntries([...form.querySelectorAll('[aria-invalid=true]')].map((it) =>
     [it.name, document.getElementById(`lb-${it.name}-wrong`).textContent]));
@@ -478,4 +522,4 @@ def test_it_fits_and_is_readable_everywhere_also_with_mistakes(
 
 
 def test_the_script_is_a_few_kilobytes(repo: Path) -> None:
-    assert (repo / "tools/litbook/render/assets/calculator.js").stat().st_size < 12_000
+    assert (repo / "docs/assets/calculator.js").stat().st_size < 12_000

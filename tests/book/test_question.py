@@ -220,7 +220,7 @@ def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Pa
 
 def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tmp_path: Path) -> None:
     pieces = [
-        'misbelief("It copies.", f"It took {x} B.", rows="T-1")',
+        'misbelief("It copies.", f"It took {x} B.")',
         'figure(None, caption=f"Rates, {x} of them", alt="a curve")',
         'link(one, "the section")',
         'note("a table: " + str(x))',

@@ -249,7 +249,7 @@ def site_project(tmp_path):
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
-    (tmp_path / "docs").mkdir()
+    shutil.copytree(REPO / "docs" / "hooks", tmp_path / "docs" / "hooks")
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
     for page in (REPO / "docs").glob("*.md"):
         if page.name != "index.md":

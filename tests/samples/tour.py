@@ -34,7 +34,7 @@ def bytes_are_count_times_width() -> None:
     w: Float[Tensor, "row col"] = torch.arange(6.0).reshape(2, 3)  # @inspect w
     size = w.numel() * WIDTH  # @inspect size as B
     assert size == w.numel() * w.element_size() == 24, "24 bytes"
-    misbelief("A view copies.", "It shares: `w.T` has the same storage.", rows="T-1")
+    misbelief("A view copies.", "It shares: `w.T` has the same storage.")
     view = w.T  # @inspect view, view.is_contiguous()
     shared = view.data_ptr() == w.data_ptr()
     assert shared, "one storage"

@@ -33,8 +33,8 @@ class Taker:
     def __init__(self) -> None:
         self.pieces: list[tuple[Any, ...]] = []
 
-    def piece(self, kind: Any, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
-        self.pieces.append((kind, text, data, alt, rows))
+    def piece(self, kind: Any, text: str, data: str = "", alt: str = "") -> None:
+        self.pieces.append((kind, text, data, alt))
 
     def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
         self.pieces.append(("question", text, answer, unit, hint))
@@ -81,7 +81,7 @@ def test_a_note_is_handed_over_without_its_indentation(taker: Taker) -> None:
 
         last
         """)
-    assert taker.pieces == [("note", "- one\n  - two\n\nlast", "", "", ())]
+    assert taker.pieces == [("note", "- one\n  - two\n\nlast", "", "")]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_speaker_note_is_a_piece_of_its_own_kind_and_takes_text_only(taker: Ta
         Ask first:
           who has seen this?
         """)
-    assert taker.pieces == [("speaker", "Ask first:\n  who has seen this?", "", "", ())]
+    assert taker.pieces == [("speaker", "Ask first:\n  who has seen this?", "", "")]
     with pytest.raises(AuthorError, match=r"^speaker_note\(\) takes text, not int: 3"):
         speaker_note(3)  # type: ignore[arg-type]
 
@@ -117,9 +117,9 @@ def test_plain_python_prints_a_speaker_note_as_one(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "[speaker note] slow down here\n\n"
 
 
-def test_a_misbelief_carries_both_sides_and_its_rows(taker: Taker) -> None:
-    misbelief("a view copies", "it does not", rows="T-1 T-2")
-    assert taker.pieces == [("misbelief", "a view copies", "it does not", "", ("T-1", "T-2"))]
+def test_a_misbelief_carries_both_sides(taker: Taker) -> None:
+    misbelief("a view copies", "it does not")
+    assert taker.pieces == [("misbelief", "a view copies", "it does not", "")]
     with pytest.raises(AuthorError, match=r"misbelief\(\) takes text, not int"):
         misbelief("x", 3)  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ def test_a_misbelief_carries_both_sides_and_its_rows(taker: Taker) -> None:
 
 def test_a_figure_is_svg_that_stands_in_a_page(taker: Taker, fig: Any) -> None:
     figure(fig, caption="Squares", alt="A curve.")
-    ((kind, caption, svg, alt, _),) = taker.pieces
+    ((kind, caption, svg, alt),) = taker.pieces
     assert (kind, caption, alt) == ("figure", "Squares", "A curve.")
     assert svg.startswith("<svg")
     root = ET.fromstring(svg)

@@ -1,13 +1,14 @@
 """The house has one-way streets: text -> probe (+ snapshot) -> run -> record -> compare -> render -> site.
 
-Nine rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has no
-business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a function, under
-TYPE_CHECKING, or as `import_module("...")`.
+Nine rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has
+no business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a
+function, under TYPE_CHECKING, or as `import_module("...")`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,20 @@ def problems(engine: Path) -> list[str]:
 def test_every_import_goes_with_the_flow() -> None:
     found = problems(ENGINE)
     assert not found, "imports against the flow:\n" + "\n".join(found)
+
+
+def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:
+    words = r"lecture[_ ]02|hardware\.py|napkin|calculator|Count Everything|CS336|\bMFU\b"
+    names = r"\b[ABHV][1-9]00\b|\bGPT|LLaMA|AdamW"  # of cards and models
+    files = [path for path in ENGINE.rglob("*") if path.suffix in (".py", ".js", ".css")]
+    assert len(files) > 50
+    found = [
+        f"{path.relative_to(ENGINE)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(f"{words}|{names}", line, re.IGNORECASE)
+    ]
+    assert found == []
 
 
 def test_there_are_nine_boxes_and_each_is_there() -> None:

@@ -31,7 +31,7 @@ def test_a_lecture_is_a_file_or_a_folder_that_begins_with_one(book: Project) -> 
     assert [path.relative_to(book.folder).as_posix() for path in book.lectures()] == [
         "lecture_01.py",
         "lecture_02b.py",
-        "lecture_03/__init__.py",
+        "lecture_03",
     ]
 
 
@@ -40,7 +40,7 @@ def test_a_lecture_is_found_by_name_and_by_path(book: Project, monkeypatch: pyte
     for name in ("lecture_01", "lecture_01.py", str(expected)):
         assert book.lecture(name) == expected
     for name in ("lecture_03", str(book.folder / "lecture_03"), str(book.folder / "lecture_03/__init__.py")):
-        assert book.lecture(name) == book.folder / "lecture_03" / "__init__.py"
+        assert book.lecture(name) == book.folder / "lecture_03"
     monkeypatch.chdir(book.root)
     assert book.lecture("lectures/lecture_01.py").resolve() == expected
     other = write(book.root, section("pass"), "lecture_01.py")

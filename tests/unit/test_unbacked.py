@@ -77,8 +77,8 @@ def test_a_citation_backs_its_own_note_and_no_other() -> None:
 
 
 def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
-    assert found(section('misbelief("It takes 16 GB.", "No: 17 [@gpt3].", rows="N1")')) == []
-    assert found(section('misbelief("It takes 16 GB.", "No: 17.", rows="N1")')) == ["16", "17"]
+    assert found(section('misbelief("It takes 16 GB.", "No: 17 [@gpt3].")')) == []
+    assert found(section('misbelief("It takes 16 GB.", "No: 17.")')) == ["16", "17"]
 
 
 # ---------------------------------------------------------------------------- structural
@@ -188,7 +188,7 @@ def braces(body: str, before: str = "") -> list[str]:
     [
         'note("value {x} and {x:.1f}")',
         'note("value {x}" f" and {x} and" " {x:.1f}")',
-        'misbelief("It is {x}.", "It is not {x:.1f}.", rows="N1")',
+        'misbelief("It is {x}.", "It is not {x:.1f}.")',
         'question("Is it {x}?", answer=x, hint="Not {x:.1f}.")',
         'figure(None, caption="{x}", alt="{x:.1f}")',
         'said = "of {x} and {x:.1f}"\nnote(said)',

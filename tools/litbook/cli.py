@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("lecture", metavar="LECTURE", nargs="?", help="a name (lecture_02) or the path of any lecture file")
+    add("lecture", metavar="LECTURE", nargs="?", help="a name (lecture_01) or the path of any lecture file")
     add("sections", metavar="SECTION", nargs="*", help="run only these sections (default: all)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="what to run on (default: auto)")
     add("--list", action="store_true", help="list the sections (without LECTURE: the lectures), run nothing")
@@ -130,7 +130,7 @@ def _seconds(text: str) -> float:
 def named_lectures(arguments: Sequence[str] | None, prog: str, description: str) -> list[str]:
     """The lectures that the command line of a tool names, which takes nothing else; all by default."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
-    words = "a name (lecture_02) or a path (default: every lecture)"
+    words = "a name (lecture_01) or a path (default: every lecture)"
     parser.add_argument("lectures", metavar="LECTURE", nargs="*", help=words)
     return parser.parse_args(arguments).lectures or Project.find(CHECKOUT).names()
 

@@ -75,9 +75,9 @@ class Project:
         return self.docs / "assets" / "litbook"
 
     def lectures(self) -> list[Path]:
-        """Every lecture, by the file that it begins in. Also one that cannot run: whoever runs it says so."""
-        found = [path / INSIDE if path.is_dir() else path for path in self.folder.glob(PATTERN)]
-        return sorted((p for p in found if p.suffix == ".py" and p.is_file()), key=name_of)
+        """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so."""
+        found = self.folder.glob(PATTERN)
+        return sorted((path for path in found if is_lecture(path)), key=name_of)
 
     def names(self) -> list[str]:
         """What the lectures are called."""
@@ -87,9 +87,11 @@ class Project:
         """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""
         path = Path(name)
         with contextlib.suppress(OSError):  # a name that is too long is no lecture
+            if path.name == INSIDE and path.is_file():
+                return path.parent
             if path.is_dir():
-                if (path / INSIDE).is_file():
-                    return path / INSIDE
+                if is_lecture(path):
+                    return path
                 raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
             if path.is_file() and (path.suffix == ".py" or os.sep in name):
                 return path
@@ -103,25 +105,24 @@ class Project:
         raise NotFound("lecture", name, beside or self.names())
 
 
+def is_lecture(path: Path) -> bool:
+    """Whether a lecture may be there: a file of Python, or a folder that begins with one."""
+    return (path / INSIDE).is_file() or (path.suffix == ".py" and path.is_file())
+
+
 def name_of(lecture: Path) -> str:
     """What the lecture is called: its file without `.py`, or its folder."""
-    return lecture.parent.name if lecture.name == INSIDE else lecture.stem
-
-
-def folder_of(lecture: Path) -> Path:
-    """The folder that the lecture lies in, be it a file or a folder itself."""
-    lecture = lecture.resolve()
-    return lecture.parent.parent if lecture.name == INSIDE else lecture.parent
+    return lecture.name.removesuffix(".py")
 
 
 def recording_of(lecture: Path, device: str) -> Path:
-    """Where the recording of the lecture on this kind of device (`cpu`, `nvidia-h200`) stands."""
-    return folder_of(lecture) / RECORDINGS / f"{name_of(lecture)}.{device}.json"
+    """Where the recording of the lecture on this kind of device (`cpu`, or the slug of a card) stands."""
+    return lecture.resolve().parent / RECORDINGS / f"{name_of(lecture)}.{device}.json"
 
 
 def recordings_of(lecture: Path) -> list[Path]:
     """The files that claim to be recordings of the lecture."""
-    return sorted((folder_of(lecture) / RECORDINGS).glob(f"{_literal(name_of(lecture))}.*.json"))
+    return sorted((lecture.resolve().parent / RECORDINGS).glob(f"{_literal(name_of(lecture))}.*.json"))
 
 
 def _literal(name: str) -> str:

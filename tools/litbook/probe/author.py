@@ -27,9 +27,7 @@ _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".s
 class Recorder(Protocol):
     """What the words need of a running recorder; `run` provides it."""
 
-    def piece(
-        self, kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
-    ) -> None:
+    def piece(self, kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:
         """Take one piece, made by the statement that is running now."""
 
     def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
@@ -62,12 +60,9 @@ def speaker_note(text: str) -> None:
     _hand("speaker", _text("speaker_note", text))
 
 
-def misbelief(said: str, run: str, *, rows: str = "") -> None:
-    """A wrong or imprecise statement that is commonly made (`said`), and what the machine says (`run`).
-
-    `rows` holds the ids of the inventory rows that this settles, separated by spaces; it is not shown.
-    """
-    _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run), rows=tuple(rows.split()))
+def misbelief(said: str, run: str) -> None:
+    """A wrong or imprecise statement that is commonly made (`said`), and what the machine says (`run`)."""
+    _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run))
 
 
 def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
@@ -192,9 +187,9 @@ def has_device(device: str) -> bool:
     return device == "cuda" and torch.cuda.is_available()
 
 
-def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()) -> None:
+def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:
     if _recorder is not None:
-        _recorder.piece(kind, text, data, alt, rows)
+        _recorder.piece(kind, text, data, alt)
     else:
         print(_plain(kind, text, data, alt) + "\n")
 

@@ -460,14 +460,12 @@ class Recorder:
 
     # -- the author's words
 
-    def piece(
-        self, kind: model.PieceKind, text: str, data: str = "", alt: str = "", rows: tuple[str, ...] = ()
-    ) -> None:
+    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "") -> None:
         """Take a piece of prose, a figure ... from the statement that is running."""
         frame, line = self._site(_getframe(1))
         if frame is None:
             return  # from another thread, or from stepped-over code
-        piece = model.Piece(kind, 0, frame, line, text, data, alt, rows)
+        piece = model.Piece(kind, 0, frame, line, text, data, alt)
         self.events.append((_PIECE, piece))
         if self.listener is not None:
             self.listener.piece(piece)

@@ -24,7 +24,7 @@ from litbook.record import model
 # How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
 # other threads and in another release, and what is rounded afterwards may land on the next float. So there is
 # room for reordered sums in the wide formats, and for two steps between neighbours in the narrow ones. Seen
-# in lecture 02, between torch's AVX2 kernels with four threads and its plain ones with one: up to 8e-5.
+# in one lecture, between torch's AVX2 kernels with four threads and its plain ones with one: up to 8e-5.
 TOLERANCES: dict[str, float] = {
     "float64": 1e-9,
     "float32": 1e-4,

@@ -119,7 +119,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 
 @dataclass(frozen=True)
 class Device:
-    """The device that a run computed on. `slug` names its recordings: `cpu`, `nvidia-h200`."""
+    """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
     kind: str  # "cpu" or "cuda"
     slug: str
@@ -230,7 +230,6 @@ class Piece:
     text: str  # prose, question, caption, link text or output
     data: str = ""  # SVG of a figure, target of a link, "run" of a misbelief, hint, data URI of an image
     alt: str = ""
-    rows: tuple[str, ...] = ()  # inventory ids that a misbelief settles
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
 

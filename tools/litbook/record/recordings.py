@@ -55,7 +55,7 @@ def _unusable(what: str) -> RecordError:
 
 
 def _shown(file: Path) -> str:
-    """`lectures/recordings/lecture_02.cpu.json`: from the folder above the lecture's."""
+    """`lectures/recordings/lecture_01.cpu.json`: from the folder above the lecture's."""
     return "/".join(file.parts[-3:])
 
 

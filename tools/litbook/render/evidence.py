@@ -90,7 +90,7 @@ def unspoken(prose: str) -> str:
 
 
 def stamp(record: Record) -> str:
-    """`NVIDIA H200, 21 Nov 2026, torch 2.11.0`."""
+    """`Some GPU, 21 Nov 2026, torch 2.11.0`."""
     torch = record.environment.versions.get("torch", "").partition("+")[0]
     parts = [record.environment.device.name, day(record.environment.date), f"torch {torch}" if torch else ""]
     return ", ".join(filter(None, parts))

@@ -105,7 +105,7 @@ def notebooks(
     recordings: Sequence[model.Record] = (),
     book: str = "",
 ) -> dict[str, str]:
-    """File names (`napkin-math.ipynb`; `index.ipynb` of a lecture without parts) to notebooks as JSON text.
+    """File names (`first-part.ipynb`; `index.ipynb` of a lecture without parts) to notebooks as JSON text.
 
     `modules` are the Python files beside the lecture, by their path from its folder. The text of a notebook
     depends on the record, on them and on `book`, the title of the whole, alone. Raises `UnusableLecture`

@@ -278,7 +278,7 @@ def note(text: str) -> None:
     display(Markdown(cleandoc(text)))
 
 
-def misbelief(said: str, run: str, *, rows: str = "") -> None:
+def misbelief(said: str, run: str) -> None:
     """What is commonly said, and what the machine says."""
     display(Markdown(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}"))
 

@@ -83,7 +83,7 @@ def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
 
 
 def _said(ruling: Ruling, count: int) -> str:
-    """`19 hold, as recorded on NVIDIA H200`, `55 not run (need a GPU)`."""
+    """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
         device = {"cuda": "a GPU", "": "another device"}.get(ruling.device, ruling.device)
         return f"{count:,} not run ({'needs' if count == 1 else 'need'} {device})"

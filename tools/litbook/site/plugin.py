@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import runpy
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,6 @@ from litbook.project import Project, name_of, recordings_of, shown  # noqa: E402
 from litbook.record import compare, model, recordings  # noqa: E402
 from litbook.render import (  # noqa: E402
     books,
-    calculator,
     frame,
     ledger,
     misbeliefs,
@@ -74,9 +71,6 @@ _shelf: list[ledger.Shelf] = []
 # keeps none: measured values make most of them new each time.
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
-# What stands for a comment of the calculator's page: tables and formulas of this book.
-_napkin: dict[str, str] = {}
-
 
 def on_startup(command: str, **_: Any) -> None:
     """`mkdocs serve` converts a notebook again only when it has changed."""
@@ -96,7 +90,6 @@ def on_config(config: Any) -> Any:
     preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
     entries = preview.entries() if preview else build(project, _run, config["site_name"])
     _copy_assets(project.assets)
-    _calculator(project.folder, project.assets / "calculator-data.js")
     if config["nav"] is not None:
         config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
         if not entries:
@@ -132,15 +125,13 @@ def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (Mk
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """The front page's numbers come out of the records, too, and the calculator's out of the book's files.
+    """The front page's numbers come out of the records, too.
 
     A search finds a lecture's page, not its notebook, which says the same once more.
     """
     if _is_notebook(given.get("page")):
         given["page"].meta["search"] = {"exclude": True}
         return markdown
-    for comment, text in _napkin.items():
-        markdown = markdown.replace(comment, text)
     if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
         return markdown
     preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
@@ -403,32 +394,6 @@ def _copy_assets(target: Path) -> None:
         if path.is_file() and (not copy.exists() or copy.read_bytes() != path.read_bytes()):
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-
-
-# ---------------------------------------------------------------------------- the calculator
-
-
-def _calculator(lectures: Path, target: Path) -> None:
-    """Write what the calculator computes with: the cards of `hardware.py`, the recipes of `napkin.py`."""
-    _napkin.clear()
-    hardware, napkin = lectures / "hardware.py", lectures / "napkin.py"
-    if not (hardware.exists() and napkin.exists()):
-        target.unlink(missing_ok=True)  # another book; it has no calculator
-        return
-    try:
-        cards = [asdict(card) for card in runpy.run_path(str(hardware))["CARDS"].values()]
-        ours = runpy.run_path(str(napkin))
-        recipes = [asdict(recipe) for recipe in ours["RECIPES"]]
-        limits = {name: asdict(limit) for name, limit in ours["LIMITS"].items()}
-        bibliography = _bibliography(lectures)
-        _write(target, calculator.data(cards, recipes, limits, bibliography))
-        _napkin["<!-- cards -->"] = calculator.cards_table(cards, bibliography)
-        _napkin["<!-- recipes -->"] = calculator.recipes_table(recipes)
-    except (Exception, SystemExit) as error:  # whatever is wrong in files that an author edits
-        log.warning("the calculator has no data: %s: %s", type(error).__name__, error)
-        return
-    formulas = napkin.read_text(encoding="utf-8").partition("# --- the formulas\n")[2].strip()
-    _napkin["<!-- formulas -->"] = f"```python\n{formulas}\n```"
 
 
 # ---------------------------------------------------------------------------- what fails

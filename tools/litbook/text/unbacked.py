@@ -6,7 +6,7 @@ caption of a claim is none: it is a label, and what it labels stands beside it, 
 
     computed     an f-string's hole puts it there;
     cited        `[@key]` stands in the same piece: the same note, either text of a misbelief ...
-    structural   the number of a heading or list item; part of a name (`H100`, `GPT-3`, `float32`);
+    structural   the number of a heading or list item; part of a name (`R2`, `Python-3`, `float32`);
                  in a formula, an address or code. A number alone in backticks is code where the section's
                  code, or what it calls, holds that number; elsewhere it is a number like any other. In a
                  question it is what the exercise gives, and that needs no backing.
@@ -55,7 +55,7 @@ _EXPONENT = r"(?:[eE][-+−]?\d+)?"
 _DIGITS = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:_\d+)*)(?:\.\d+)*{_EXPONENT}|\.\d+{_EXPONENT}"
 _SCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _NUMBER = re.compile(
-    rf"""(?<![\w.])(?<![^\W\d_]-)          # H100, GPT-3 and 1.2.3 from its middle are no numbers
+    rf"""(?<![\w.])(?<![^\W\d_]-)          # R2, Python-3 and 1.2.3 from its middle are no numbers
     (?:\d{{4}}-\d\d-\d\d(?!\d)             # a date
     |\d+/\d+(?![\w/])                      # a fraction
     |(?:{_DIGITS})[{_SCRIPT}]*             # 12, 1,000, 3.14e23, 10²³

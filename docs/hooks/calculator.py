@@ -1,19 +1,81 @@
-"""What the calculator page needs of the book: its data as a script module, and the same as tables.
+"""The book's calculator, as a MkDocs hook: what its page needs of `hardware.py` and `napkin.py`.
 
-Cards and recipes are plain mappings here; who calls knows which files of the book they are from.
+In go these two files of `lectures/`. Out come `assets/calculator-data.js`, which `assets/calculator.js`
+imports, and the formulas and tables that stand on the page in the place of its comments. A book without the
+files has neither.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import runpy
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from mkdocs.structure.files import File, Files
+
+from litbook.errors import LitbookError
 from litbook.render import markup, values
-from litbook.render.bibliography import Bibliography
+from litbook.render.bibliography import Bibliography, read
 
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")
 Row = Mapping[str, Any]
+
+log = logging.getLogger("mkdocs.plugins.calculator")  # below `mkdocs`, so that a strict build counts warnings
+
+# What stands for a comment of the page. It is read anew whenever MkDocs collects its files.
+_shown: dict[str, str] = {}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the script with the numbers that the calculator computes with."""
+    _shown.clear()
+    lectures = Path(config["config_file_path"]).parent / "lectures"
+    if (lectures / "hardware.py").exists() and (lectures / "napkin.py").exists():
+        try:
+            script = _read(lectures)
+        except (Exception, SystemExit) as error:  # whatever is wrong in files that an author edits
+            log.warning("the calculator has no data: %s: %s", type(error).__name__, error)
+        else:
+            files.append(File.generated(config, "assets/calculator-data.js", content=script))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The text of a page with formulas and tables in the place of its comments."""
+    for comment, text in _shown.items():
+        markdown = markdown.replace(comment, text)
+    return markdown
+
+
+def _read(lectures: Path) -> str:
+    """The script; what the page shows goes to `_shown`, all of it or nothing."""
+    cards = [asdict(card) for card in runpy.run_path(str(lectures / "hardware.py"))["CARDS"].values()]
+    napkin = runpy.run_path(str(lectures / "napkin.py"))
+    recipes = [asdict(recipe) for recipe in napkin["RECIPES"]]
+    limits = {name: asdict(limit) for name, limit in napkin["LIMITS"].items()}
+    formulas = (lectures / "napkin.py").read_text(encoding="utf-8").partition("# --- the formulas\n")[2]
+    bibliography = _bibliography(lectures / "references.bib")
+    script = data(cards, recipes, limits, bibliography)
+    _shown.update(
+        {
+            "<!-- cards -->": cards_table(cards, bibliography),
+            "<!-- recipes -->": recipes_table(recipes),
+            "<!-- formulas -->": f"```python\n{formulas.strip()}\n```",
+        }
+    )
+    return script
+
+
+def _bibliography(path: Path) -> Bibliography:
+    """The book's sources; none where they cannot be read, which the build of the lectures says."""
+    try:
+        return read(path)
+    except (LitbookError, OSError):
+        return {}
 
 
 def data(
@@ -32,9 +94,7 @@ def data(
     sums = [{"key": it["key"], "name": it["name"], "bytes": _total(it)} for it in recipes]
     named = {"CARDS": devices, "RECIPES": sums, "LIMITS": limits, "FORMATS": FORMATS}
     lines = [f"export const {name} = {_script(value)};\n" for name, value in named.items()]
-    return "// Written by the site's hook from lectures/hardware.py and lectures/napkin.py.\n" + "".join(
-        lines
-    )
+    return "// Written from lectures/hardware.py and lectures/napkin.py.\n" + "".join(lines)
 
 
 def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> str:
