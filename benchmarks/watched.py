@@ -1,4 +1,4 @@
-"""`tools/serve.py` with its stages timed: `python -m benchmarks.watched LOG [arguments of serve.py]`.
+"""`litbook serve` with its stages timed: `python -m benchmarks.watched LOG [arguments of serve]`.
 
 LOG gets one line of JSON for each stage that ends: its name, and when it began and ended by the clock that
 all processes of a machine share. The process that runs lectures is watched too: it is this module again, with
@@ -39,6 +39,7 @@ def timed(room: Any, name: str, stage: str, log: Path) -> None:
 
 
 def serve(log: Path, arguments: list[str]) -> int:
+    from litbook import cli
     from litbook.site import preview
 
     timed(preview.Preview, "changed", "noticed", log)
@@ -53,7 +54,7 @@ def serve(log: Path, arguments: list[str]) -> int:
         return start(command, **named)
 
     subprocess.Popen = with_a_watch  # type: ignore[assignment, misc]  # for this process, which is a measurement
-    return preview.main(arguments)
+    return cli.litbook(["serve", *arguments])
 
 
 def warm(log: Path) -> None:

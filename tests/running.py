@@ -20,6 +20,11 @@ from litbook.run.run import run
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
+LITBOOK = [  # `litbook` where it is not installed
+    sys.executable,
+    "-c",
+    f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r}); from litbook.cli import litbook; sys.exit(litbook())",
+]
 
 HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import PythonLexer
-from tests.conftest import REPO
+from tests.running import LITBOOK, REPO
 
 from litbook.render import code
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-SERVE = [sys.executable, str(REPO / "tools" / "serve.py")]
+SERVE = [*LITBOOK, "serve"]
 PATIENCE = 40.0  # seconds; on an idle machine all of it takes less than one
 TIMEOUT = 6  # of a lecture
 
@@ -191,7 +191,7 @@ def test_make_serve_starts_what_these_tests_start(repo: Path) -> None:
         ["make", "-n", "serve", "PORT=8003"], cwd=repo, capture_output=True, text=True, check=True
     )
     assert (
-        ".venv/bin/python tools/serve.py --port 8003" in done.stdout.splitlines()
+        ".venv/bin/python -m litbook.cli serve --port 8003" in done.stdout.splitlines()
     )  # make may say more in make
 
 

@@ -33,7 +33,7 @@ class Box:
 
 
 BOXES = {
-    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),  # and project, see GROUND
+    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),  # and project, see SHARED
     "record": Box({"errors"}, LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
     "text": Box({"errors", "record"}, LIBRARIES | FORMATS, "it knows no values and formats nothing"),
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
@@ -45,7 +45,7 @@ BOXES = {
         {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
     ),
 }
-GROUND = {"project": "errors"}  # modules that share a row: below them is nothing, and everybody may ask them
+SHARED = {"project": "errors", "checks": "cli"}  # modules that share another one's row
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.
@@ -64,7 +64,7 @@ class Import:
 def box_of(file: Path, engine: Path) -> str:
     """The box that a file belongs to: the package, or the module directly in the engine."""
     name = file.relative_to(engine).with_suffix("").parts[0]
-    return GROUND.get(name, name)
+    return SHARED.get(name, name)
 
 
 def imports_of(file: Path, engine: Path) -> Iterator[Import]:
@@ -91,7 +91,7 @@ def why_not(box: str, imported: str) -> str | None:
     if head != "litbook":
         banned = box in BOXES and head in BOXES[box].banned
         return BOXES[box].why if banned else None
-    other = GROUND.get(parts[0], parts[0]) if parts else "__init__"
+    other = SHARED.get(parts[0], parts[0]) if parts else "__init__"
     other = other if other in BOXES else "__init__"
     if other == box:
         return None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, line_of, record, section, write
+from tests.running import HEAD, LITBOOK, line_of, record, section, write
 
 from litbook.project import Project
 from litbook.record import model
@@ -127,7 +126,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
 ) -> None:
     file = write(tmp_path, text)
     done = subprocess.run(
-        [sys.executable, str(repo / "tools" / "unrun.py"), str(file)],
+        [*LITBOOK, "check", "--unrun", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (

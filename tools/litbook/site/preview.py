@@ -13,7 +13,6 @@ made by MkDocs as in a build; but only a build checks links between pages and fa
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import html
@@ -558,13 +557,8 @@ class _Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line: `--port`, `--config-file`, `--timeout`. Serves until Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="serve.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--config-file", type=Path, default=TOOLS.parent / "mkdocs.yml")
-    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds that a lecture may take")
-    asked = parser.parse_args(arguments)
+def serve(config_file: Path, port: int, timeout: float = TIMEOUT) -> int:
+    """Serve the site of `config_file` at `port` until Ctrl-C; a lecture may take `timeout` seconds."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
@@ -572,21 +566,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="litbook-site-", ignore_cleanup_errors=True) as folder:
         site_dir = Path(folder) / "site"
         site_dir.mkdir()
-        return _serve(asked, site_dir)
+        return _serve(config_file, port, timeout, site_dir)
 
 
-def _serve(asked: argparse.Namespace, folder: Path) -> int:
-    address = f"http://localhost:{asked.port}/"
-    preview = Preview(asked.config_file, folder, address, asked.timeout)
+def _serve(config_file: Path, port: int, timeout: float, folder: Path) -> int:
+    address = f"http://localhost:{port}/"
+    preview = Preview(config_file, folder, address, timeout)
     handler = type("Handler", (_Handler,), {"preview": preview, "directory": str(folder)})
     try:
-        server = _Server(("localhost", asked.port), lambda *given: handler(*given, directory=str(folder)))
+        server = _Server(("localhost", port), lambda *given: handler(*given, directory=str(folder)))
     except OSError as error:
         log.error(
             "cannot listen on %s: %s\n    another port: make serve PORT=%d",
             address,
             error.strerror,
-            asked.port + 1,
+            port + 1,
         )
         return 2
     stop = threading.Event()
@@ -604,7 +598,3 @@ def _serve(asked: argparse.Namespace, folder: Path) -> int:
         preview.warm.close()
         server.server_close()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
