@@ -12,7 +12,7 @@ from tests.running import HEAD, record, write
 from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.render import devices
-from litbook.render.ledger import Shelf
+from litbook.render.edition import Edition
 from litbook.site import plugin as site
 
 LECTURE = f"""{HEAD}
@@ -60,7 +60,7 @@ def stand_in(tmp_path: Path) -> model.Record:
 
 
 def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
-    page = devices.page([Shelf("lecture_sample", build)], {})
+    page = devices.page([Edition("lecture_sample", build)], {})
     assert "Not recorded on a GPU yet." in page
     assert "1 claim in 1 section wait for one: " in page
     assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
@@ -70,7 +70,7 @@ def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Recor
 def test_each_machine_has_a_column_with_what_is_known_of_it(
     build: model.Record, stand_in: model.Record
 ) -> None:
-    page = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    page = devices.page([Edition("lecture_sample", build, [stand_in])], {})
     assert "Not recorded" not in page
     rows = {row.split("</th>")[0].rsplit(">", 1)[-1]: row for row in page.split("<tr>")}
     for name, expected in {
@@ -83,12 +83,12 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
 
 def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in: model.Record) -> None:
     found = {("lecture_sample", "nvidia-h200"): [devices.Difference("here", 12, "n", (("", "4", "3", "1"),))]}
-    page = devices.page([Shelf("lecture_sample", build, [stand_in])], found)
+    page = devices.page([Edition("lecture_sample", build, [stand_in])], found)
     now = build.environment.versions.get("torch", "")
     assert f"This recording was made by torch 2.11.0+cu130, this build by torch {now}." in page
     assert "1 difference in what both runs are to agree on:" in page
     assert "<td>here, line 12</td><td><code>n</code></td><td>4</td><td>3</td><td>1</td>" in page
-    same = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    same = devices.page([Edition("lecture_sample", build, [stand_in])], {})
     assert "is the same, within the tolerances" in same
 
 

@@ -19,7 +19,8 @@ from litbook.errors import RecordError
 from litbook.project import Project, name_of, recording_of, recordings_of
 from litbook.record import compare, encoding, model, recordings
 from litbook.render import ledger
-from litbook.site.plugin import badge
+from litbook.render.edition import Edition
+from litbook.site.editions import badge
 
 LECTURE = f"""{HEAD}
 import time
@@ -601,7 +602,7 @@ def test_a_badge_is_not_made_of_a_recording_that_cannot_be_used(recorded: Place)
 
 def test_the_counts_of_run_recording_and_claims_json_are_the_same(recorded: Place) -> None:
     full, kept = encoding.read(out(recorded, "a.json")), encoding.read(recorded.file)
-    said = json.loads(ledger.data([ledger.Shelf("lecture_sample", full, (), kept)]))
+    said = json.loads(ledger.data([Edition("lecture_sample", full, (), kept)]))
     counts = full.count()
     expected = {"claims": 3, "holds": counts.holds, "fails": counts.fails}
     expected |= {"not-reached": counts.not_reached, "needs-device": counts.needs_device}

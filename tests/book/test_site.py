@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fcntl
 import json
 import logging
 import os
@@ -310,6 +311,18 @@ def test_a_strict_build_of_no_lectures_has_no_verdict(site_project):
     done = mkdocs(site_project, None)
     assert done.returncode == 1
     assert "there are no lectures in lectures: a build of nothing has no verdict" in done.stdout
+
+
+def test_of_two_builds_at_once_the_second_says_so(site_project):
+    with (site_project / "mkdocs.yml").open() as config:
+        fcntl.flock(config, fcntl.LOCK_EX)
+        done = mkdocs(site_project, HOLDS)
+    assert done.returncode == 1
+    assert (
+        "another build of mkdocs.yml is running, and writes the same pages\n    wait for its end"
+        in done.stdout
+    )
+    assert mkdocs(site_project, HOLDS).returncode == 0
 
 
 def test_a_strict_build_fails_where_a_lecture_ends_its_process(site_project):

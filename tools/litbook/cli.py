@@ -259,7 +259,7 @@ def _badge_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="litbook badge", description="Draw the badge of the recordings.")
     parser.add_argument("file", metavar="FILE.svg", type=Path, help="where to: docs/images/claims.svg")
     asked = parser.parse_args(words)
-    from litbook.site.plugin import badge
+    from litbook.site.editions import badge
 
     asked.file.write_text(badge(Project.find(Path.cwd())), encoding="utf-8")
     return 0

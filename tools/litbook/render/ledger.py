@@ -15,6 +15,7 @@ from typing import Any
 from litbook.record.model import Claim, Environment, Record
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
+from litbook.render.edition import Edition
 from litbook.render.evidence import day
 
 SCHEMA = 1  # of claims.json
@@ -30,23 +31,8 @@ FILTERS = (
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """One lecture: the folder of its pages, its record, recordings of other devices and of this one."""
-
-    folder: str
-    record: Record
-    recordings: Sequence[Record] = ()
-    own: Record | None = None
-
-    def runs(self) -> list[Record]:
-        """This build, then every recording, this device's first."""
-        newest = sorted(self.recordings, key=lambda r: r.environment.date, reverse=True)
-        return [self.record, *([self.own] if self.own else []), *newest]
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """What became of a claim in one run; `run` counts the shelf's runs."""
+    """What became of a claim in one run; `run` counts the edition's runs."""
 
     run: int
     claim: Claim
@@ -54,7 +40,7 @@ class Verdict:
     current: bool  # whether its section had the same text then
 
 
-def page(lectures: Sequence[Shelf]) -> str:
+def page(lectures: Sequence[Edition]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else ""
@@ -70,7 +56,7 @@ def page(lectures: Sequence[Shelf]) -> str:
 # ---------------------------------------------------------------------------- as data
 
 
-def data(lectures: Sequence[Shelf]) -> str:
+def data(lectures: Sequence[Edition]) -> str:
     """The ledger as JSON, one run and one claim a line."""
     runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
     for it in lectures:
@@ -93,7 +79,7 @@ def _counts(claims: Sequence[Claim]) -> dict[str, int]:
     return {"claims": len(found)} | {verdict: found.count(verdict) for verdict in margin.SIGNS}
 
 
-def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
+def _run(it: Edition, record: Record, number: int) -> dict[str, Any]:
     environment = record.environment
     return {
         "lecture": it.folder,
@@ -108,7 +94,7 @@ def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
     }
 
 
-def _claim(it: Shelf, book: Book, claim: Claim, found: list[Verdict], first: int) -> dict[str, Any]:
+def _claim(it: Edition, book: Book, claim: Claim, found: list[Verdict], first: int) -> dict[str, Any]:
     return {
         "lecture": it.folder,
         "section": it.record.functions[claim.function].name,
@@ -133,7 +119,7 @@ def _side(record: Record, value: int | None) -> str | None:
     return None if value is None else values.line(record.snapshots[value])
 
 
-def _verdicts(it: Shelf) -> Iterator[tuple[Claim, list[Verdict]]]:
+def _verdicts(it: Edition) -> Iterator[tuple[Claim, list[Verdict]]]:
     """Every claim, with what became of it in this build and in the recordings that have the same claim."""
     recorded = [_by_place(recording) for recording in it.runs()[1:]]
     digests = [{f.name: f.digest for f in recording.functions} for recording in it.runs()[1:]]
@@ -158,7 +144,7 @@ def _by_place(record: Record) -> dict[tuple[str, str, int], Claim]:
     return found
 
 
-def tally(lectures: Sequence[Shelf]) -> str:
+def tally(lectures: Sequence[Edition]) -> str:
     """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file.
 
     What a recording says of an older text counts nowhere: see `verdicts`.
@@ -186,7 +172,7 @@ def _filters() -> str:
     return markup.tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
 
 
-def _runs(it: Shelf) -> str:
+def _runs(it: Edition) -> str:
     """Where and with what each column was made."""
     lines = [
         markup.tag(
@@ -213,7 +199,7 @@ def _made(environment: Environment) -> str:
     return " · ".join(words)
 
 
-def _table(it: Shelf) -> str:
+def _table(it: Edition) -> str:
     if not it.record.claims:
         return ""
     book = books.of(it.record, books.NOTHING_CITED, (), [])
@@ -229,7 +215,7 @@ def _short(record: Record) -> str:
     return f"{record.environment.device.name}, {day(record.environment.date)}"
 
 
-def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int) -> str:
+def _row(it: Edition, book: Book, claim: Claim, found: list[Verdict], columns: int) -> str:
     name = it.record.functions[claim.function].name
     breaking = markup.text(f"{name}:{claim.line}").replace("_", "_<wbr>")  # long names break between words
     link = markup.tag("a", breaking, href=_address(it, book, claim))
@@ -247,7 +233,7 @@ def _row(it: Shelf, book: Book, claim: Claim, found: list[Verdict], columns: int
     )
 
 
-def _address(it: Shelf, book: Book, claim: Claim) -> str:
+def _address(it: Edition, book: Book, claim: Claim) -> str:
     where = book.place.get(claim.function, books.INDEX)
     return f"../{it.folder}/{books.way(books.INDEX, where).removeprefix('./')}#L{claim.line}"
 

@@ -12,8 +12,8 @@ from litbook.record.model import Function, Piece
 from litbook.render import books, markup, prose
 from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
+from litbook.render.edition import Edition
 from litbook.render.evidence import gather
-from litbook.render.ledger import Shelf
 
 TITLE = "Commonly said, measured otherwise"
 SPOKEN = ("main", "part", "section")  # what a reader meets; what a helper says belongs to its section
@@ -29,7 +29,7 @@ class _Said:
     stamp: str
 
 
-def page(lectures: Sequence[Shelf], bibliography: Bibliography = books.NOTHING_CITED) -> str:
+def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = prose.Citations(bibliography)
     groups: list[str] = []

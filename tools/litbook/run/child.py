@@ -30,8 +30,12 @@ _END = os._exit
 
 
 def main() -> NoReturn:
-    """All of the process's life."""
-    asked = json.loads(sys.stdin.buffer.read())
+    """All of the life of a process that is started for one run."""
+    work(json.loads(sys.stdin.buffer.read()))
+
+
+def work(asked: dict[str, Any]) -> NoReturn:
+    """Run what is asked for, leave what came of it, and end the process."""
     desk = Desk(asked["folder"], asked["key"])
     try:
         _prepare()

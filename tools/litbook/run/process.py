@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import multiprocessing
 import os
 import secrets
 import shutil
@@ -36,6 +37,13 @@ START = (  # without the working directory, where a file may be called `math.py`
 PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
 LOCK = "in-use"
 AT, LEFT = "at", "left"  # files of a run's folder: the section it is at; what it leaves
+PRELOADED: tuple[str, ...] = (
+    "torch",
+    "numpy",
+    "einops",
+    "jaxtyping",
+    "matplotlib.pyplot",
+)  # where they are installed
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
 
 
@@ -73,10 +81,63 @@ def record_of(
     """
     path = path.resolve()
     asked = {"path": str(path), "sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-             "listener": listener, "key": secrets.token_hex()}  # fmt: skip
+             "listener": listener}  # fmt: skip
     with private_folder() as folder:
-        status, interrupted = _run({**asked, "folder": str(folder)}, folder, timeout)
-        return _judged(path, folder, str(asked["key"]), status, interrupted)
+        asked |= {"folder": str(folder), "key": secrets.token_hex()}
+        status, interrupted = _run(asked, folder, timeout)
+        return judged(asked, status, interrupted)
+
+
+class Warm:
+    """The same for an author who waits: each process is a fork of one that has imported PyTorch, and no more.
+
+    It is the standard library's fork server. A lecture finds the world as in a fresh process.
+    """
+
+    def __init__(self) -> None:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
+        os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["litbook.run.child", *PRELOADED])
+        self.pid = 0  # of the process that runs
+
+    def record_of(self, path: Path, timeout: float) -> model.Record:
+        """The record of the lecture in the file `path`; raises as the function above does."""
+        path = path.resolve()
+        asked = {
+            "path": str(path),
+            "sections": [],
+            "device": "auto",
+            "timeout": timeout,
+            "seed": 0,
+            "listener": "",
+        }
+        with private_folder() as folder:
+            asked |= {"folder": str(folder), "key": secrets.token_hex()}
+            process = self.context.Process(target=_work, args=(asked,))
+            process.start()
+            self.pid = process.pid or 0
+            process.join(timeout + 4 * GRACE)
+            self.stop()
+            process.join()
+            self.pid = 0
+            return judged(asked, process.exitcode or 0)
+
+    def stop(self) -> None:
+        """End what runs now, and whatever it has started."""
+        if self.pid:
+            for kill in (os.killpg, os.kill):  # it may not lead its group yet
+                with contextlib.suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
+
+
+def _work(asked: dict[str, Any]) -> None:
+    """In the fork: what `child` does with what it is asked."""
+    from litbook.run import child
+
+    os.setpgid(0, 0)
+    os.environ["TMPDIR"] = tempfile.tempdir = asked["folder"]
+    child.work(asked)
 
 
 def _run(asked: dict[str, Any], folder: Path, timeout: float | None) -> tuple[int, bool]:
@@ -153,9 +214,10 @@ def _passed_on(stream: IO[bytes] | None) -> Iterator[None]:
 # ---------------------------------------------------------------------------- what it left
 
 
-def _judged(path: Path, folder: Path, key: str, status: int, interrupted: bool) -> model.Record:
+def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> model.Record:
     """The record that the process left; raises what it reported instead, or `Died`."""
-    kind, content = _left(folder, key)
+    path, folder = Path(asked["path"]), Path(asked["folder"])
+    kind, content = _left(folder, asked["key"])
     if kind == "record" and not interrupted:
         return encoding.loads(content, f"what the process of {shown(path)} left")
     if kind == "trouble":
