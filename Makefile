@@ -8,7 +8,7 @@
 #   JOBS         processes for the test suite; default: two  make test JOBS=1
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
 #                or, in `make bench`, for the benchmarks     make bench ARGS=--quick
-#                or, in `make record`, for run_lecture.py    make record ARGS=--approve
+#                or, in `make record`, for `litbook record`  make record ARGS=--approve
 
 PYTHON ?= python3
 TORCH_INDEX ?=
@@ -18,6 +18,7 @@ JOBS ?= 2
 
 VENV := .venv
 PY := $(VENV)/bin/python
+LITBOOK := $(PY) -m litbook.cli
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 STAMP := $(VENV)/.stamp
 # A worker takes whole files, so that what a file sets up is set up once. Not `loadgroup`: pytest-xdist 3.8 writes the
@@ -82,24 +83,22 @@ build: $(STAMP)  ## what `site` does, without the last words
 
 # Saving a lecture runs the sections that changed, and the browser shows the page anew.
 serve: $(STAMP)  ## live preview: saving a lecture runs the sections that changed
-	$(PY) tools/serve.py --port $(PORT)
+	$(LITBOOK) serve --port $(PORT)
 
 # `make record` refuses where a value differs from the recording, and shows the difference. When the new value is
 # right: make record ARGS=--approve. On a machine with a GPU this records the GPU; ARGS="--device cpu" the CPU.
 record: $(STAMP)  ## keep what the lectures say on this device as recordings, and refresh the README's badge
-	for lecture in lectures/lecture_*; do \
-	  $(PY) tools/run_lecture.py $$lecture --quiet --record $(ARGS) || exit 1; \
-	done
-	$(PY) tools/badge.py docs/images/claims.svg
+	$(LITBOOK) record $(ARGS)
+	$(LITBOOK) badge docs/images/claims.svg
 
 unbacked: $(STAMP)  ## list the numbers in prose that are neither computed nor cited
-	$(PY) tools/unbacked.py
+	$(LITBOOK) check --unbacked
 
 unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a recording has executed
-	$(PY) tools/unrun.py
+	$(LITBOOK) check --unrun
 
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
-	for lecture in lectures/lecture_*; do $(PY) tools/mutants.py $$lecture $(ARGS) || exit 1; done
+	$(LITBOOK) check --mutants $(ARGS)
 
 # Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed

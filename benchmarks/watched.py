@@ -1,19 +1,22 @@
-"""`tools/serve.py` with its stages timed: `python -m benchmarks.watched LOG [arguments of serve.py]`.
+"""`litbook serve` with its stages timed: `python -m benchmarks.watched LOG [arguments of serve]`.
 
 LOG gets one line of JSON for each stage that ends: its name, and when it began and ended by the clock that
-all processes of a machine share. The process that runs lectures is watched too: it is this module again, with
-`warm` for arguments.
+all processes of a machine share. The processes that run lectures are watched too: the one that they are forks
+of imports this module, and finds LOG in its environment.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+REPO = Path(__file__).resolve().parent.parent
+LOG = "LITBOOK_WATCHED"
 
 
 def timed(room: Any, name: str, stage: str, log: Path) -> None:
@@ -39,37 +42,31 @@ def timed(room: Any, name: str, stage: str, log: Path) -> None:
 
 
 def serve(log: Path, arguments: list[str]) -> int:
+    from litbook import cli
+    from litbook.run import process
     from litbook.site import preview
 
     timed(preview.Preview, "changed", "noticed", log)
     timed(preview.Preview, "_show", "shown", log)
     timed(preview.Preview, "make", "page", log)
-    start = subprocess.Popen
-
-    def with_a_watch(command: Any, **named: Any) -> Any:
-        """The process that runs lectures, started as this module."""
-        if command[1:] == ["-m", "litbook.run.warm"]:
-            command = [command[0], "-m", "benchmarks.watched", str(log), "warm"]
-        return start(command, **named)
-
-    subprocess.Popen = with_a_watch  # type: ignore[assignment, misc]  # for this process, which is a measurement
-    return preview.main(arguments)
+    os.environ[LOG] = str(log)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO), os.environ.get("PYTHONPATH", "")])
+    process.PRELOADED = (*process.PRELOADED, "benchmarks.watched")
+    return cli.litbook(["serve", *arguments])
 
 
-def warm(log: Path) -> None:
+def within(log: Path) -> None:
+    """In the process that those which run lectures are forks of."""
     from litbook.run import run
-    from litbook.run import warm as runs
     from litbook.text import source
 
     timed(run, "run", "run", log)
     timed(source, "parse", "read", log)
     timed(run, "instrument", "probes", log)
     timed(run, "_run_section", "sections", log)
-    runs.main()
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["warm"]:
-        warm(Path(sys.argv[1]))
-    else:
-        sys.exit(serve(Path(sys.argv[1]), sys.argv[2:]))
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2:]))
+elif LOG in os.environ:
+    within(Path(os.environ[LOG]))

@@ -26,6 +26,11 @@ REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 LECTURE_02 = REPO / "lectures" / "lecture_02"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
+LITBOOK = [  # `litbook` where it is not installed
+    sys.executable,
+    "-c",
+    f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r}); from litbook.cli import litbook; sys.exit(litbook())",
+]
 
 WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
 

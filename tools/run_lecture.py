@@ -1,4 +1,4 @@
-"""Run a lecture: `python tools/run_lecture.py lecture_01`. All of it is in `litbook.cli`."""
+"""Run a lecture: `python tools/run_lecture.py lecture_01`. `litbook run` where nothing is installed."""
 
 import sys
 

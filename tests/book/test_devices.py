@@ -11,7 +11,7 @@ from tests.running import HEAD, REPO, record
 from tests.standin import Card, MiB, standin
 
 from litbook.errors import LitbookError
-from litbook.record import recordings
+from litbook.project import recording_of
 from litbook.run import environment
 
 SHORT = f"""{HEAD}
@@ -79,7 +79,7 @@ def test_a_device_that_nobody_knows_has_a_recording_of_its_own(tmp_path: Path) -
     with standin(Card(name="Böser <GPU> 9000 / Ti")):
         device = record(tmp_path, SHORT, device="cuda").environment.device
     assert device.slug == "b-ser-gpu-9000-ti"
-    assert recordings.file_of(tmp_path / "lecture_x.py", device).name == "lecture_x.b-ser-gpu-9000-ti.json"
+    assert recording_of(tmp_path / "lecture_x.py", device.slug).name == "lecture_x.b-ser-gpu-9000-ti.json"
 
 
 @pytest.mark.parametrize(

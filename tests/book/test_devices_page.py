@@ -10,9 +10,10 @@ import pytest
 from tests.records import fill
 from tests.running import HEAD, record, write
 
+from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.render import devices
-from litbook.render.ledger import Shelf
+from litbook.render.edition import Edition
 from litbook.site import plugin as site
 
 LECTURE = f"""{HEAD}
@@ -59,7 +60,7 @@ def stand_in(tmp_path: Path) -> model.Record:
 
 
 def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
-    page = devices.page([Shelf("lecture_sample", build)], {})
+    page = devices.page([Edition("lecture_sample", build)], {})
     assert "Not recorded on a GPU yet." in page
     assert "1 claim in 1 section wait for one: " in page
     assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
@@ -69,7 +70,7 @@ def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Recor
 def test_each_machine_has_a_column_with_what_is_known_of_it(
     build: model.Record, stand_in: model.Record
 ) -> None:
-    page = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    page = devices.page([Edition("lecture_sample", build, [stand_in])], {})
     assert "Not recorded" not in page
     rows = {row.split("</th>")[0].rsplit(">", 1)[-1]: row for row in page.split("<tr>")}
     for name, expected in {
@@ -82,12 +83,12 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
 
 def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in: model.Record) -> None:
     found = {("lecture_sample", "nvidia-h200"): [devices.Difference("here", 12, "n", (("", "4", "3", "1"),))]}
-    page = devices.page([Shelf("lecture_sample", build, [stand_in])], found)
+    page = devices.page([Edition("lecture_sample", build, [stand_in])], found)
     now = build.environment.versions.get("torch", "")
     assert f"This recording was made by torch 2.11.0+cu130, this build by torch {now}." in page
     assert "1 difference in what both runs are to agree on:" in page
     assert "<td>here, line 12</td><td><code>n</code></td><td>4</td><td>3</td><td>1</td>" in page
-    same = devices.page([Shelf("lecture_sample", build, [stand_in])], {})
+    same = devices.page([Edition("lecture_sample", build, [stand_in])], {})
     assert "is the same, within the tolerances" in same
 
 
@@ -100,11 +101,11 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     changed = encoding.dumps(recordings.trimmed(stand_in))
     data = json.loads(changed)
     data["lecture"] = "lecture_sample"
-    file = recordings.file_of(lecture, H200)
+    file = recording_of(lecture, H200.slug)
     file.parent.mkdir()
     file.write_text(json.dumps(data), encoding="utf-8")
     docs = tmp_path / "docs"
-    entries = site.build(folder, docs, lambda _: build)
+    entries = site.build(Project(tmp_path, folder, docs), lambda _: build)
     assert {"Devices": "lectures/devices.md"} in entries
     page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
     assert "123 s" in page  # the sum is all that a recording keeps of its seconds
@@ -118,5 +119,5 @@ def test_a_recording_keeps_how_long_the_whole_took(stand_in: model.Record) -> No
     assert recordings.trimmed(stand_in).seconds == 123.0
     assert recordings.trimmed(replace(stand_in, seconds=4.4)).seconds == 4.0
     assert recordings.trimmed(replace(stand_in, seconds=0.1)).seconds == 0.0
-    page = devices.page([Shelf("lecture_sample", replace(stand_in, seconds=0.0))], {})
+    page = devices.page([Edition("lecture_sample", replace(stand_in, seconds=0.0))], {})
     assert "time taken" not in page

@@ -142,8 +142,10 @@ def test_nothing_runs_and_nothing_becomes_an_element(page: Page) -> None:
     page.evaluate("document.querySelectorAll('article a:not([href]), article b').forEach((it) => it.click())")
     found = page.evaluate(
         """() => [...document.querySelectorAll('*')].filter((it) =>
-          (it.tagName === 'SCRIPT' && /^\\s*window.__pwned/.test(it.textContent)) || /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '')
-          || [...it.attributes].some((a) => a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0, 120))"""
+          (it.tagName === 'SCRIPT' && /^\\s*window.__pwned/.test(it.textContent)) ||
+          /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '') || [...it.attributes].some((a)
+          => a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0,
+          120))"""
     )
     assert found == []
 

@@ -14,9 +14,9 @@ from litbook.record import compare, model, recordings
 from litbook.run import run
 from litbook.text import source, unbacked, unrun
 
-# How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S storage,
-# E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O optimizers, A accounting,
-# Q training, C checkpoints, X mixed precision, Z summary.
+# How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
+# storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O
+# optimizers, A accounting, Q training, C checkpoints, X mixed precision, Z summary.
 STATEMENTS = {"N": 15, "T": 7, "D": 39, "G": 6, "S": 23, "E": 5, "M": 31, "F": 42, "J": 19, "K": 16, "L": 5, "P": 12,
               "O": 11, "A": 8, "Q": 5, "C": 5, "X": 12, "Z": 2}  # fmt: skip
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping

@@ -234,8 +234,8 @@ SET = """(rows) => rows.map((row) => {
   for (const [name, value] of Object.entries(row)) {
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event('input', {bubbles: true}));
-  }
-  const outputs = Object.fromEntries([...form.querySelectorAll('output')].map((o) => [o.id.replace('lb-out-', ''),
+  } const outputs = Object.fromEntries([...form.querySelectorAll('output')].map((o) =>
+  [o.id.replace('lb-out-', ''),
     [o.dataset.value === undefined ? null : Number(o.dataset.value), o.textContent]]));
   const wrong = Object.fromEntries([...form.querySelectorAll('[aria-invalid=true]')].map((it) =>
     [it.name, document.getElementById(`lb-${it.name}-wrong`).textContent]));

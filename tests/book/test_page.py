@@ -34,6 +34,7 @@ from litbook.record.model import (
     Value,
 )
 from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, page
+from litbook.render.edition import Edition
 
 SITE = [
     "admonition",
@@ -843,7 +844,7 @@ def test_a_figure_without_alt_is_a_problem():
 
 
 def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
-    shelf = [ledger.Shelf("lecture_02", lived(), (recorded(),))]
+    shelf = [Edition("lecture_02", lived(), (recorded(),))]
     body = shown(ledger.page(shelf))
     assert body.count('<tr class="lb-entry') == 3
     assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
@@ -854,7 +855,7 @@ def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
 
 
 def test_the_ledger_is_also_data():
-    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    made_ = json.loads(ledger.data([Edition("lecture_02", lived(), (recorded(),))]))
     assert made_["schema"] == 1
     assert made_["counts"] == {"claims": 3, "holds": 1, "fails": 1, "not-reached": 0, "needs-device": 1}
     assert [(run["kind"], run["name"]) for run in made_["runs"]] == [
@@ -888,7 +889,7 @@ def test_the_ledger_is_also_data():
 
 def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
     other = replace(lived(), title="Lecture <03>")
-    labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([ledger.Shelf(n, it) for n, it in
+    labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([Edition(n, it) for n, it in
                         (("lecture_02", lived()), ("lecture_03", other))]))  # fmt: skip
     assert labels == ["claims of Storage &lt;b&gt;first&lt;/b&gt;", "claims of Lecture &lt;03&gt;"]
 
@@ -896,7 +897,7 @@ def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
 def test_every_field_of_claims_json_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "maintain.md").read_text(encoding="utf-8")
     text = text[text.index("## `claims.json`") :]
-    made_ = json.loads(ledger.data([ledger.Shelf("lecture_02", lived(), (recorded(),))]))
+    made_ = json.loads(ledger.data([Edition("lecture_02", lived(), (recorded(),))]))
     told = set(re.findall(r"`([\w-]+)`", text))
     verdict = made_["claims"][0]["verdicts"][0]
     parts = (made_, made_["counts"], made_["runs"][0], made_["claims"][0], verdict, verdict["operands"][0])
@@ -905,14 +906,14 @@ def test_every_field_of_claims_json_is_documented():
 
 
 def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fails():
-    shelf = ledger.Shelf("lecture_02", lived(), (recorded(),))
+    shelf = Edition("lecture_02", lived(), (recorded(),))
     assert "<title>claims: 1 of 3 fail</title>" in ledger.tally([shelf])
     good = changed(lived(), claims=lambda was: tuple(replace(c, verdict="holds") for c in was))
-    assert "claims: 3 hold<" in ledger.tally([ledger.Shelf("lecture_02", good, (recorded(),))])
-    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good)])
+    assert "claims: 3 hold<" in ledger.tally([Edition("lecture_02", good, (recorded(),))])
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good)])
     assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
     old = older(recorded())
-    assert "claims: 2 hold, 1 not run<" in ledger.tally([ledger.Shelf("lecture_02", good, (old,))])
+    assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good, (old,))])
 
 
 def test_a_badge_is_one_picture_whose_text_is_text():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,20 +16,21 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import PythonLexer
-from tests.conftest import REPO
+from tests.running import LITBOOK, REPO
 
 from litbook.render import code
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-SERVE = [sys.executable, str(REPO / "tools" / "serve.py")]
+SERVE = [*LITBOOK, "serve"]
 PATIENCE = 40.0  # seconds; on an idle machine all of it takes less than one
 TIMEOUT = 6  # of a lecture
 
@@ -191,7 +194,7 @@ def test_make_serve_starts_what_these_tests_start(repo: Path) -> None:
         ["make", "-n", "serve", "PORT=8003"], cwd=repo, capture_output=True, text=True, check=True
     )
     assert (
-        ".venv/bin/python tools/serve.py --port 8003" in done.stdout.splitlines()
+        ".venv/bin/python -m litbook.cli serve --port 8003" in done.stdout.splitlines()
     )  # make may say more in make
 
 
@@ -388,8 +391,12 @@ def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path:
         (tmp_path / name).mkdir()
     (tmp_path / "mkdocs.yml").write_text(CONFIG.partition("plugins:")[0] + SHAPE)
     (tmp_path / "docs" / "index.md").write_text("# Start\n\n<!-- claims -->\n")
-    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
-    (tmp_path / "lectures" / "lecture_02.py").write_text(PARTS)
+    heavy = (
+        "from litbook",
+        "import torch\nfrom litbook",
+    )  # the preview has imported it, and counts its threads
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture().replace(*heavy))
+    (tmp_path / "lectures" / "lecture_02.py").write_text(PARTS.replace(*heavy))
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", "site"]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
     built = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
@@ -427,6 +434,58 @@ def nav(text: str) -> list[str]:
     return found
 
 
+def asked(port: int, path: str, host: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("localhost", port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Host": host})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_it_answers_to_the_names_of_this_machine_alone(served: Served) -> None:
+    for name in ("localhost", "127.0.0.1", "[::1]"):
+        assert asked(served.port, "/", f"{name}:{served.port}")[0] == 200
+    for name in (f"evil.example:{served.port}", "localhost", f"localhost:{served.port + 1}", ""):
+        status, said = asked(served.port, "/", name)
+        assert (status, said) == (403, b"this preview answers to localhost alone\n")
+
+
+def test_an_odd_question_for_news_is_a_page_that_is_not_there(served: Served) -> None:
+    for tail in ("%C2%B2", "x", "-1", "1" * 40, ""):
+        assert asked(served.port, f"/livereload/{tail}", f"localhost:{served.port}")[0] == 404
+    assert asked(served.port, "/livereload/0", f"localhost:{served.port}")[1].isdigit()
+
+
+def test_many_browsers_at_once_are_answered(served: Served) -> None:
+    start = time.monotonic()
+    with ThreadPoolExecutor(100) as pool:
+        found = list(pool.map(lambda _: asked(served.port, "/", f"localhost:{served.port}")[0], range(200)))
+    assert found == [200] * 200
+    assert time.monotonic() - start < 12  # one of them waited longer, where only five could
+
+
+def test_a_recording_that_says_something_else_is_in_the_banner_as_in_a_build(served: Served) -> None:
+    served.good(1031)
+    subprocess.run(
+        [*LITBOOK, "record", "--device", "cpu"], cwd=served.folder, check=True, capture_output=True
+    )
+    served.file.write_text(lecture("1031  # as before\n    return"))
+    text = served.until(lambda text: "never ran: the claim x > 0" in banner(text))
+    shutil.rmtree(served.folder / "lectures" / "recordings")
+    served.good(1032)
+    subprocess.run(
+        [*LITBOOK, "record", "--device", "cpu"], cwd=served.folder, check=True, capture_output=True
+    )
+    recording = served.folder / "lectures" / "recordings" / "lecture_01.cpu.json"
+    recording.write_text(recording.read_text().replace("\n1032,\n", "\n1033,\n", 1))
+    text = served.until(lambda text: "x is not what was recorded" in banner(text))
+    assert "was 1,033, is 1,032" in banner(text)
+    shutil.rmtree(served.folder / "lectures" / "recordings")
+    served.good(1034)
+
+
 def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
     done = subprocess.run(
         [*SERVE, "--config-file", str(served.folder / "mkdocs.yml"), "--port", str(served.port)],
@@ -438,7 +497,7 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["lectures/lecture_02/peaks.py", "tests/samples/tour.py", "tests/test_source.py"]
+    "file", ["lectures/lecture_02/peaks.py", "tests/samples/tour.py", "tests/unit/test_source.py"]
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")

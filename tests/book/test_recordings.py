@@ -17,9 +17,11 @@ import pytest
 from tests.running import COMMAND, HEAD, REPO, command, write
 
 from litbook.errors import RecordError
+from litbook.project import Project, name_of, recording_of, recordings_of
 from litbook.record import compare, encoding, model, recordings
 from litbook.render import ledger
-from litbook.site.plugin import badge
+from litbook.render.edition import Edition
+from litbook.site.editions import badge
 
 LECTURE = f"""{HEAD}
 import time
@@ -390,7 +392,10 @@ def test_a_disk_that_is_full_leaves_the_old_file_whole_and_no_half_one(recorded:
 
     done = recorded.run("--approve", preexec_fn=full)
     assert done.returncode == 1
-    assert f"run_lecture.py: book/{SHOWN}: File too large; nothing was written\n" in done.stderr
+    assert done.stderr == (
+        "run_lecture.py: the record of the run cannot be kept among temporary files: File too large; no verdict "
+        "without it\n"
+    )
     assert recorded.file.read_bytes() == before
     assert [p.name for p in recorded.file.parent.iterdir()] == [recorded.file.name]
 
@@ -560,9 +565,9 @@ def test_what_cannot_be_compared_ends_with_two(place: Place) -> None:
 
 
 def test_every_committed_recording_is_whole_and_small() -> None:
-    for lecture in sorted((REPO / "lectures").glob("lecture_*")):
-        for file in recordings.of(lecture):
-            made = recordings.read(file, lecture.stem)
+    for lecture in Project(REPO).lectures():
+        for file in recordings_of(lecture):
+            made = recordings.read(file, name_of(lecture))
             assert made.count().fails == 0
             assert file.stat().st_size <= 1_000_000
 
@@ -571,13 +576,13 @@ def test_the_badge_of_the_readme_counts_what_the_recordings_hold() -> None:
     made = (REPO / "docs" / "images" / "claims.svg").read_text(encoding="utf-8")
     assert "docs/images/claims.svg" in (REPO / "README.md").read_text(encoding="utf-8")
     if any((REPO / "lectures" / "recordings").glob("lecture_*.json")):
-        assert made == badge(REPO / "lectures"), "make record refreshes it"
+        assert made == badge(Project(REPO)), "make record refreshes it"
     else:  # nothing to count yet: it is a badge, then
         assert "<title>claims: " in made
 
 
 def test_the_badge_counts_a_claim_that_holds_on_any_recorded_device(recorded: Place) -> None:
-    assert "claims: 2 hold, 1 not run<" in badge(recorded.folder)
+    assert "claims: 2 hold, 1 not run<" in badge(Project(recorded.folder, "."))
     made = encoding.read(recorded.file)
     gpu = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
     claims = [
@@ -585,20 +590,20 @@ def test_the_badge_counts_a_claim_that_holds_on_any_recorded_device(recorded: Pl
     ]
     environment = made.environment.__class__(**{**vars(made.environment), "device": gpu})
     other = made.__class__(**{**vars(made), "claims": tuple(claims), "environment": environment})
-    recordings.write(recordings.file_of(recorded.lecture, gpu), other)
-    assert "claims: 3 hold<" in badge(recorded.folder)
-    assert "claims: 0 hold<" in badge(recorded.folder.parent)
+    recordings.write(recording_of(Path(recorded.lecture), gpu.slug), other)
+    assert "claims: 3 hold<" in badge(Project(recorded.folder, "."))
+    assert "claims: 0 hold<" in badge(Project(recorded.folder.parent, "."))
 
 
 def test_a_badge_is_not_made_of_a_recording_that_cannot_be_used(recorded: Place) -> None:
     recorded.file.write_text("{")
     with pytest.raises(RecordError, match="is not a whole record"):
-        badge(recorded.folder)
+        badge(Project(recorded.folder, "."))
 
 
 def test_the_counts_of_run_recording_and_claims_json_are_the_same(recorded: Place) -> None:
     full, kept = encoding.read(out(recorded, "a.json")), encoding.read(recorded.file)
-    said = json.loads(ledger.data([ledger.Shelf("lecture_sample", full, (), kept)]))
+    said = json.loads(ledger.data([Edition("lecture_sample", full, (), kept)]))
     counts = full.count()
     expected = {"claims": 3, "holds": counts.holds, "fails": counts.fails}
     expected |= {"not-reached": counts.not_reached, "needs-device": counts.needs_device}

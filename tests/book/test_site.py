@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fcntl
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ import pytest
 from tests.book.test_page import lived, recorded
 
 from litbook.errors import Place, Problem, UnusableLecture
+from litbook.project import Project
 from litbook.record import encoding, model, recordings
 from litbook.site import plugin as site
 
@@ -35,7 +37,7 @@ def project(tmp_path, monkeypatch):
 
 
 def build(project, run=lambda path: lived()):
-    return site.build(project / "lectures", project / "docs", run)
+    return site.build(Project(project), run)
 
 
 def written(project) -> list[str]:
@@ -257,9 +259,10 @@ def site_project(tmp_path):
     return tmp_path
 
 
-def mkdocs(project: Path, lecture: str) -> subprocess.CompletedProcess[str]:
-    (project / "lectures" / "lecture_01.py").write_text(lecture)
-    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict"]
+def mkdocs(project: Path, lecture: str | None, *words: str) -> subprocess.CompletedProcess[str]:
+    if lecture is not None:
+        (project / "lectures" / "lecture_01.py").write_text(lecture)
+    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict", *words]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": ""}
     return subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=200, check=False
@@ -281,6 +284,55 @@ def test_a_strict_build_fails_with_the_line_of_the_failed_claim(site_project):
     assert done.returncode != 0
     said = "lectures/lecture_01.py:14: claim fails: it holds\n    assert two == 3\n    2 == 3\n"
     assert said in done.stderr
+
+
+DEAF = HOLDS.replace("two == 2", "two == 3").replace(
+    "from litbook", "import logging, logging.config, sys\n\nfrom litbook"
+)
+DEAFENING = {
+    "dictConfig": 'logging.config.dictConfig({"version": 1, "root": {"level": "INFO"}})',
+    "setLevel": "logging.disable(99)",
+    "Logger.handle": "logging.Logger.handle = lambda *_: None",
+    "sys.exit": "sys.exit = lambda *_: None",
+}
+
+
+@pytest.mark.parametrize("name", DEAFENING)
+def test_a_lecture_cannot_switch_off_the_verdict_of_a_strict_build(site_project, name):
+    done = mkdocs(site_project, DEAF.replace("    two = 1", f"    {DEAFENING[name]}\n    two = 1"), "--quiet")
+    assert done.returncode == 1
+    assert "1 problem in the lectures:\n    lectures/lecture_01.py:17: claim fails: it holds\n" in done.stdout
+
+
+def test_a_strict_build_of_no_lectures_has_no_verdict(site_project):
+    done = mkdocs(site_project, HOLDS, "--site-dir", "elsewhere")
+    assert done.returncode == 0, done.stderr
+    (site_project / "lectures" / "lecture_01.py").unlink()
+    done = mkdocs(site_project, None)
+    assert done.returncode == 1
+    assert "there are no lectures in lectures: a build of nothing has no verdict" in done.stdout
+
+
+def test_of_two_builds_at_once_the_second_says_so(site_project):
+    with (site_project / "mkdocs.yml").open() as config:
+        fcntl.flock(config, fcntl.LOCK_EX)
+        done = mkdocs(site_project, HOLDS)
+    assert done.returncode == 1
+    assert (
+        "another build of mkdocs.yml is running, and writes the same pages\n    wait for its end"
+        in done.stdout
+    )
+    assert mkdocs(site_project, HOLDS).returncode == 0
+
+
+def test_a_strict_build_fails_where_a_lecture_ends_its_process(site_project):
+    ends = HOLDS.replace("    two = 1", "    import ctypes\n    ctypes.CDLL(None)._exit(0)\n    two = 1")
+    done = mkdocs(site_project, ends)
+    assert done.returncode == 1
+    assert (
+        "lecture_01.py cannot be run: lectures/lecture_01.py: the process ended with exit status 0"
+        in done.stderr
+    )
 
 
 SOUGHT = HOLDS.replace(

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.running import LITBOOK
 
 from litbook.record import model
 
@@ -48,9 +49,10 @@ def test_every_command_of_the_tutorial_prints_what_the_tutorial_says(
             assert expected.strip() == str(status), f"exit status of the command before {command!r}"
             continue
         words = command.replace("tools/", f"{repo}/tools/").split()
-        assert words[0] == "python"
+        assert words[0] in ("python", "litbook")
+        start = [sys.executable] if words[0] == "python" else LITBOOK
         done = subprocess.run(
-            [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+            [*start, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=120, check=False
         )
         status = done.returncode
         if os.environ.get("LITBOOK_BLESS") and shape(done.stdout) != shape(expected):

@@ -10,7 +10,6 @@ import pytest
 from tests.running import HEAD, SAMPLES, section, write
 
 from litbook import cli
-from litbook.errors import NotFound
 from litbook.record import encoding
 
 
@@ -22,34 +21,9 @@ def lectures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(folder, section("pass").replace("A lecture.", "Tensors."), "lecture_01.py")
     write(folder, section("pass").replace("A lecture.", "Resources."), "lecture_02b.py")
     write(folder, "FLOPS = 1\n", "hardware.py")
-    monkeypatch.setattr(cli, "LECTURES", folder)
+    (tmp_path / "mkdocs.yml").touch()
+    monkeypatch.setattr(cli, "CHECKOUT", tmp_path)
     return folder
-
-
-def test_a_lecture_is_found_by_name_and_by_path(
-    lectures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = lectures / "lecture_01.py"
-    for name in ("lecture_01", "lecture_01.py", str(expected)):
-        assert cli.find_lecture(name) == expected
-    monkeypatch.chdir(tmp_path)
-    assert cli.find_lecture("lectures/lecture_01.py").resolve() == expected
-    other = write(tmp_path, section("pass"), "lecture_01.py")
-    assert cli.find_lecture("lecture_01.py").resolve() == other  # a file that is here comes first
-    assert cli.find_lecture("lecture_01") == expected
-    odd = tmp_path / "no_suffix"
-    odd.write_text(section("pass"))
-    assert cli.find_lecture("./no_suffix") == Path("no_suffix")
-    with pytest.raises(NotFound):
-        cli.find_lecture("no_suffix")  # a bare name is a lecture of the book
-
-
-def test_a_lecture_that_is_not_there_names_those_there_are(lectures: Path) -> None:
-    with pytest.raises(NotFound) as caught:
-        cli.find_lecture("lecture_02")
-    assert str(caught.value) == (
-        "no lecture named 'lecture_02'; did you mean 'lecture_02b'?\n    there are: lecture_01, lecture_02b"
-    )
 
 
 def test_without_a_lecture_the_lectures_are_listed(
@@ -163,3 +137,78 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_half_file(
     assert f"--out {out}: No space left on device; nothing was written" in capsys.readouterr().err
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "record.json"]
+
+
+# ------------------------------------------------------------------------ litbook COMMAND
+
+
+@pytest.fixture
+def book(lectures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The book that the commands are asked in."""
+    monkeypatch.chdir(lectures)
+    return lectures
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.litbook(["--help"])
+    said = capsys.readouterr().out
+    assert caught.value.code == 0
+    assert all(f"\n  {name} " in said for name in cli.COMMANDS)
+    assert list(cli.COMMANDS) == ["run", "record", "compare", "list", "check", "build", "serve", "badge"]
+
+
+@pytest.mark.parametrize("words", [[], ["ruin"]])
+def test_no_command_and_a_wrong_one_name_those_there_are(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.litbook(words)
+    assert caught.value.code == 2
+    assert "usage: litbook COMMAND" in capsys.readouterr().err
+
+
+def test_the_book_of_a_command_is_the_one_around_it(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.litbook(["list"]) == 0
+    assert capsys.readouterr().out == "lecture_01   Tensors\nlecture_02b  Resources\n"
+    assert cli.litbook(["list", "lecture_01"]) == 0
+    assert capsys.readouterr().out == "Tensors\n  one  One\n"
+    assert cli.litbook(["run", "lecture_01", "two"]) == 2
+    assert capsys.readouterr().err == "litbook: no section named 'two'\n    there are: one\n"
+
+
+def test_record_keeps_every_lecture_and_a_second_time_nothing_new(
+    book: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.litbook(["record", "--device", "cpu"]) == 0
+    assert sorted(it.name for it in (book / "recordings").iterdir()) == [
+        "lecture_01.cpu.json",
+        "lecture_02b.cpu.json",
+    ]
+    assert cli.litbook(["record", "lecture_01", "--device", "cpu"]) == 0
+    assert "lecture_01.cpu.json stays as it is" in capsys.readouterr().out
+    files = [str(book / "recordings" / f"{name}.cpu.json") for name in ("lecture_01", "lecture_02b")]
+    assert cli.litbook(["compare", files[0], files[0]]) == 0
+    assert capsys.readouterr().out.endswith("\nno difference; 0 values and 0 claims were compared\n")
+
+
+def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = section('note("Of 16 bytes.")\nx = 3\nassert x < 100\nreturn\nassert x').replace(
+        "One.", "One thing."
+    )
+    write(book, text, "lecture_01.py")
+    assert cli.litbook(["check", "lecture_01"]) == 1
+    said = capfd.readouterr().out
+    for line in (
+        "unbacked: the number '16' in prose",
+        "lecture_01: 1 unbacked number\n",
+        "never ran: the claim x",
+        "lecture_01: 1 of no known device, 0 that wait for a recording\n",
+        "survives: number 100 -> 90 and 100 -> 110",
+        "lecture_01: 1 claim, 3 mutants in 2 trials: 1 passed, 0 excused, 1 survives; 1 claim was not reached\n",
+    ):
+        assert line in said
+    assert cli.litbook(["check", "--unbacked"]) == 1  # of every lecture
+    said = capfd.readouterr().out
+    assert "1 unbacked number\n" in said
+    assert "\nlecture_02b: no unbacked numbers\n" in said

@@ -1,8 +1,8 @@
 """The house has one-way streets: text -> probe (+ snapshot) -> run -> record -> compare -> render -> site.
 
-Nine rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has no
-business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a function, under
-TYPE_CHECKING, or as `import_module("...")`.
+Nine rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has
+no business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a
+function, under TYPE_CHECKING, or as `import_module("...")`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Box:
 
 
 BOXES = {
-    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),
+    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),  # and project, see SHARED
     "record": Box({"errors"}, LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
     "text": Box({"errors", "record"}, LIBRARIES | FORMATS, "it knows no values and formats nothing"),
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
@@ -45,6 +45,7 @@ BOXES = {
         {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
     ),
 }
+SHARED = {"project": "errors", "checks": "cli"}  # modules that share another one's row
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.
@@ -62,7 +63,8 @@ class Import:
 
 def box_of(file: Path, engine: Path) -> str:
     """The box that a file belongs to: the package, or the module directly in the engine."""
-    return file.relative_to(engine).with_suffix("").parts[0]
+    name = file.relative_to(engine).with_suffix("").parts[0]
+    return SHARED.get(name, name)
 
 
 def imports_of(file: Path, engine: Path) -> Iterator[Import]:
@@ -89,7 +91,8 @@ def why_not(box: str, imported: str) -> str | None:
     if head != "litbook":
         banned = box in BOXES and head in BOXES[box].banned
         return BOXES[box].why if banned else None
-    other = parts[0] if parts and parts[0] in BOXES else "__init__"
+    other = SHARED.get(parts[0], parts[0]) if parts else "__init__"
+    other = other if other in BOXES else "__init__"
     if other == box:
         return None
     if box in FACADE:
@@ -177,6 +180,7 @@ def house(tmp_path: Path) -> Path:
     for name, text in {
         "__init__": "from litbook.probe.author import note\n",
         "errors": "",
+        "project": "from litbook.errors import NotFound\n",
         "record/model": "from litbook.errors import RecordError\n",
         "text/source": "import ast\nfrom litbook.record import model\nfrom litbook.errors import Place\n",
         "probe/author": "from ..errors import AuthorError\n",
@@ -202,6 +206,7 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
         ("record/model", "import html.parser", "model.py:1: record imports html.parser: it needs neither"),
         ("record/model", "\n\ndef f():\n    from ast import parse", "model.py:4: record imports ast.parse: "),
         ("errors", "from litbook.record import model", "errors.py:1: errors imports litbook.record.model: "),
+        ("project", "import torch", "project.py:1: errors imports torch: it is everybody's"),
         (
             "text/source",
             "if TYPE_CHECKING:\n    import torch",

@@ -18,7 +18,7 @@ from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
 from litbook.record import encoding, model
 from litbook.render import report
-from litbook.run.run import NoDevice, run, shown_path
+from litbook.run.run import NoDevice, run
 
 RANDOM = f"""{HEAD}
 import random
@@ -287,14 +287,6 @@ def test_modules_of_installed_libraries_stay_also_when_they_lie_below_the_lectur
     assert sys.modules.pop("installed_for_test").X == 1
 
 
-def test_the_state_of_a_library_that_only_a_module_beside_imports_is_restored(tmp_path: Path) -> None:
-    import torch
-
-    write(tmp_path, "import torch\n", "beside.py")
-    record(tmp_path, section("beside.torch.set_default_dtype(beside.torch.float64)", "import beside"))
-    assert torch.get_default_dtype() is torch.float32
-
-
 def test_a_lecture_runs_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> None:
     before = Path.cwd()
     made = record(
@@ -444,13 +436,6 @@ def test_the_record_names_the_environment(tmp_path: Path) -> None:
     assert made.memory > 2**28
     assert made.date.endswith("Z") and len(made.date) == 20
     assert made.commit is None  # a temporary folder is no repository
-
-
-def test_paths_are_named_from_the_root_of_the_project(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "lectures").mkdir()
-    assert shown_path(tmp_path / "lectures" / "lecture_02.py") == "lectures/lecture_02.py"
-    assert shown_path(Path("/lecture_02.py")) == "lecture_02.py"
 
 
 def test_a_record_is_the_same_after_a_round_trip(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.running import REPO, SAMPLES, write
 
+from litbook.cli import COMMANDS
 from litbook.text import source
 
 HEAVY = {"torch", "numpy", "matplotlib", "mkdocs", "rich", "pygments", "asyncio"}
@@ -55,30 +56,18 @@ def test_nothing_heavy_is_imported_before_a_lecture_runs(words: list[str], statu
     assert "litbook" in names
 
 
-TOOL_SPY = """
-import runpy, sys
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-except SystemExit as end:
-    status = end.code
-print(status, *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize("tool", ["badge", "mutants", "unbacked", "unrun", "run_lecture"])
-def test_help_is_help_in_every_tool_and_comes_at_once(tool: str, tmp_path: Path) -> None:
-    code = TOOL_SPY.replace(
-        "import runpy, sys", f"import runpy, sys; sys.argv[0] = {f'{REPO}/tools/{tool}.py'!r}"
-    )
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_help_in_every_command_and_comes_at_once(name: str, tmp_path: Path) -> None:
+    code = SPY.replace("import main", "import litbook as main").replace("run_lecture.py", "litbook")
     done = subprocess.run(
-        [sys.executable, "-c", code, "--help"],
+        [sys.executable, "-c", code, name, "--help"],
         cwd=tmp_path, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "tools")},
     )  # fmt: skip
     status, *names = done.stderr.split()
     assert status == "0"
-    assert done.stdout.startswith(f"usage: {tool}.py ")
+    assert done.stdout.startswith(f"usage: litbook {name} ")
     assert set(names) & HEAVY == set()
-    assert list(tmp_path.iterdir()) == []  # `badge.py --help` drew a badge into a file of that name
+    assert list(tmp_path.iterdir()) == []  # `badge --help` once drew a badge into a file of that name
 
 
 def test_errors_of_the_text_come_before_anything_heavy(tmp_path: Path) -> None:

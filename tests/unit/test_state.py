@@ -1,19 +1,21 @@
-"""Every piece of global state that `state.entries` names is changed by a lecture, and restored.
+"""Every piece of global state that `state.entries` names is changed by a lecture, and restored; so are names.
 
 The changes stand in `CHANGES`, one for each entry: an entry without one fails, so that no entry is untested.
 """
 
 from __future__ import annotations
 
+import builtins
+import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from tests.running import messages, record, section
+from tests.running import claims, messages, record, section
 
 from litbook.run import state
 
@@ -21,51 +23,21 @@ CHANGES = {
     "environment variables": "os.environ['LITBOOK_LEFT'] = '1'; os.environ.pop('PATH')",
     "sys.path": "sys.path.append('/left'); sys.path = ['/other']",
     "sys.argv": "sys.argv.append('left')",
-    "standard streams": "sys.stdin = sys.stderr = None",
-    "end of the process": "os._exit = print",
     "import hooks": "sys.meta_path.append(print); sys.path_hooks.insert(0, print)",
-    "bytecode files": "sys.dont_write_bytecode = not sys.dont_write_bytecode",
     "recursion limit": "sys.setrecursionlimit(1234)",
-    "switch interval": "sys.setswitchinterval(0.01)",
     "digits of integers": "sys.set_int_max_str_digits(0)",
     "trace function": "sys.settrace(lambda *_: None)",
     "profile function": "sys.setprofile(lambda *_: None)",
-    "trace function of threads": "threading.settrace(lambda *_: None)",
-    "profile function of threads": "threading.setprofile(lambda *_: None)",
-    "exception hooks": "sys.excepthook = sys.displayhook = threading.excepthook = print",
     "warning filters": "warnings.simplefilter('ignore')",
-    "showwarning": "warnings.showwarning = print",
-    "logging": "logging.basicConfig(level=5, force=True); logging.disable(50)",
-    "locale": "locale.setlocale(locale.LC_ALL, next(n for n in ('C', 'C.UTF-8') if n != locale.setlocale(locale.LC_ALL)))",
     "random": "random.seed(99)",
-    "decimal context": "decimal.getcontext().prec = 3",
     "garbage collector": "(gc.disable if gc.isenabled() else gc.enable)(); gc.set_threshold(1, 2, 3)",
-    "umask": "os.umask(0o777)",
     "signal handlers": "[signal.signal(s, lambda *_: None) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]",
-    "builtins": "builtins.left = 1; builtins.abs = len; del builtins.hex",
     "numpy random": "numpy.random.seed(99)",
-    "numpy print options": "numpy.set_printoptions(precision=1, legacy='1.13')",
-    "numpy error handling": "numpy.seterr(all='raise')",
-    "torch default dtype": "torch.set_default_dtype(torch.float64)",
-    "torch default device": "torch.set_default_device('meta')",
-    "torch threads": "torch.set_num_threads(torch.get_num_threads() + 1)",
-    "torch grad mode": "torch.set_grad_enabled(False)",
-    "torch determinism": "torch.use_deterministic_algorithms(True, warn_only=True)",
-    "torch matmul precision": "torch.set_float32_matmul_precision('medium')",
-    "torch anomaly mode": "torch.set_anomaly_enabled(True)",
-    "torch autocast": "torch.set_autocast_enabled('cpu', True); torch.set_autocast_dtype('cpu', torch.float16)",
-    "torch repeated warnings": "torch.set_warn_always(not torch.is_warn_always_enabled())",
-    "torch print options": "torch.set_printoptions(precision=1, sci_mode=True)",
     "torch random": "torch.manual_seed(99)",
     "CUDA random": "torch.cuda.manual_seed_all(99)",
-    "cuDNN": "torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark",
-    "matplotlib settings": "matplotlib.rcParams['figure.dpi'] = 17; matplotlib.style.use('ggplot')",
 }
 
-IMPORTS = (
-    "import builtins, decimal, gc, locale, logging, os, random, signal, sys, threading, warnings\n"
-    "import numpy, torch, matplotlib, matplotlib.style\n"
-)
+IMPORTS = "import builtins, gc, json, os, random, signal, sys, threading, warnings\nimport numpy, torch\n"
 
 
 def seen(value: Any) -> str:
@@ -85,7 +57,7 @@ def test_every_entry_has_a_change_that_tests_it() -> None:
     names = {e.name for e in state.entries()}
     assert names <= set(CHANGES)
     assert set(CHANGES) - names <= {"CUDA random"}  # there only with a device
-    assert np and mpl  # imported, so that their entries are there
+    assert np  # imported, so that its entry is there
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -116,13 +88,38 @@ def changed(value: Any) -> None:
 
 
 def test_the_same_objects_are_back_in_their_places(tmp_path: Path) -> None:
-    before = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, print, hex
-    record(
-        tmp_path,
-        section("sys.stdin = sys.stderr = sys.stdout = None; builtins.print = builtins.hex = None", IMPORTS),
-    )
-    after = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, print, hex
+    before = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, json.dumps, os.replace, os._exit
+    text = "sys.stdin = sys.stderr = sys.stdout = None; json.dumps = os.replace = os._exit = print"
+    assert messages(record(tmp_path, section(text, IMPORTS))) == []
+    after = sys.stdin, sys.stdout, sys.stderr, sys.path, sys.meta_path, json.dumps, os.replace, os._exit
     assert all(a is b for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "builtins.print = builtins.hex = None",
+        "builtins.hex = lambda x: 'hex'; del builtins.print",
+        "builtins.hex = builtins.print = None; builtins.len = builtins.isinstance = 0",
+        "builtins.__dict__.clear()",
+    ],
+)
+def test_a_lecture_that_replaces_builtins_has_no_verdict_and_they_are_back(tmp_path: Path, line: str) -> None:
+    before = dict(vars(builtins))
+    with pytest.raises(state.Replaced) as caught:
+        record(tmp_path, section(f"{line}\nassert 1 == 1", IMPORTS))
+    assert all(vars(builtins)[name] is thing for name, thing in before.items() if name != "_")
+    assert str(caught.value).startswith("the lecture replaces ")
+    assert "of builtins, and so the recorder: no verdict\n    define it under a name of its own" in str(
+        caught.value
+    )
+
+
+def test_a_builtin_that_is_put_back_by_the_lecture_is_no_error(tmp_path: Path) -> None:
+    body = "with mock.patch('builtins.print') as said:\n    print('x')\nassert said.call_count == 1"
+    assert claims(record(tmp_path, section(body, "from unittest import mock"))) == {
+        "said.call_count == 1": "holds"
+    }
 
 
 def test_an_entry_that_cannot_be_restored_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, line_of, record, section, write
+from tests.running import HEAD, LITBOOK, line_of, record, section, write
 
+from litbook.project import Project
 from litbook.record import model
 from litbook.text import unrun
 
@@ -126,7 +126,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
 ) -> None:
     file = write(tmp_path, text)
     done = subprocess.run(
-        [sys.executable, str(repo / "tools" / "unrun.py"), str(file)],
+        [*LITBOOK, "check", "--unrun", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (
@@ -146,7 +146,7 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     text = section('note("Of 16 bytes.")\nreturn\nassert 1').replace("One.", "One thing.")
     (tmp_path / "lectures" / "lecture_90.py").write_text(text, encoding="utf-8")
     with caplog.at_level("WARNING"):
-        site.build(tmp_path / "lectures", tmp_path / "docs", lambda path: run(path, device="cpu"))
+        site.build(Project(tmp_path), lambda path: run(path, device="cpu"))
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)

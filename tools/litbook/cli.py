@@ -1,7 +1,7 @@
 """The command line: arguments, exit codes, all printing.
 
-    python tools/run_lecture.py LECTURE [SECTION ...]
-    python tools/run_lecture.py --compare OLD.json NEW.json
+    litbook COMMAND ...                                   every command, see `COMMANDS`
+    python tools/run_lecture.py LECTURE [SECTION ...]     `litbook run` where nothing is installed
 
 Nothing heavy is imported before the lecture is known to be usable: `--help`, `--list` and errors of the
 command line or the lecture's text must come at once.
@@ -12,20 +12,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook.errors import LitbookError, NotFound, RecordError
+from litbook.errors import LitbookError, RecordError
+from litbook.project import CHECKOUT, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
 if TYPE_CHECKING:
     from litbook.record import compare
-
-LECTURES = Path(__file__).resolve().parents[2] / "lectures"
 
 EXIT = """\
 exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture
@@ -40,24 +40,59 @@ class NotKept(LitbookError):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with `arguments` (default: the process's own). Returns the exit status."""
-    _prepare_streams()
-    asked = _parser().parse_intermixed_args(arguments)  # sections may stand behind options, too
-    try:
+    """`run_lecture.py` with `arguments` (default: the process's own). Returns the exit status."""
+    parser = _parser("run_lecture.py", "Run a lecture, check its claims, and print prose, code and values.")
+    add = parser.add_argument
+    add("--list", action="store_true", help="list the sections (without LECTURE: the lectures), run nothing")
+    add("--record", action="store_true", help=KEEPS)
+    add("--approve", action="store_true", help=APPROVES)
+    add("--compare", metavar=("OLD", "NEW"), nargs=2, type=Path, help=f"run nothing; {COMPARES}")
+
+    def answer() -> int:
+        asked = parser.parse_intermixed_args(arguments)  # sections may stand behind options, too
+        project = Project.find(CHECKOUT)
+        if asked.compare and asked.lecture is not None:
+            raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
         if asked.compare:
-            return _compare(asked)
+            return _compare(asked.compare)
         if asked.lecture is None:
-            return _list_lectures()
-        path = find_lecture(asked.lecture)
+            return _list_lectures(project)
+        path = project.lecture(asked.lecture)
         return _list_sections(path) if asked.list else _run(path, asked)
+
+    return _status("run_lecture.py", answer)
+
+
+def litbook(arguments: Sequence[str] | None = None) -> int:
+    """`litbook` with `arguments` (default: the process's own), the first of which is the command."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    commands = "\n".join(f"  {name:8} {text}" for name, (_, text) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="litbook",
+        usage="litbook COMMAND [-h] ...",
+        description=f"Lectures whose every claim is executed. The commands:\n{commands}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "command", metavar="COMMAND", choices=COMMANDS, help="what to do; -h behind it says more"
+    )
+    name = parser.parse_args(words[:1]).command
+    return _status("litbook", lambda: COMMANDS[name][0](words[1:]))
+
+
+def _status(program: str, answer: Callable[[], int]) -> int:
+    """What a command ends with, whatever stops it; errors are printed here."""
+    _prepare_streams()
+    try:
+        return answer()
     except LitbookError as error:
-        _complain(str(error))
+        _complain(str(error), program)
         return error.exit_status
     except KeyboardInterrupt:  # before or after the lecture itself ran
-        _complain("interrupted")
+        _complain("interrupted", program)
         return 130
     except (OSError, ValueError) as error:  # a full disk behind `>`; a lecture that closed the real stdout
-        _complain(f"cannot print: {getattr(error, 'strerror', None) or error}")
+        _complain(f"cannot print: {getattr(error, 'strerror', None) or error}", program)
         _leave_stdout()
         return 2
 
@@ -87,35 +122,159 @@ def _say(text: str = "") -> None:
         _leave_stdout()
 
 
-def _parser() -> argparse.ArgumentParser:
+# ---------------------------------------------------------------------------- the commands
+
+TOOLS = str(Path(__file__).resolve().parents[1])  # where litbook lies, installed or not
+KEEPS = "keep the run as the recording of this kind of device"
+APPROVES = "as --record, also where values differ from the recording there is"
+COMPARES = "list what differs between two files written with --out"
+CHECKS = {
+    "unbacked": "numbers that nothing backs",
+    "unrun": "claims that no run has reached",
+    "mutants": "claims that cannot fail",
+}
+LECTURE = "a name (lecture_01) or the path of any lecture"
+
+
+def _parser(program: str, text: str) -> argparse.ArgumentParser:
+    """What every command that runs a lecture takes."""
     parser = argparse.ArgumentParser(
-        prog="run_lecture.py",
-        description="Run a lecture, check its claims, and print prose, code and values as they come.",
-        epilog=EXIT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=program, description=text, epilog=EXIT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.set_defaults(program=program.partition(" ")[0], record=False, approve=False)
     add = parser.add_argument
-    add("lecture", metavar="LECTURE", nargs="?", help="a name (lecture_01) or the path of any lecture file")
+    add("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
     add("sections", metavar="SECTION", nargs="*", help="run only these sections (default: all)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="what to run on (default: auto)")
-    add("--list", action="store_true", help="list the sections (without LECTURE: the lectures), run nothing")
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
-    add("--record", action="store_true", help="keep the run as the recording of this kind of device")
-    add(
-        "--approve",
-        action="store_true",
-        help="as --record, also where values differ from the recording there is",
-    )
-    add(
-        "--compare",
-        metavar=("OLD", "NEW"),
-        nargs=2,
-        type=Path,
-        help="run nothing; list what differs between two files written with --out",
-    )
     return parser
+
+
+def _run_command(words: list[str]) -> int:
+    parser = _parser("litbook run", "Run a lecture, check its claims, and print prose, code and values.")
+    asked = parser.parse_intermixed_args(words)
+    if asked.lecture is None:
+        parser.error("the following arguments are required: LECTURE")
+    return _run(Project.find(Path.cwd()).lecture(asked.lecture), asked)
+
+
+def _record_command(words: list[str]) -> int:
+    """One lecture or all; the first that is not recorded is the last that runs."""
+    parser = _parser("litbook record", f"Run lectures (default: all), and {KEEPS}.")
+    parser.add_argument(
+        "--approve", action="store_true", help="also where values differ from the one there is"
+    )
+    asked = parser.parse_intermixed_args(words)
+    asked.record = asked.quiet = True
+    project = Project.find(Path.cwd())
+    for name in [asked.lecture] if asked.lecture else project.names():
+        asked.lecture = name
+        if status := _run(project.lecture(name), asked):
+            return status
+    return 0
+
+
+def _compare_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook compare", description=COMPARES.capitalize() + ".")
+    for name in ("old", "new"):
+        parser.add_argument(name, metavar=name.upper(), type=Path)
+    asked = parser.parse_args(words)
+    return _compare([asked.old, asked.new])
+
+
+def _list_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook list", description="List lectures, or one's sections.")
+    parser.add_argument("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
+    asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    return _list_sections(project.lecture(asked.lecture)) if asked.lecture else _list_lectures(project)
+
+
+def _check_command(words: list[str]) -> int:
+    """All that guards a book's truth beside its claims; of several lectures each in a process of its own."""
+    parser = argparse.ArgumentParser(
+        prog="litbook check",
+        description="Look for what no claim guards; without one of the first three options, for all of it.",
+        epilog="exit status: 0 nothing is found; 1 something is, or the lecture fails; 2 it cannot be used",
+    )
+    add = parser.add_argument
+    add("lecture", metavar="LECTURE", nargs="?", help=f"{LECTURE} (default: every lecture)")
+    add("sections", metavar="SECTION", nargs="*", help="try only these sections' claims")
+    for name, text in CHECKS.items():
+        add(f"--{name}", action="append_const", dest="checks", const=name, help=text)
+    add("--sample", metavar="N", type=int, help="of the claims, change only N, drawn at random")
+    add("--seed", metavar="S", type=int, default=0, help="of that draw (default: 0)")
+    asked, project = parser.parse_intermixed_args(words), Project.find(Path.cwd())
+    if asked.lecture is None:
+        again = (
+            f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
+        )
+        command = [sys.executable, "-c", again, "check"]
+        every = [subprocess.run([*command, name, *words], check=False) for name in project.names()]
+        return max((done.returncode for done in every), default=0)
+    path = project.lecture(asked.lecture).resolve()
+    from litbook import checks
+
+    found = False
+    for name in asked.checks or (["mutants"] if asked.sections else checks.ALL):
+        it = checks.ALL[name](path, asked.sections, asked.sample, asked.seed)
+        _say("\n\n".join([*map(harmless, it.said), f"{asked.lecture}: {it.summary}"]))
+        found |= it.wrong
+    return int(found)
+
+
+def _build_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="litbook build", description="Build the site; every problem fails it."
+    )
+    parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
+    asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    more = ["--site-dir", asked.site_dir] if asked.site_dir else []
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--config-file",
+        str(project.config),
+        *more,
+    ]
+    return subprocess.run(command, check=False).returncode
+
+
+def _serve_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook serve", description="Show the site and what is saved.")
+    parser.add_argument("--port", type=int, default=8000, help="of localhost (default: 8000)")
+    parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
+    parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
+    asked = parser.parse_args(words)
+    from litbook.site import preview
+
+    return preview.serve(asked.config_file or Project.find(Path.cwd()).config, asked.port, asked.timeout)
+
+
+def _badge_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook badge", description="Draw the badge of the recordings.")
+    parser.add_argument("file", metavar="FILE.svg", type=Path, help="where to: docs/images/claims.svg")
+    asked = parser.parse_args(words)
+    from litbook.site.editions import badge
+
+    asked.file.write_text(badge(Project.find(Path.cwd())), encoding="utf-8")
+    return 0
+
+
+COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
+    "run": (_run_command, "run a lecture, or some of its sections, and count its claims"),
+    "record": (_record_command, KEEPS),
+    "compare": (_compare_command, COMPARES),
+    "list": (_list_command, "list the lectures, or the sections of one"),
+    "check": (_check_command, "look for numbers that nothing backs, claims that never ran or cannot fail"),
+    "build": (_build_command, "build the site, strictly"),
+    "serve": (_serve_command, "show the site while lectures are written"),
+    "badge": (_badge_command, "draw the badge that counts what the recordings hold"),
+}
 
 
 def _seconds(text: str) -> float:
@@ -128,50 +287,17 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def named_lectures(arguments: Sequence[str] | None, prog: str, description: str) -> list[str]:
-    """The lectures that the command line of a tool names, which takes nothing else; all by default."""
-    parser = argparse.ArgumentParser(prog=prog, description=description)
-    words = "a name (lecture_01) or a path (default: every lecture)"
-    parser.add_argument("lectures", metavar="LECTURE", nargs="*", help=words)
-    return parser.parse_args(arguments).lectures or _names()
-
-
-def find_lecture(name: str) -> Path:
-    """The file or folder of the lecture called `name`, or at the path `name`. Raises `NotFound`."""
-    path = source.lecture_path(Path(name))
-    with contextlib.suppress(OSError):  # a name that is too long is no lecture
-        if os.sep not in name and not path.is_file() and (LECTURES / name / "__init__.py").is_file():
-            return LECTURES / name
-        if path.is_dir() and list(path.glob("__init__.py")):
-            return path
-        if path.is_dir():
-            raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
-        if path.is_file() and (path.suffix == ".py" or os.sep in name):
-            return path
-        if os.sep not in name and (LECTURES / f"{path.stem}.py").is_file():
-            return LECTURES / f"{path.stem}.py"
-    if path.suffix != ".py" and os.sep not in name:
-        raise NotFound("lecture", name, _names())
-    there = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
-    raise NotFound("lecture", name, there or _names())
-
-
-def _names() -> list[str]:
-    folders = (p.parent for p in LECTURES.glob("lecture_*/__init__.py"))
-    return sorted(p.stem for p in (*LECTURES.glob("lecture_*.py"), *folders))
-
-
-def _list_lectures() -> int:
-    names = _names()
-    width = max(map(len, names), default=0)
+def _list_lectures(project: Project) -> int:
+    lectures = project.lectures()
+    width = max((len(name_of(path)) for path in lectures), default=0)
     status = 0
-    for name in names:
+    for path in lectures:
         try:
-            _say(f"{name:{width}}  {harmless(source.outline(find_lecture(name)).title)}")
+            _say(f"{name_of(path):{width}}  {harmless(source.outline(path).title)}")
         except LitbookError as error:  # the others are listed all the same
             _complain(str(error))
             status = error.exit_status
-    if not names:
+    if not lectures:
         _say("there are no lectures yet")
     return status
 
@@ -197,20 +323,15 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     _check_writable(asked.out)
     if keep and asked.sections:
         raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
-    from litbook.render.terminal import Screen, Terminal
-    from litbook.run import run
+    from litbook.run import process
 
-    terminal = Terminal(Screen(file=sys.stdout), quiet=asked.quiet)  # bound now: a lecture prints elsewhere
-    try:
-        record = run.run(
-            path,
-            sections=asked.sections,
-            device=asked.device,
-            timeout=asked.timeout,
-            listener=terminal,
-        )
-    finally:
-        terminal.end()
+    record = process.record_of(
+        path,
+        sections=asked.sections,
+        device=asked.device,
+        timeout=asked.timeout,
+        listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
+    )
     against = _against(path, record)
     kept = _keep(against, record, asked) if keep else None
     status = _close(record, against, kept, asked)
@@ -244,9 +365,9 @@ def _close(
         said.append(kept)
     _say("\n\n".join([*said, summary]))
     if isinstance(kept, LitbookError):
-        _complain(str(kept))
+        _complain(str(kept), asked.program)
     elif against.unusable and not accepted:
-        _complain(str(against.unusable))
+        _complain(str(against.unusable), asked.program)
     if not report.holds(record) or (contradicting and not accepted):
         return 1
     trouble = kept if isinstance(kept, LitbookError) else None if accepted else against.unusable
@@ -278,7 +399,8 @@ class Against:
 def _against(path: Path, record: model.Record) -> Against:
     from litbook.record import compare, recordings
 
-    file = recordings.file_of(path, record.environment.device)
+    device = record.environment.device
+    file = recording_of(path, device.slug or device.kind)
     if not os.path.lexists(file):
         return Against(file)
     try:
@@ -325,77 +447,19 @@ def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _compare(asked: argparse.Namespace) -> int:
-    """`--compare OLD NEW`: one table of what differs between two records, section by section."""
-    if asked.lecture is not None:
-        raise LitbookError("--compare runs no lecture\n    leave the name of the lecture out")
+def _compare(files: Sequence[Path]) -> int:
+    """One table of what differs between two records, section by section."""
     from litbook.record import compare
+    from litbook.render import differences
 
-    old, new = (encoding.read(file) for file in asked.compare)
+    old, new = map(encoding.read, files)
     found = compare.compare(new, old)
-    _say(harmless("\n".join([*_columns(_environments(old, new, asked.compare)), "", *_table(found), ""])))
+    _say(harmless("\n".join(differences.lines(old, new, [*map(str, files)], found))))
     counted = f"{_count(found.values, 'value')} and {_count(found.claims, 'claim')} were compared"
     _say(
         f"{_count(len(found.differences), 'difference') if found.differences else 'no difference'}; {counted}"
     )
     return 1 if found.differences else 0
-
-
-def _environments(old: model.Record, new: model.Record, files: Sequence[Path]) -> list[tuple[str, ...]]:
-    """Where and with what the two records were made, as far as that differs."""
-    rows = [("", *map(str, files))]
-    sides = [_environment(record) for record in (old, new)]
-    for name in dict.fromkeys([*sides[0], *sides[1]]):
-        a, b = (side.get(name, "-") for side in sides)
-        if a != b or name == "torch":
-            rows.append((name, a, b))
-    return rows
-
-
-def _environment(record: model.Record) -> dict[str, str]:
-    it = record.environment
-    known = {**it.versions, "python": it.python, "os": it.os, "cpu": it.cpu, "threads": str(it.threads)}
-    device = it.device
-    return known | {
-        "device": device.name,
-        "driver": device.driver or "-",
-        "cuda": device.cuda or "-",
-        "date": it.date,
-    }
-
-
-def _table(found: compare.Comparison) -> list[str]:
-    """A line per change, under the name of its section."""
-    from litbook.record import compare
-
-    rows = [("line", "what", "was", "is", "by")]
-    heads: dict[int, str] = {}
-    by_section: dict[str, list[compare.Difference]] = {}
-    for difference in found.differences:
-        by_section.setdefault(difference.section, []).append(difference)
-    for section, differences in by_section.items():
-        heads[len(rows)] = section[:WIDE]
-        for it in differences:
-            changes = it.changes or (compare.Change("", "", ""),)
-            what = it.what[:WIDE]
-            rows += [
-                (str(it.place.line), f"{what}{' ' * c.at[:1].isalpha()}{c.at}", c.was, c.now, c.by)
-                for c in changes
-            ]
-    lines: list[str] = []
-    for number, line in enumerate(_columns(rows) if found.differences else []):
-        lines += ["", heads[number], line] if number in heads else [line]
-    return lines
-
-
-WIDE = 60  # characters of an expression in the table
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
 
 
 # ---------------------------------------------------------------------------- the record in a file
@@ -434,5 +498,9 @@ def harmless(text: str) -> str:
     return report.harmless(text)
 
 
-def _complain(text: str) -> None:
-    print(f"run_lecture.py: {harmless(text)}", file=sys.stderr)
+def _complain(text: str, program: str = "litbook") -> None:
+    print(f"{program}: {harmless(text)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(litbook())

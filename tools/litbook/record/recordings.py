@@ -15,22 +15,6 @@ from pathlib import Path
 from litbook.errors import RecordError
 from litbook.record import encoding, model
 
-FOLDER = "recordings"
-
-
-def file_of(lecture: Path, device: model.Device) -> Path:
-    """Where the recording of the lecture in the file `lecture` on this kind of device stands."""
-    return lecture.resolve().parent / FOLDER / f"{lecture.stem}.{device.slug or device.kind}.json"
-
-
-def of(lecture: Path) -> list[Path]:
-    """The files that claim to be recordings of `lecture`."""
-    return sorted((lecture.resolve().parent / FOLDER).glob(f"{_literal(lecture.stem)}.*.json"))
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
-
 
 def read(file: Path, lecture: str) -> model.Record:
     """The recording in `file`, which is to be one of `lecture` on the device that its name says.

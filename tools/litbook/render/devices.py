@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from litbook.record.model import Record
 from litbook.render import books, markup, prose, report
+from litbook.render.edition import Edition
 from litbook.render.evidence import day
-from litbook.render.ledger import Shelf
 from litbook.render.values import size
 
 TITLE = "Devices"
@@ -37,7 +37,7 @@ class Difference:
 Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folder and the device's slug
 
 
-def page(lectures: Sequence[Shelf], found: Found) -> str:
+def page(lectures: Sequence[Edition], found: Found) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
     parts = [f"# {TITLE}", markup.tag("p", markup.text(INTRODUCTION))]
     for it in lectures:
@@ -52,19 +52,19 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _others(shelf: Shelf) -> list[Record]:
-    return sorted(shelf.recordings, key=lambda r: r.environment.date, reverse=True)
+def _others(edition: Edition) -> list[Record]:
+    return sorted(edition.recordings, key=lambda r: r.environment.date, reverse=True)
 
 
 # ---------------------------------------------------------------------------- the machines
 
 
-def _machines(shelf: Shelf) -> str:
+def _machines(edition: Edition) -> str:
     """A column for each machine, a row for each thing that is known of one of them."""
-    runs = [shelf.record, *_others(shelf)]
+    runs = [edition.record, *_others(edition)]
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
-    rows.append(("sections of an older text", ["", *(_older(shelf.record, run) for run in runs[1:])]))
+    rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
     head = markup.tag("tr", *(markup.tag("th", markup.text(h), scope="col") for h in heads))
     body = "".join(
         markup.tag(
@@ -122,15 +122,15 @@ def _older(here: Record, there: Record) -> str:
     return str(sum(own.get(it.key, it.digest) != it.digest for it in there.sections))
 
 
-def _missing(shelf: Shelf) -> str:
+def _missing(edition: Edition) -> str:
     """What waits for a device that nobody has recorded on."""
-    ran = {run.environment.device.kind for run in shelf.runs()}
-    needed = sorted({it.requires for it in shelf.record.sections if it.requires} - ran)
-    waiting = [section.key for section, claim in shelf.record.claims() if claim.verdict == "needs-device"]
+    ran = {run.environment.device.kind for run in edition.runs()}
+    needed = sorted({it.requires for it in edition.record.sections if it.requires} - ran)
+    waiting = [section.key for section, claim in edition.record.claims() if claim.verdict == "needs-device"]
     if not needed or not waiting:
         return ""
     sections = len(set(waiting))
-    command = f"python tools/run_lecture.py {shelf.folder} --device {needed[0]} --record"
+    command = f"python tools/run_lecture.py {edition.folder} --device {needed[0]} --record"
     return markup.tag(
         "p",
         markup.tag("strong", "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."),
@@ -142,12 +142,12 @@ def _missing(shelf: Shelf) -> str:
 # ---------------------------------------------------------------------------- what differed
 
 
-def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
+def _differing(edition: Edition, recording: Record, found: Found) -> list[str]:
     device = recording.environment.device
-    differences = found.get((shelf.folder, device.slug), ())
+    differences = found.get((edition.folder, device.slug), ())
     name = markup.for_heading(markup.text(device.name))
-    head = f"### What differed on {name} {{#{shelf.folder}-{device.slug}}}"
-    words = [report.releases(shelf.record, recording, "this build")]
+    head = f"### What differed on {name} {{#{edition.folder}-{device.slug}}}"
+    words = [report.releases(edition.record, recording, "this build")]
     if not differences:
         words.append(
             "Every value and claim that both runs are to agree on is the same, within the tolerances."

@@ -16,6 +16,7 @@ from typing import Any
 from litbook.record.model import Claim, Environment, Record, Section
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
+from litbook.render.edition import Edition
 from litbook.render.evidence import Evidence, day, here
 
 SCHEMA = 1  # of claims.json
@@ -31,23 +32,8 @@ FILTERS = (
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """One lecture: the folder of its pages, its record, recordings of other devices and of this one."""
-
-    folder: str
-    record: Record
-    recordings: Sequence[Record] = ()
-    own: Record | None = None
-
-    def runs(self) -> list[Record]:
-        """This build, then every recording, this device's first."""
-        newest = sorted(self.recordings, key=lambda r: r.environment.date, reverse=True)
-        return [self.record, *([self.own] if self.own else []), *newest]
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """What became of a claim in one run; `run` counts the shelf's runs."""
+    """What became of a claim in one run; `run` counts the edition's runs."""
 
     run: int
     claim: Claim
@@ -64,7 +50,7 @@ class Entry:
     verdicts: list[Verdict]
 
 
-def page(lectures: Sequence[Shelf]) -> str:
+def page(lectures: Sequence[Edition]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else ""
@@ -80,7 +66,7 @@ def page(lectures: Sequence[Shelf]) -> str:
 # ---------------------------------------------------------------------------- as data
 
 
-def data(lectures: Sequence[Shelf]) -> str:
+def data(lectures: Sequence[Edition]) -> str:
     """The ledger as JSON, one run and one claim a line."""
     runs, claims = list[dict[str, Any]](), list[dict[str, Any]]()
     for it in lectures:
@@ -103,7 +89,7 @@ def _counts(claims: Sequence[Claim]) -> dict[str, int]:
     return {"claims": len(found)} | {verdict: found.count(verdict) for verdict in margin.SIGNS}
 
 
-def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
+def _run(it: Edition, record: Record, number: int) -> dict[str, Any]:
     environment = record.environment
     return {
         "lecture": it.folder,
@@ -118,7 +104,7 @@ def _run(it: Shelf, record: Record, number: int) -> dict[str, Any]:
     }
 
 
-def _claim(it: Shelf, book: Book, entry: Entry, first: int) -> dict[str, Any]:
+def _claim(it: Edition, book: Book, entry: Entry, first: int) -> dict[str, Any]:
     claim = entry.claim
     return {
         "lecture": it.folder,
@@ -145,7 +131,7 @@ def _side(verdict: Verdict, value: int | None) -> str | None:
     return None if value is None else values.line(verdict.evidence.snapshot(value))
 
 
-def _entries(it: Shelf) -> Iterator[Entry]:
+def _entries(it: Edition) -> Iterator[Entry]:
     """Every claim, with what became of it in this build and in the recordings that have the same claim."""
     recorded = [_by_place(recording) for recording in it.runs()[1:]]
     for place, (own, claim) in _by_place(it.record).items():
@@ -168,7 +154,7 @@ def _by_place(record: Record) -> dict[tuple[str, str, int], tuple[Evidence, Clai
     return found
 
 
-def tally(lectures: Sequence[Shelf]) -> str:
+def tally(lectures: Sequence[Edition]) -> str:
     """A badge that counts the claims which hold, here or on a recorded device: the text of an SVG file.
 
     What a recording says of an older text counts nowhere: see `verdicts`.
@@ -197,7 +183,7 @@ def _filters() -> str:
     return markup.tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
 
 
-def _runs(it: Shelf) -> str:
+def _runs(it: Edition) -> str:
     """Where and with what each column was made."""
     lines = [
         markup.tag(
@@ -224,7 +210,7 @@ def _made(environment: Environment) -> str:
     return " · ".join(words)
 
 
-def _table(it: Shelf) -> str:
+def _table(it: Edition) -> str:
     entries = list(_entries(it))
     if not entries:
         return ""
@@ -241,7 +227,7 @@ def _short(record: Record) -> str:
     return f"{record.environment.device.name}, {day(record.environment.date)}"
 
 
-def _row(it: Shelf, book: Book, entry: Entry, columns: int) -> str:
+def _row(it: Edition, book: Book, entry: Entry, columns: int) -> str:
     claim = entry.claim
     breaking = markup.text(_place(book, entry)).replace("_", "_<wbr>")  # long names break between words
     link = markup.tag("a", breaking, href=_address(it, book, entry))
@@ -267,7 +253,7 @@ def _place(book: Book, entry: Entry) -> str:
     return f"{name} · {book.path(entry.section).rpartition('/')[2]}:{line}"
 
 
-def _address(it: Shelf, book: Book, entry: Entry) -> str:
+def _address(it: Edition, book: Book, entry: Entry) -> str:
     section = entry.section
     page = book.place.get(section.key, books.INDEX)
     line = book.line(page, section.file, entry.claim.line)

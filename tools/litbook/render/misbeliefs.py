@@ -12,8 +12,8 @@ from litbook.record.model import Piece, Section
 from litbook.render import books, markup, prose
 from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
+from litbook.render.edition import Edition
 from litbook.render.evidence import gather
-from litbook.render.ledger import Shelf
 
 TITLE = "Commonly said, measured otherwise"
 
@@ -30,7 +30,7 @@ class _Misbelief:
     stamp: str
 
 
-def page(lectures: Sequence[Shelf], bibliography: Bibliography = books.NOTHING_CITED) -> str:
+def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = prose.Citations(bibliography)
     groups: list[str] = []

@@ -6,6 +6,7 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -253,3 +254,13 @@ def _where(environment: model.Environment) -> str:
     device = environment.device
     which = f", the first of {device.count} visible" if device.count is not None and device.count > 1 else ""
     return " · ".join([f"Python {environment.python}", *versions, f"{device.kind}: {device.name}{which}"])
+
+
+def loud() -> Terminal:
+    """A terminal on stdout as it is now: a lecture prints elsewhere."""
+    return Terminal(Screen(file=sys.stdout))
+
+
+def quiet() -> Terminal:
+    """The same, which prints no more than where the run is, and that only to a terminal."""
+    return Terminal(Screen(file=sys.stdout), quiet=True)

@@ -10,7 +10,6 @@ import importlib
 import io
 import os
 import random
-import shutil
 import signal
 import sys
 import threading
@@ -18,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.probe import author
@@ -37,6 +36,13 @@ GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before th
 LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
 
 
+class Owner(Protocol):
+    """Who owns a process that runs one lecture and nothing else."""
+
+    def at(self, section: str) -> None: ...
+    def give_up(self, error: LitbookError) -> NoReturn: ...
+
+
 class NoDevice(LitbookError):
     """The device that was asked for is not here."""
 
@@ -51,20 +57,22 @@ def run(
     timeout: float | None = None,
     seed: int = 0,
     listener: Listener | None = None,
-    shown: str | None = None,
+    owner: Owner | None = None,
     recorded_by: type[Recorder] = Recorder,
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
-    `recorded_by` may be a recorder that also does something else at each claim.
+    `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
+    when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
+    each claim.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
     path = source.lecture_path(path).resolve()
-    lecture = usable(path, sections, shown)
+    lecture = usable(path, sections)
     with _settings(device):
         import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -76,18 +84,18 @@ def run(
         if listener is not None:
             listener.begin(lecture, place)
         with (
-            state.restored(),
             _libraries_aside(),
-            state.temporary_folder() as folder,
+            state.temporary_folder(),
             _own_modules(path.parent),
-            _deadline(timeout, recorder, folder),
+            _deadline(timeout, recorder, owner),
+            state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            _execute(recorder, path, sections, device, seed)
+            _execute(recorder, path, sections, device, seed, owner)
         asked = dict.fromkeys(lecture.functions[lecture.section(name)].name for name in sections)
         return recorder.finish(place, tuple(asked))
 
 
-usable, shown_path = source.usable, source.shown_path
+usable = source.usable
 
 
 # ---------------------------------------------------------------------------- preparing
@@ -165,10 +173,12 @@ def _seed(seed: int) -> None:
 # ---------------------------------------------------------------------------- executing
 
 
-def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
+def _execute(
+    recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, owner: Owner | None
+) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -221,9 +231,12 @@ def _run_section(
     call: Callable[[], object],
     device: str,
     seed: int,
+    owner: Owner | None = None,
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
+    if owner is not None:
+        owner.at(spec.name)
     needed = _missing(spec.requires, device)
     if needed:
         recorder.needs[function] = needed
@@ -244,8 +257,7 @@ def _missing(required: str | None, device: str) -> str | None:
 @contextlib.contextmanager
 def _own_randomness(seed: int) -> Iterator[None]:
     """Seeds the section; what runs after it sees the random state from before it."""
-    entries = [e for e in state.entries() if e.name.endswith("random")]
-    before = [(entry, entry.read()) for entry in entries]
+    before = [(entry, entry.read()) for entry in state.randomness()]
     _seed(seed)
     try:
         yield
@@ -356,14 +368,15 @@ class _Deadline(BaseException):
 
 
 @contextlib.contextmanager
-def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterator[None]:
+def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop = threading.Event()
-    if timeout is not None:
-        watched = (timeout, stop, recorder, threading.get_ident(), folder)
+    ends = timeout is not None and owner is not None  # else the process has more to do, and goes on
+    if ends:
+        watched = (timeout, stop, recorder, threading.get_ident(), owner)
         threading.Thread(target=_watchdog, args=watched, daemon=True).start()
         # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
-        faulthandler.dump_traceback_later(timeout + 2 * GRACE, exit=True, file=2)
+        faulthandler.dump_traceback_later((timeout or 0) + 2 * GRACE, exit=True, file=2)
     try:
         with _alarm(timeout):
             yield
@@ -373,7 +386,7 @@ def _deadline(timeout: float | None, recorder: Recorder, folder: Path) -> Iterat
         raise Interrupted("interrupted", _reached(recorder, error)) from None
     finally:
         stop.set()
-        if timeout is not None:
+        if ends:
             faulthandler.cancel_dump_traceback_later()
 
 
@@ -402,7 +415,7 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, folder: Path) -> None:
+def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, owner: Owner) -> None:
     """Ends a process whose lecture swallows the time-out, or sits in native code."""
     if stop.wait(timeout + GRACE):
         return
@@ -412,9 +425,7 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
         last_words = threading.Thread(target=recorder.listener.end, daemon=True)
         last_words.start()
         last_words.join(1.0)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.write(2, f"run_lecture.py: {error}\n".encode(errors="backslashreplace"))
-    _END(TimedOut.exit_status)
+    owner.give_up(error)
 
 
 def _reached(recorder: Recorder, error: BaseException) -> Place | None:

@@ -1,72 +1,63 @@
-"""Any one page of the lectures' part of the site, out of records. Writes nothing; `preview` asks.
+"""The one list of the lectures' pages: a build writes all of it, the preview makes the one that is asked for.
 
-`site` writes the same pages, all of them, before a build; a test compares what the two make. What needs more
-than records (notebooks: the files beside a lecture) stays there. Addresses are those below docs/.
+In go editions, out come pages and other files as text, by their addresses below docs/. It writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from litbook.errors import Problem
-from litbook.record import model
+from litbook.errors import LitbookError, Problem
+from litbook.project import Project
 from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, player
 from litbook.render.bibliography import Bibliography
+from litbook.render.edition import Edition
+from litbook.site.editions import Found, differing
+from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
 ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": "Ledger", "devices": devices.TITLE}  # after the lectures
+DATA = ("claims.json", "claims.svg")
+
+NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
 
 
 @dataclass
-class Volume:
-    """A lecture: the name of its folder, its record, and those of recordings."""
+class Pages:
+    """Every page of the lectures that have a record. `book` is the whole's title, which notebooks name."""
 
-    folder: str
-    record: model.Record
-    others: Sequence[model.Record] = ()
-    own: model.Record | None = None
-
-
-@dataclass
-class Volumes:
-    """All lectures that have a record, and the book's bibliography."""
-
-    all: Sequence[Volume]
+    project: Project
+    editions: Sequence[Edition]
     bibliography: Bibliography = field(default_factory=dict)
-    differing: Callable[[list[ledger.Shelf]], devices.Found] = lambda _: {}
-
-    @property
-    def shelf(self) -> list[ledger.Shelf]:
-        """As the ledger wants them."""
-        return [ledger.Shelf(it.folder, it.record, list(it.others), it.own) for it in self.all]
+    book: str = ""
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
-        return [(it.folder, page.titles(it.record)) for it in self.all]
+        return [(it.folder, page.titles(it.record)) for it in self.editions]
 
     def places(self) -> list[str]:
         """Every page that there is."""
-        if not self.all:
+        if not self.editions:
             return []
         own = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
-        return [f"{PLACE}/{books.INDEX}", *own, *(f"{PLACE}/{name}.md" for name in ENDS)]
+        return [f"{PLACE}/{books.INDEX}", *own, *self._ends()]
 
     def notebooks(self) -> list[str]:
         """Every notebook that there is; each has a page, which the nav does not show."""
         return [
             f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}"
-            for it in self.all
+            for it in self.editions
             for _, name in notebook.pages(it.record)
         ]
 
-    def entries(self) -> list[Any]:
+    def entries(self) -> list[NavEntry]:
         """The same pages as entries of MkDocs' nav."""
-        if not self.all:
+        if not self.editions:
             return []
         lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
-                    for it, (_, titles) in zip(self.all, self.titles(), strict=True)]  # fmt: skip
+                    for it, (_, titles) in zip(self.editions, self.titles(), strict=True)]  # fmt: skip
         ends = [{title: f"{PLACE}/{name}.md"} for name, title in ENDS.items()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
@@ -74,34 +65,83 @@ class Volumes:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [books.INDEX]:
-                return page.shelf([(it.folder, it.record, it.others) for it in self.all])
+                return page.shelf([(it.folder, it.record, it.recordings) for it in self.editions])
             case ["misbeliefs.md"]:
-                return misbeliefs.page(self.shelf, self.bibliography)
+                return misbeliefs.page(self.editions, self.bibliography)
             case ["ledger.md"]:
-                return ledger.page(self.shelf)
+                return ledger.page(self.editions)
             case ["devices.md"]:
-                return devices.page(self.shelf, self.differing(self.shelf))
+                return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
-                it = next(it for it in self.all if it.folder == folder)
-                made = page.one(it.record, name, self.bibliography, it.others, problems)
-                files = dict(notebook.pages(it.record))
-                return notebook_page.linked(made, name, files[name]) if name in files else made
+                it = next(it for it in self.editions if it.folder == folder)
+                made = page.one(it.record, name, self.bibliography, it.recordings, problems)
+                return _linked(it, name, made)
         raise LookupError(place)
 
     def data(self, place: str) -> str | None:
         """The text of a file that is no page; None where there is none of that name."""
         match place.split("/")[1:]:
             case ["claims.json"]:
-                return ledger.data(self.shelf)
+                return ledger.data(self.editions)
             case ["claims.svg"]:
-                return ledger.tally(self.shelf)
+                return ledger.tally(self.editions)
             case [folder, *rest]:
-                for it in self.all:
+                for it in self.editions:
                     if it.folder == folder:
-                        return player.data(it.record, it.others).get("/".join(rest))
+                        return player.data(it.record, it.recordings).get("/".join(rest))
         return None
 
+    # -- all of them
 
-def _entry(folder: str, name: str, title: str) -> dict[str, str] | str:
+    def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str]]:
+        """Every file of one lecture, with its text; what is wrong with it goes into `found`."""
+        problems: list[Problem] = []
+        made = page.pages(it.record, self.bibliography, it.recordings, problems)
+        found.wrong += problems_of(it, problems)
+        made |= player.data(it.record, it.recordings)
+        notebooks = self.notebooks_of(it, found)
+        for name, text in made.items():
+            yield f"{PLACE}/{it.folder}/{name}", _linked(it, name, text) if notebooks else text
+        yield from notebooks.items()
+
+    def ends(self) -> Iterator[tuple[str, str]]:
+        """Every file that is of no one lecture, with its text."""
+        for place in [f"{PLACE}/{books.INDEX}", *self._ends()] if self.editions else ():
+            yield place, self.text(place, [])
+        for name in DATA if self.editions else ():
+            yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
+
+    def notebooks_of(self, it: Edition, found: Found) -> dict[str, str]:
+        """The lecture's notebooks by their places; none, and a word in `found`, where none can be made."""
+        folder = self.project.folder
+        modules = {
+            file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8", errors="replace")
+            for file in sorted(folder.rglob("*.py"))
+            if not file.name.startswith("lecture_") and not {"__pycache__", ".venv"} & set(file.parts)
+        }
+        try:
+            made = notebook.notebooks(
+                it.record,
+                modules=modules,
+                bibliography=self.bibliography,
+                recordings=it.recordings,
+                book=self.book,
+            )
+        except LitbookError as error:
+            found.wrong.append(f"{it.folder} has no notebooks: {error}")
+            return {}
+        return {f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}": text for name, text in made.items()}
+
+    def _ends(self) -> list[str]:
+        return [f"{PLACE}/{name}.md" for name in ENDS]
+
+
+def _linked(it: Edition, name: str, text: str) -> str:
+    """A page with a link to its notebook, if it has one."""
+    files = dict(notebook.pages(it.record))
+    return notebook_page.linked(text, name, files[name]) if name in files else text
+
+
+def _entry(folder: str, name: str, title: str) -> NavEntry:
     place = f"{PLACE}/{folder}/{name}"
     return place if name == books.INDEX else {title: place}

@@ -59,6 +59,11 @@ class Mutant:
     change: str
     test: ast.expr
 
+    @property
+    def text(self) -> str:
+        """The changed test as Python."""
+        return ast.unparse(self.test)
+
 
 @dataclass(frozen=True)
 class Trial:

@@ -29,8 +29,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litbook.errors import Problem
+from litbook.record import model
 from litbook.text.literals import HOLE, Passage, Source
-from litbook.text.source import Lecture, parse
+from litbook.text.source import Lecture, parse_sources
 
 # The arguments of the author's words that are prose; the others are addresses, units and values.
 PROSE: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
@@ -108,6 +109,10 @@ class _Text:
 
 def unbacked(lecture: Lecture) -> list[Problem]:
     """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of the text."""
+    return [problem for file in lecture.by_file() for problem in _of_file(file)]
+
+
+def _of_file(lecture: Lecture) -> list[Problem]:
     found: dict[tuple[int, int], Problem] = {}
     for text in _texts(lecture):
         forgotten = list(_forgotten(text, lecture))
@@ -123,9 +128,9 @@ def unbacked(lecture: Lecture) -> list[Problem]:
     return [found[place] for place in sorted(found)]
 
 
-def in_text(text: str, path: str) -> list[Problem]:
-    """The same for a lecture's text: what a record holds."""
-    return unbacked(parse(text, path))
+def in_sources(sources: Sequence[model.Source]) -> list[Problem]:
+    """The same for a lecture's text as a record holds it."""
+    return unbacked(parse_sources(sources))
 
 
 def _numbers(text: _Text, holes: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[tuple[int, int], str]]:

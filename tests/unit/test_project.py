@@ -1,0 +1,96 @@
+"""Where a book is: its lectures by name and by path, its recordings, the names that people read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.running import section, write
+
+from litbook.errors import NotFound
+from litbook.project import CHECKOUT, Project, name_of, recording_of, recordings_of, shown
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Project:
+    """A book of two files and a folder."""
+    (tmp_path / "mkdocs.yml").touch()
+    folder = tmp_path / "lectures"
+    (folder / "lecture_03").mkdir(parents=True)
+    write(folder, section("pass"), "lecture_01.py")
+    write(folder, section("pass"), "lecture_02b.py")
+    write(folder / "lecture_03", section("pass"), "__init__.py")
+    write(folder / "lecture_03", "x = 1\n", "models.py")
+    write(folder, "FLOPS = 1\n", "hardware.py")
+    (folder / "lecture_04").mkdir()  # begun, and empty
+    return Project(tmp_path)
+
+
+def test_a_lecture_is_a_file_or_a_folder_that_begins_with_one(book: Project) -> None:
+    assert book.names() == ["lecture_01", "lecture_02b", "lecture_03"]
+    assert [path.relative_to(book.folder).as_posix() for path in book.lectures()] == [
+        "lecture_01.py",
+        "lecture_02b.py",
+        "lecture_03",
+    ]
+
+
+def test_a_lecture_is_found_by_name_and_by_path(book: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = book.folder / "lecture_01.py"
+    for name in ("lecture_01", "lecture_01.py", str(expected)):
+        assert book.lecture(name) == expected
+    for name in ("lecture_03", str(book.folder / "lecture_03"), str(book.folder / "lecture_03/__init__.py")):
+        assert book.lecture(name) == book.folder / "lecture_03"
+    monkeypatch.chdir(book.root)
+    assert book.lecture("lectures/lecture_01.py").resolve() == expected
+    other = write(book.root, section("pass"), "lecture_01.py")
+    assert book.lecture("lecture_01.py").resolve() == other  # a file that is here comes first
+    assert book.lecture("lecture_01") == expected
+    odd = book.root / "no_suffix"
+    odd.write_text(section("pass"))
+    assert book.lecture("./no_suffix") == Path("no_suffix")
+    for name in ("no_suffix", "hardware"):  # a bare name is a lecture of the book
+        with pytest.raises(NotFound):
+            book.lecture(name)
+
+
+def test_a_lecture_that_is_not_there_names_those_there_are(book: Project) -> None:
+    with pytest.raises(NotFound) as caught:
+        book.lecture("lecture_02")
+    assert str(caught.value) == (
+        "no lecture named 'lecture_02'; did you mean 'lecture_02b'?\n"
+        "    there are: lecture_01, lecture_02b, lecture_03"
+    )
+
+
+def test_a_folder_that_is_no_lecture_names_its_files(book: Project) -> None:
+    with pytest.raises(NotFound, match=r"there are: .*hardware.py, .*lecture_01.py"):
+        book.lecture(str(book.folder))
+
+
+def test_a_book_is_found_from_anywhere_in_it_else_it_is_this_tree(book: Project, tmp_path: Path) -> None:
+    assert Project.find(book.folder / "lecture_03" / "models.py") == book
+    assert Project.find(Path("/")).root == CHECKOUT
+
+
+def test_a_folder_of_docs_may_lie_elsewhere(book: Project) -> None:
+    assert book.pages == book.root / "docs" / "lectures"
+    assert Project(book.root, docs_at=Path("/elsewhere")).assets == Path("/elsewhere/assets/litbook")
+
+
+def test_recordings_lie_beside_the_lecture_under_its_name_and_device(book: Project) -> None:
+    file, folder = book.lecture("lecture_01"), book.lecture("lecture_03")
+    assert recording_of(file, "cpu") == book.folder / "recordings" / "lecture_01.cpu.json"
+    assert recording_of(folder, "nvidia-h200") == book.folder / "recordings" / "lecture_03.nvidia-h200.json"
+    assert recordings_of(folder) == []
+    for name in ("lecture_03.cpu.json", "lecture_03.h100.json", "lecture_030.cpu.json"):
+        (book.folder / "recordings").mkdir(exist_ok=True)
+        (book.folder / "recordings" / name).touch()
+    assert [it.name for it in recordings_of(folder)] == ["lecture_03.cpu.json", "lecture_03.h100.json"]
+    assert (name_of(file), name_of(folder)) == ("lecture_01", "lecture_03")
+
+
+def test_paths_are_named_from_the_root_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert shown(tmp_path / "lectures" / "lecture_02.py") == "lectures/lecture_02.py"
+    assert shown(Path("/lecture_02.py")) == "lecture_02.py"

@@ -1,0 +1,160 @@
+"""What guards a book beside its claims: numbers that nothing backs, claims that never ran or cannot fail.
+
+In goes a lecture, out come lines for people and whether something is wrong. It prints nothing. `ALL` names
+the checks; each takes a lecture, sections, and how many claims to draw by which seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litbook import project
+from litbook.record import recordings
+from litbook.render import report, values
+from litbook.run import process, trials
+from litbook.run.trials import Outcome
+from litbook.text import source
+from litbook.text import unbacked as numbers
+from litbook.text import unrun as reached
+from litbook.text.mutants import Trial
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What one check of one lecture has found."""
+
+    said: list[str]
+    summary: str
+    wrong: bool
+
+
+def unbacked(path: Path, *_: object) -> Checked:
+    """The numbers in prose that are neither computed nor cited, and braces that a forgotten `f` leaves."""
+    found = numbers.unbacked(source.read(path, project.shown(path)))
+    braces = sum(problem.slug == "forgotten-f" for problem in found)
+    count = len(found) - braces
+    text = f"{count or 'no'} unbacked number{'' if count == 1 else 's'}"
+    text += f", {braces} forgotten f{'' if braces == 1 else 's'}" if braces else ""
+    return Checked([str(it) for it in found], text, bool(found))
+
+
+def unrun(path: Path, *_: object) -> Checked:
+    """The claims and `@inspect`s that neither a run on this machine nor a recording has reached."""
+    kept = [recordings.read(file, project.name_of(path)) for file in project.recordings_of(path)]
+    record = process.record_of(path)
+    found = reached.unrun(record, kept)
+    dead = sum(it.dead for it in found)
+    summary = f"{dead} of no known device, {len(found) - dead} that wait for a recording"
+    if not report.holds(record):
+        summary += f"; this run: {report.summary(record)}"
+    said = [*report.problems(record), *(str(it.problem) for it in found)]
+    return Checked(said, summary, bool(dead) or not report.holds(record))
+
+
+# ---------------------------------------------------------------------------- mutants
+
+
+def mutants(path: Path, sections: Sequence[str] = (), sample: int | None = None, seed: int = 0) -> Checked:
+    """The changes of claims that hold all the same: each claim is changed a little, where it stands.
+
+    The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
+    """
+    lecture = source.usable(path, sections)
+    claims = _drawn(lecture, sample, seed) if sample is not None else None
+    wanted = _sections(lecture, claims) if claims is not None else list(sections)
+    found, record = trials.tried(path, sections=tuple(wanted), claims=claims)
+    excuses = trials.unreadable(lecture)
+    said = [line for outcome in found for line in _lines(lecture, outcome)]
+    some = claims is not None or bool(sections)
+    wrong = excuses or any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in found)
+    return Checked(
+        [*report.problems(record), *said, *map(str, excuses)],
+        _summary(lecture, found, some),
+        bool(wrong) or not report.holds(record),
+    )
+
+
+def _drawn(lecture: source.Lecture, count: int, seed: int) -> set[int]:
+    """Some of the claims that run on a CPU, drawn at random."""
+    here = [i for i, claim in enumerate(lecture.claims) if not _device(lecture, claim)]
+    return set(random.Random(seed).sample(here, min(count, len(here))))
+
+
+def _sections(lecture: source.Lecture, claims: set[int]) -> list[str]:
+    """The sections of these claims; all, where one of them stands in `main`."""
+    owners = {lecture.statements[lecture.claims[i].statement].function for i in sorted(claims)}
+    names = [lecture.functions[i].name for i in sorted(owners)]
+    return [] if "main" in names else names
+
+
+def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
+    """What the section of a claim, or a part above it, requires."""
+    function: int | None = lecture.statements[claim.statement].function
+    while function is not None:
+        if needed := lecture.functions[function].requires:
+            return needed
+        function = lecture.functions[function].parent
+    return None
+
+
+def _lines(lecture: source.Lecture, outcome: Outcome) -> Iterator[str]:
+    """What there is to say of one claim: survivors, excused ones, idle excuses."""
+    claim = lecture.claims[outcome.claim]
+    line = lecture.statements[claim.statement].first
+    if outcome.unsteady and outcome.failed:
+        return  # the run itself says so, with its values
+    if outcome.unsteady:
+        yield f"{lecture.path}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
+    else:
+        for trial in outcome.left:
+            excuse = outcome.excuse(trial)
+            fate = f"excused: {excuse}" if excuse else "survives"
+            place = f"{lecture.path}:{trial.line or line}:{trial.column}"
+            yield "\n".join([f"{place}: {fate}: {_changes(trial)}", *_text(claim, outcome, trial)])
+    for change in outcome.idle:
+        yield f"{lecture.path}:{line}: the excuse for {change!r} excuses nothing: remove it"
+
+
+def _changes(trial: Trial) -> str:
+    return f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
+
+
+def _text(claim: source.Assertion, outcome: Outcome, trial: Trial) -> Iterator[str]:
+    """The claim, what it was changed into, and what its names were."""
+    if trial.kind == "annotation":
+        yield f"    {claim.text}"
+        return
+    yield f"    assert {claim.text}"
+    yield from (f"    assert {mutant.text}" for mutant in trial.mutants)
+    yield from (f"      {name} is {values.line(value)}" for name, value in outcome.names.items())
+
+
+def _summary(lecture: source.Lecture, found: list[Outcome], some: bool) -> str:
+    """`12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left."""
+    made = sum(len(trial.mutants) for outcome in found for trial in outcome.trials)
+    count = sum(len(outcome.trials) for outcome in found)
+    alive = sum(len(outcome.survivors) for outcome in found)
+    excused = sum(len(outcome.left) for outcome in found) - alive
+    text = f"{_claims(len(found))}, {made} mutants in {count} trials: {count - alive - excused} passed, "
+    text += f"{excused} excused, {alive} survive{'s' * (alive == 1)}"
+    device = [claim for claim in lecture.claims if _device(lecture, claim)]
+    if device and not some:
+        text += f"; {_claims(len(device))} {'needs' if len(device) == 1 else 'need'} another device"
+    rest = len(lecture.claims) - len(device) - len(found)
+    if rest and not some:
+        text += f"; {_claims(rest)} {'was' if rest == 1 else 'were'} not reached"
+    return text
+
+
+def _claims(count: int) -> str:
+    return f"{count} claim{'' if count == 1 else 's'}"
+
+
+ALL: dict[str, Callable[[Path, Sequence[str], int | None, int], Checked]] = {
+    "unbacked": unbacked,
+    "unrun": unrun,
+    "mutants": mutants,
+}

@@ -1,0 +1,137 @@
+"""Where a book is: its root, lectures, bibliography, recordings, docs and cache. The one answer to "where".
+
+In goes any path inside a book, or that of a lecture anywhere; out come paths and the names that people read.
+It opens no file and knows neither what a lecture says nor what a record is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from litbook.errors import NotFound
+
+CONFIG = "mkdocs.yml"
+PATTERN = "lecture_*"
+INSIDE = "__init__.py"  # where a lecture that is a folder begins
+RECORDINGS = "recordings"
+CHECKOUT = (
+    Path(__file__).resolve().parents[2]
+)  # the tree that this litbook stands in, where it is not installed
+
+
+@dataclass(frozen=True)
+class Project:
+    """A book. `lectures_at` and `docs_at` are folders, from the root or absolute."""
+
+    root: Path
+    lectures_at: str | Path = "lectures"
+    docs_at: str | Path = "docs"
+
+    @classmethod
+    def find(cls, start: Path) -> Project:
+        """The book around `start`: a folder with `mkdocs.yml`; else the tree that this litbook stands in."""
+        start = start.resolve()
+        for folder in (start, *start.parents):
+            if (folder / CONFIG).is_file():
+                return cls(folder)
+        return cls(CHECKOUT if (CHECKOUT / CONFIG).is_file() else start)
+
+    @property
+    def config(self) -> Path:
+        """The file that MkDocs reads."""
+        return self.root / CONFIG
+
+    @property
+    def folder(self) -> Path:
+        """Where the lectures are."""
+        return self.root / self.lectures_at
+
+    @property
+    def bibliography(self) -> Path:
+        """What citations name."""
+        return self.folder / "references.bib"
+
+    @property
+    def cache(self) -> Path:
+        """What git ignores and anybody may delete."""
+        return self.root / ".litbook"
+
+    @property
+    def docs(self) -> Path:
+        """What MkDocs makes pages of."""
+        return self.root / self.docs_at
+
+    @property
+    def pages(self) -> Path:
+        """Where the lectures' pages are written; git ignores it."""
+        return self.docs / "lectures"
+
+    @property
+    def assets(self) -> Path:
+        """Where styles and scripts are copied to; git ignores it."""
+        return self.docs / "assets" / "litbook"
+
+    def lectures(self) -> list[Path]:
+        """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so."""
+        found = self.folder.glob(PATTERN)
+        return sorted((path for path in found if is_lecture(path)), key=name_of)
+
+    def names(self) -> list[str]:
+        """What the lectures are called."""
+        return [name_of(path) for path in self.lectures()]
+
+    def lecture(self, name: str) -> Path:
+        """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""
+        path = Path(name)
+        with contextlib.suppress(OSError):  # a name that is too long is no lecture
+            if path.name == INSIDE and path.is_file():
+                return path.parent
+            if path.is_dir():
+                if is_lecture(path):
+                    return path
+                raise NotFound("lecture", name, sorted(str(p) for p in path.glob("*.py")))
+            if path.is_file() and (path.suffix == ".py" or os.sep in name):
+                return path
+        if os.sep not in name:
+            for lecture in self.lectures():
+                if name_of(lecture) == name.removesuffix(".py"):
+                    return lecture
+            if path.suffix != ".py":
+                raise NotFound("lecture", name, self.names())
+        beside = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
+        raise NotFound("lecture", name, beside or self.names())
+
+
+def is_lecture(path: Path) -> bool:
+    """Whether a lecture may be there: a file of Python, or a folder that begins with one."""
+    return (path / INSIDE).is_file() or (path.suffix == ".py" and path.is_file())
+
+
+def name_of(lecture: Path) -> str:
+    """What the lecture is called: its file without `.py`, or its folder."""
+    return lecture.name.removesuffix(".py")
+
+
+def recording_of(lecture: Path, device: str) -> Path:
+    """Where the recording of the lecture on this kind of device (`cpu`, or the slug of a card) stands."""
+    return lecture.resolve().parent / RECORDINGS / f"{name_of(lecture)}.{device}.json"
+
+
+def recordings_of(lecture: Path) -> list[Path]:
+    """The files that claim to be recordings of the lecture."""
+    return sorted((lecture.resolve().parent / RECORDINGS).glob(f"{_literal(name_of(lecture))}.*.json"))
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def shown(path: Path) -> str:
+    """The path as messages and records name it: from the project's root, else the bare file name."""
+    for folder in path.parents:
+        if (folder / CONFIG).exists() or (folder / ".git").exists():
+            return path.relative_to(folder).as_posix()
+    return path.name

@@ -1,0 +1,285 @@
+"""A run is a process, and a verdict comes from a run: the side of whoever asks for one.
+
+In goes a lecture, out comes its record, made by `child` in a process of its own. Whatever the lecture does
+to that process (logging, `sys.exit` replaced, `os._exit`, `execv`, switches of libraries, threads) stays
+there. The child leaves its record, or what went wrong, in a folder that ends with the run; where it left
+neither whole, there is no verdict. This side imports neither torch nor the lecture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import multiprocessing
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from litbook.errors import LitbookError
+from litbook.project import shown
+from litbook.record import encoding, model
+
+TOOLS = str(Path(__file__).resolve().parents[2])  # where litbook lies, installed or not
+START = (  # without the working directory, where a file may be called `math.py`
+    f"import sys; sys.path[:] = filter(None, sys.path); "
+    f"{TOOLS!r} in sys.path or sys.path.insert(0, {TOOLS!r}); from litbook.run import child; child.main()"
+)
+PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
+LOCK = "in-use"
+AT, LEFT = "at", "left"  # files of a run's folder: the section it is at; what it leaves
+PRELOADED: tuple[str, ...] = (
+    "torch",
+    "numpy",
+    "einops",
+    "jaxtyping",
+    "matplotlib.pyplot",
+)  # where they are installed
+GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
+
+
+class Reported(LitbookError):
+    """What ended a run before there was a record, as its own process reports it."""
+
+    def __init__(self, message: str, slug: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.slug, self.exit_status = slug, exit_status
+
+
+class Died(LitbookError):
+    """The process of a run ended and left no whole record."""
+
+    slug = "died"
+    exit_status = 1
+
+
+def record_of(
+    path: Path,
+    *,
+    sections: Sequence[str] = (),
+    device: str = "auto",
+    timeout: float | None = None,
+    seed: int = 0,
+    listener: str = "",
+) -> model.Record:
+    """The record of the lecture in the file `path`, from a process that runs nothing else.
+
+    The arguments are those of `run.run`. `listener` names, as `module:function`, what makes the one who
+    listens in that process; it prints to this process's stdout.
+
+    Raises what ended the run early as `Reported`, with exit status 130 for Ctrl-C; `Died` where the process
+    left no whole record.
+    """
+    path = path.resolve()
+    asked = {"path": str(path), "sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
+             "listener": listener}  # fmt: skip
+    with private_folder() as folder:
+        asked |= {"folder": str(folder), "key": secrets.token_hex()}
+        status, interrupted = _run(asked, folder, timeout)
+        return judged(asked, status, interrupted)
+
+
+class Warm:
+    """The same for an author who waits: each process is a fork of one that has imported PyTorch, and no more.
+
+    It is the standard library's fork server. A lecture finds the world as in a fresh process.
+    """
+
+    def __init__(self) -> None:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
+        os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["litbook.run.child", *PRELOADED])
+        self.pid = 0  # of the process that runs
+
+    def record_of(self, path: Path, timeout: float) -> model.Record:
+        """The record of the lecture in the file `path`; raises as the function above does."""
+        path = path.resolve()
+        asked = {
+            "path": str(path),
+            "sections": [],
+            "device": "auto",
+            "timeout": timeout,
+            "seed": 0,
+            "listener": "",
+        }
+        with private_folder() as folder:
+            asked |= {"folder": str(folder), "key": secrets.token_hex()}
+            process = self.context.Process(target=_work, args=(asked,))
+            process.start()
+            self.pid = process.pid or 0
+            process.join(timeout + 4 * GRACE)
+            self.stop()
+            process.join()
+            self.pid = 0
+            return judged(asked, process.exitcode or 0)
+
+    def stop(self) -> None:
+        """End what runs now, and whatever it has started."""
+        if self.pid:
+            for kill in (os.killpg, os.kill):  # it may not lead its group yet
+                with contextlib.suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
+
+
+def _work(asked: dict[str, Any]) -> None:
+    """In the fork: what `child` does with what it is asked."""
+    from litbook.run import child
+
+    os.setpgid(0, 0)
+    os.environ["TMPDIR"] = tempfile.tempdir = asked["folder"]
+    child.work(asked)
+
+
+def _run(asked: dict[str, Any], folder: Path, timeout: float | None) -> tuple[int, bool]:
+    """Start the process and wait for its end. Its exit status, and whether Ctrl-C came."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+    stdout = _stdout()
+    if stdout == subprocess.PIPE:
+        environment["PYTHONIOENCODING"] = "utf-8"
+    process = subprocess.Popen(
+        [sys.executable, "-c", START],
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=None if sys.stderr is not None else subprocess.DEVNULL,
+        env={**environment, "TMPDIR": str(folder)},
+        process_group=0,  # Ctrl-C comes here, and once; and what the lecture has started ends with it
+    )
+    interrupted = False
+    with process, _passed_on(process.stdout):
+        try:
+            with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+                assert process.stdin is not None
+                process.stdin.write(json.dumps(asked).encode())
+                process.stdin.close()
+                process.wait(None if timeout is None else timeout + 4 * GRACE)
+        except KeyboardInterrupt:
+            interrupted = True
+            _interrupt(process, folder)
+        finally:
+            _kill(process)
+    return process.returncode, interrupted
+
+
+def _interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Hand Ctrl-C on, once the process knows what to do with it; a second one ends it at once."""
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        if (folder / AT).exists():
+            process.send_signal(signal.SIGINT)
+            process.wait(2 * GRACE)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process, and whatever it has started."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _stdout() -> int:
+    """What the process has for its stdout: ours, or a pipe where ours is no file, as in a test."""
+    if sys.stdout is None:
+        return subprocess.DEVNULL
+    try:
+        sys.stdout.flush()
+        return sys.stdout.fileno()
+    except (OSError, ValueError):
+        return subprocess.PIPE
+
+
+@contextlib.contextmanager
+def _passed_on(stream: IO[bytes] | None) -> Iterator[None]:
+    """What comes out of the pipe goes to our stdout."""
+
+    def copy() -> None:
+        for line in stream or ():
+            sys.stdout.write(line.decode("utf-8", "replace"))
+
+    thread = threading.Thread(target=copy, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(GRACE)
+
+
+# ---------------------------------------------------------------------------- what it left
+
+
+def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> model.Record:
+    """The record that the process left; raises what it reported instead, or `Died`."""
+    path, folder = Path(asked["path"]), Path(asked["folder"])
+    kind, content = _left(folder, asked["key"])
+    if kind == "record" and not interrupted:
+        return encoding.loads(content, f"what the process of {shown(path)} left")
+    if kind == "trouble":
+        said = json.loads(content)
+        raise Reported(said["message"], said["slug"], said["exit_status"])
+    if interrupted:
+        raise Reported(f"interrupted; it was {_where(folder)}", "interrupted", 130)
+    raise Died(
+        f"{shown(path)}: the process {_end(status)}, {_where(folder)}; no verdict without a whole record\n"
+        "    a lecture ends by coming to its end: let nothing in it end or replace its process"
+    )
+
+
+def _left(folder: Path, key: str) -> tuple[str, str]:
+    """What the process left, and its kind; "" where that is not whole or not the process's own."""
+    try:
+        head, _, content = (folder / LEFT).read_bytes().partition(b"\n")
+        said = json.loads(head)
+        if said["key"] == key and said["sha256"] == hashlib.sha256(content).hexdigest():
+            return said["kind"], content.decode()
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return "", ""
+
+
+def _where(folder: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        if section := (folder / AT).read_text(encoding="utf-8"):
+            return f"in the section {section[:200]}"
+    return "before its first section"
+
+
+def _end(status: int) -> str:
+    if status >= 0:
+        return f"ended with exit status {status}"
+    try:
+        return f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+# ---------------------------------------------------------------------------- folders of our own
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A temporary folder, gone afterwards. Those of processes that were killed go first."""
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        with (folder / "new").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            (folder / "new").rename(folder / LOCK)  # seen only when it is held
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(place: Path) -> None:
+    """Remove the folders in `place` whose process holds their lock no more."""
+    with contextlib.suppress(OSError):
+        for lock in place.glob(f"{PREFIX}*/{LOCK}"):
+            with contextlib.suppress(OSError), lock.open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent, ignore_errors=True)
