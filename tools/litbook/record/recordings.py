@@ -124,13 +124,15 @@ def trimmed(record: model.Record) -> model.Record:
 
 
 def _definitions(record: model.Record) -> tuple[model.Definition, ...]:
-    """What was called; with its statements where a section that is kept whole has steps in it."""
+    """What was called, and what sections that are kept whole define; with its statements where they step in it."""
+    whole = [section for section in record.sections if section.requires]
+    stepped = {key for section in whole for key in section.calls}
+    named = {statement.target for section in whole for statement in section.statements}
     called = {key for section in record.sections for key in section.calls}
-    stepped = {key for section in record.sections if section.requires for key in section.calls}
     return tuple(
         it if it.key in stepped else replace(it, statements=())
         for it in record.definitions
-        if it.key in called
+        if it.key in called | named | stepped
     )
 
 
