@@ -23,7 +23,7 @@ class Numbering:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
         self.is_section = [function.kind in SECTIONS for function in lecture.functions]
-        self.keys = [_key(lecture, number) for number in range(len(lecture.functions))]
+        self.keys = [lecture.key(number) for number in range(len(lecture.functions))]
         self.within: list[int] = []  # statement -> its number in its own section or definition
         self.own: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
         for number, statement in enumerate(lecture.statements):
@@ -133,9 +133,3 @@ class Numbering:
             if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
-
-
-def _key(lecture: Lecture, number: int) -> str:
-    """A section is called as it is asked for, everything else with its file and the names around it."""
-    asked_for = lecture.functions[number].kind in ("part", "section")
-    return lecture.section_name(number) if asked_for else lecture.functions[number].key

@@ -12,12 +12,14 @@ import ast
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from litbook.errors import LitbookError, Problem
-from litbook.record.model import Record
-from litbook.text.source import Definition, Lecture, parse
+from litbook.record.model import Definition, Record, Section
+from litbook.text.source import Definition as DefinitionNode
+from litbook.text.source import Lecture, Text, parse_files
 
-Key = tuple[str, str]  # the function's name and the text: what a claim is called in another recording
+Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
@@ -43,14 +45,16 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     lecture = _read(record)
     if lecture is None:
         return []
-    ended = _ended_early(lecture, record)
+    ended = _ended_early(record)
     elsewhere = {key for other in recordings for key in _keys_that_ran(other)}
     dead = _behind_an_end(lecture)
     reached = _Reached(lecture, record)
     found = []
     for item in _items(lecture):
         function = lecture.statements[item.statement].function
-        asked = record.asked(_section(lecture, function)) and function not in ended
+        key = lecture.key(function)
+        section = record.by_key.get(key)
+        asked = _asked(record, section) and not ended & {"main", key}
         if not asked or _key(lecture, item) in elsewhere:
             continue
         if item.statement not in dead and reached.ran(item.statement) is not False:
@@ -63,15 +67,26 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
 def _read(record: Record) -> Lecture | None:
     """The text of a record, taken apart again; None where somebody has changed it into no lecture."""
     with contextlib.suppress(LitbookError, IndexError):
-        return parse(record.sources[0].text, record.sources[0].path)
+        return parse_files(tuple(_text(source.path, source.text) for source in record.sources))
     return None
 
 
-def _ended_early(lecture: Lecture, record: Record) -> set[int]:
-    """The functions that an exception kept from their end: that is what is to be said of them."""
-    raised = {error.function for error in record.errors if error.kind != "inspect"}
-    whole = any(lecture.functions[i].kind in ("module", "main") for i in raised)
-    return set(range(len(lecture.functions))) if whole else raised
+def _text(path: str, text: str) -> Text:
+    """A file of the record under the name that it has within its lecture: of a folder, or alone."""
+    place = PurePosixPath(path)
+    return Text(path, text, place.stem, "" if place.stem == "__init__" else place.stem)
+
+
+def _asked(record: Record, section: Section | None) -> bool:
+    """Whether it was to run. Of helpers only a whole run says something."""
+    inside = section is not None and section.kind in ("part", "section")
+    return record.was_asked(section) if section is not None and inside else not record.asked
+
+
+def _ended_early(record: Record) -> set[str]:
+    """The sections that an exception kept from their end: that is what is to be said of them."""
+    raised = {section for section, error in record.errors() if error.kind != "inspect"}
+    return {"main" if section.kind in ("module", "main") else section.key for section in raised}
 
 
 def _named(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
@@ -80,8 +95,9 @@ def _named(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
     else:
         what = f"has not run yet: {item.what} {item.text}: it needs {device}"
         way_out = "record the lecture where there is one: run_lecture.py --record"
-    line = lecture.lines[item.line - 1]
-    place = lecture.place(item.line, len(line) - len(line.lstrip()) + 1)
+    file = lecture.file_of_statement(item.statement)
+    line = file.lines[item.line - 1]
+    place = file.place(item.line, len(line) - len(line.lstrip()) + 1)
     return Unrun(Problem("never-ran", what, place, way_out), device is None)
 
 
@@ -113,19 +129,13 @@ def _statement(lecture: Lecture, anchor: ast.AST) -> int:
 
 
 def _key(lecture: Lecture, item: _Item) -> Key:
-    function = lecture.functions[lecture.statements[item.statement].function]
-    return function.name, item.text
-
-
-def _section(lecture: Lecture, function: int) -> int | None:
-    """What `Record.asked` can answer for: a section. Of helpers only a whole run says something."""
-    return function if lecture.functions[function].kind in ("part", "section") else None
+    return lecture.key(lecture.statements[item.statement].function), item.text
 
 
 def _behind_an_end(lecture: Lecture) -> set[int]:
     """Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block."""
     found: set[int] = set()
-    for node in ast.walk(lecture.tree):
+    for node in _nodes(lecture):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
@@ -155,22 +165,28 @@ class _Reached:
 
     def __init__(self, lecture: Lecture, record: Record) -> None:
         self.lecture = lecture
-        self.entered = {frame.function for frame in record.frames}
-        self.unreached = set(record.unreached)
-        self.ran_claims = {(claim.function, claim.line) for claim in record.claims if claim.count}
+        self.keys = [lecture.key(number) for number in range(len(lecture.functions))]
+        self.within = _within(lecture)
+        self.entered = {key for section in record.sections for key in _entered(section)}
+        self.reached = {it for section in record.sections for it in _reached(record, section)}
+        self.ran_claims = {(section.key, claim.line) for section, claim in record.claims() if claim.count}
         self.named = _uses(lecture)
-        self.missing = {claim.function for claim in record.claims if claim.verdict == "needs-device"} | {
-            i for i, function in enumerate(lecture.functions) if function.requires and i not in self.entered
+        self.missing = {
+            section.key for section, claim in record.claims() if claim.verdict == "needs-device"
+        } | {
+            key
+            for key, it in zip(self.keys, lecture.functions, strict=True)
+            if it.requires and key not in self.entered
         }
 
     def ran(self, statement: int) -> bool | None:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
-        if (spec.function, spec.first) in self.ran_claims:
+        key, function = self.keys[spec.function], self.lecture.functions[spec.function]
+        if (key, spec.first - function.first) in self.ran_claims:
             return True
-        if spec.function in self.entered:
-            return statement not in self.unreached
-        function = self.lecture.functions[spec.function]
+        if key in self.entered:
+            return (key, self.within[statement]) in self.reached
         if function.kind in ("helper", "class"):
             return None if function.name in self.named or function.name.startswith("__") else False
         return False
@@ -180,21 +196,53 @@ class _Reached:
         at: int | None = function
         while at is not None:
             spec = self.lecture.functions[at]
-            if spec.requires and at in self.missing:
+            if spec.requires and self.keys[at] in self.missing:
                 return spec.requires
             at = spec.parent
         return None
 
 
+def _within(lecture: Lecture) -> list[int]:
+    """Statement -> its number in its own function."""
+    found, counts = [], dict[int, int]()
+    for statement in lecture.statements:
+        number = counts.get(statement.function, 0)
+        found.append(number)
+        counts[statement.function] = number + 1
+    return found
+
+
+def _entered(section: Section) -> list[str]:
+    """The keys of what ran while the section did."""
+    return [section.key, *section.calls] if section.ran else list(section.calls)
+
+
+def _reached(record: Record, section: Section) -> Iterator[tuple[str, int]]:
+    """Key and number of every statement that ran in a section, as far as it can be known to."""
+    silent = set(section.unreached)
+    entries: list[Section | Definition] = [section, *(record.definition_of[key] for key in section.calls)]
+    for place, entry in enumerate(entries):
+        if place or section.ran:
+            yield from (
+                (entry.key, number)
+                for number in range(len(entry.statements))
+                if (place, number) not in silent
+            )
+
+
+def _nodes(lecture: Lecture) -> Iterator[ast.AST]:
+    return (node for file in lecture.files for node in ast.walk(file.tree))
+
+
 def _uses(lecture: Lecture) -> set[str]:
     """The names that something in the text refers to, other than by defining them."""
     found = set()
-    for node in ast.walk(lecture.tree):
+    for node in _nodes(lecture):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
             found.add(node.attr)
-        elif isinstance(node, Definition) and node.decorator_list:
+        elif isinstance(node, DefinitionNode) and node.decorator_list:
             found.add(node.name)  # its decorator may call it
     return found
 
