@@ -12,6 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 from tests import notebooks
+from tests.records import fill
 from tests.running import SAMPLES, record, section
 
 from litbook.record import model
@@ -403,10 +404,10 @@ def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tm
     here = record(tmp_path, text)
     there = record(tmp_path, text.replace('@requires("cuda")\n', ""))
     h200 = replace(there.environment.device, kind="cuda", slug="nvidia-h200", name="NVIDIA H200")
-    there = replace(
-        there, environment=replace(there.environment, device=h200, date="2026-11-19T00:00:00Z"),
-        functions=here.functions, values=tuple(replace(v, line=v.line + 1) for v in there.values),
-    )  # fmt: skip
+    there = replace(there, environment=replace(there.environment, device=h200, date="2026-11-19T00:00:00Z"))
+    one = here.by_key["one"]
+    values = tuple(replace(v, line=v.line + 1) for v in there.by_key["one"].values)  # below the decorator
+    there = fill(there, "one", digest=one.digest, first=one.first, values=values)
     made = notebook.notebooks(here, recordings=[there])["index.ipynb"]
     assert "x = 3\n" in notebooks_text(made)
     assert "The outputs are from NVIDIA H200, 19 Nov 2026" in "\n".join(sources(made, "markdown"))
