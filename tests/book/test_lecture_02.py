@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02
+from tests.running import LECTURE_02, sampled
 
 from litbook.record import compare, model, recordings
 from litbook.run import run
@@ -126,7 +126,7 @@ def test_a_section_alone_gives_the_claims_and_values_that_it_gives_in_the_whole(
     repo: Path, lecture: source.Lecture, record: model.Record
 ) -> None:
     sections = [f.name for f in lecture.functions if f.kind == "section" and not f.requires]
-    for name in sections[::4]:  # a quarter of them: each run repeats the imports' share of the work
+    for name in sampled(sections[::4], 5):  # each run repeats the imports' share of the work
         alone = run.run(LECTURE_02, sections=[name], device="cpu")
         assert alone.errors == ()
         assert outcome(alone, name) == outcome(record, name)
@@ -226,6 +226,7 @@ def test_every_figure_says_what_it_shows(record: model.Record) -> None:
     assert [f.line for f in figures if len(f.data) > 60_000] == []
 
 
+@pytest.mark.slow  # test_author has the same for a small one
 def test_plain_python_prints_the_lectures_prose(repo: Path) -> None:
     import os
     import subprocess
