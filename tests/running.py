@@ -11,12 +11,10 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
-
-from hypothesis import settings
+from typing import Any, TypeVar
 
 from litbook import cli
 from litbook.record import model
@@ -32,6 +30,8 @@ LITBOOK = [  # `litbook` where it is not installed
     f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r}); from litbook.cli import litbook; sys.exit(litbook())",
 ]
 
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")  # as in conftest.py
+T = TypeVar("T")
 WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
 
 Done = subprocess.CompletedProcess[str]
@@ -42,7 +42,12 @@ HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, no
 
 def examples(count: int) -> int:
     """How many examples hypothesis draws where a test asks for `count`: all in CI, elsewhere a tenth a run."""
-    return count if settings().derandomize else max(20, count // 10)
+    return count if IN_CI else max(20, count // 10)
+
+
+def sampled(things: Sequence[T], share: int) -> Sequence[T]:
+    """All of them in CI, elsewhere one in `share`."""
+    return things if IN_CI else things[::share]
 
 
 def write(folder: Path, text: str, name: str = "lecture_sample.py") -> Path:

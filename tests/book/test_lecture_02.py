@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.running import LECTURE_02
+from tests.running import LECTURE_02, sampled
 
 from litbook.record import compare, model, recordings
 from litbook.run import run
@@ -133,7 +133,7 @@ def test_a_section_alone_gives_the_claims_and_values_that_it_gives_in_the_whole(
     record: model.Record,
 ) -> None:
     sections = [it.key for it in record.sections if it.kind == "section" and not it.requires]
-    for name in sections[::20]:  # one in twenty: each run repeats the imports' share of the work
+    for name in sampled(sections[::4], 5):  # each run repeats the imports' share of the work
         alone = run.run(LECTURE_02, sections=[name], device="cpu")
         assert [*alone.errors()] == []
         assert outcome(alone.by_key[name]) == outcome(record.by_key[name])
@@ -234,6 +234,7 @@ def test_every_figure_says_what_it_shows(record: model.Record) -> None:
     assert [f.line for f in figures if len(f.data) > 60_000] == []
 
 
+@pytest.mark.slow  # test_author has the same for a small one
 def test_plain_python_prints_the_lectures_prose(repo: Path) -> None:
     import os
     import subprocess
