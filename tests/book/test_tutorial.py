@@ -64,15 +64,6 @@ def test_every_command_of_the_tutorial_prints_what_the_tutorial_says(
         assert done.stderr == ""
 
 
-def ran(repo: Path, folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
-    """What a command of the tutorial says in `folder`; that of the lectures is asked in this process."""
-    assert words[0] == "python"
-    if words[1] == "tools/run_lecture.py":
-        return running.command(*words[2:], cwd=folder)
-    tool = [sys.executable, str(repo / words[1]), *words[2:]]
-    return subprocess.run(tool, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_the_tutorials_lectures_pass_what_make_check_demands_of_a_lecture(
     repo: Path, tutorial: tuple[Path, list[tuple[str, str]]]
 ) -> None:
