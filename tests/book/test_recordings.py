@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.records import fill
 from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 
 from litbook.errors import RecordError
@@ -460,26 +462,21 @@ def test_a_recording_says_the_same_as_its_record_in_less(recorded: Place) -> Non
     assert compare.compare(full, kept).values > 30
     assert recordings.trimmed(kept) == kept
     assert (kept.sources[0].text, kept.sources[0].sha256) == ("", full.sources[0].sha256)
-    assert (kept.seconds, kept.pieces, kept.steps) == ({}, (), ())
-    assert full.pieces and full.steps and full.seconds
+    assert all((it.seconds, it.pieces, it.steps) == (0, (), ()) for it in kept.sections)
+    two = full.by_key["two"]
+    assert two.pieces and two.steps and two.seconds
 
 
 def test_sections_on_a_device_keep_all_that_their_page_is_drawn_from(recorded: Place) -> None:
     """No GPU is needed: the record of a section that ran is relabelled as one that needs a device."""
     out = recorded.folder / "out.json"
     recorded.run("--out", out)
-    data = json.loads(out.read_text())
-    for function in data["functions"]:
-        if function["name"] == "two":
-            function["requires"] = "cuda"
-    full = encoding.loads(json.dumps(data))
+    full = fill(encoding.read(out), "two", requires="cuda")
     kept = recordings.trimmed(full)
-    encoding.loads(encoding.dumps(kept))  # every index points into its list
-    assert [piece.text for piece in kept.pieces] == ["Now."]
-    two = next(i for i, f in enumerate(full.functions) if f.name == "two")
-    ran = [full.statements[s].first for f, s in full.steps if full.frames[f].function == two]
-    assert [kept.statements[s].first for _, s in kept.steps] == ran
-    assert kept.pieces[0].step == 0
+    assert encoding.loads(encoding.dumps(kept)) == kept  # every index points into its list
+    assert kept.by_key["two"] == replace(full.by_key["two"], seconds=0.0)
+    assert [piece.text for piece in kept.by_key["two"].pieces] == ["Now."]
+    assert kept.by_key["one"].statements == ()
 
 
 def test_one_changed_value_changes_one_line_of_the_snapshots(recorded: Place) -> None:
@@ -585,11 +582,8 @@ def test_the_badge_counts_a_claim_that_holds_on_any_recorded_device(recorded: Pl
     assert "claims: 2 hold, 1 not run<" in badge(Project(recorded.folder, "."))
     made = encoding.read(recorded.file)
     gpu = model.Device("cuda", "nvidia-h200", "NVIDIA H200")
-    claims = [
-        c if c.verdict == "holds" else c.__class__(**{**vars(c), "verdict": "holds"}) for c in made.claims
-    ]
-    environment = made.environment.__class__(**{**vars(made.environment), "device": gpu})
-    other = made.__class__(**{**vars(made), "claims": tuple(claims), "environment": environment})
+    claims = tuple(replace(claim, verdict="holds") for claim in made.by_key["on_a_gpu"].claims)
+    other = replace(fill(made, "on_a_gpu", claims=claims), environment=replace(made.environment, device=gpu))
     recordings.write(recording_of(Path(recorded.lecture), gpu.slug), other)
     assert "claims: 3 hold<" in badge(Project(recorded.folder, "."))
     assert "claims: 0 hold<" in badge(Project(recorded.folder.parent, "."))
