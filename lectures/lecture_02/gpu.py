@@ -203,15 +203,19 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     if card is not None:
         ratio = total / card.memory                             # @measure ratio
         assert 0.98 < ratio < 1.08, "near the datasheet, not on it"
+    if card is not None and card.reported is not None:
+        part = total / card.reported                            # @measure part
+        assert 0.95 < part <= 1, "most of what others saw their driver show"
     note(
-        "So read `total_memory` where a program depends on it, and leave the nominal figure "
-        "to napkins."
+        "Memory is built in powers of two, so most cards have more than the datasheet's number "
+        "of GB; error correction takes some of it on others. Read `total_memory` where a program "
+        "depends on it, and leave the nominal figure to napkins."
     )
     question(
-        "An L4 is sold with `24` GB, decimal [@nvidia-l4]. If `total_memory` "
-        "were exactly that, how many GiB would a tool show that counts in "
-        "powers of two?",
-        answer=CARDS["L4"].memory / GiB, unit="GiB",
+        "An L4 is sold with `24` GB [@nvidia-l4] and reports "
+        f"{(CARDS['L4'].reported or 0) // MiB:,} MiB [@seen-modal]. How many GiB is the one, read "
+        "as decimal, and how many the other?",
+        answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB",
     )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from litbook import misbelief, note, question
 
 from .measure import adamw_step, message_of
-from .units import GiB, MiB
+from .units import GB, GiB, MiB
 
 
 def tensors() -> None:
@@ -190,10 +190,19 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     misbelief(
         f"That matrix takes {size / MiB / 1000:.1f} GB.",
         f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
-        "number that is wrong in both. GPU datasheets speak decimal, most memory tools "
-        "binary.",
+        "number that is wrong in both. Disks and bandwidths are sold in powers of ten, memory "
+        "is built in powers of two.",
         rows="D06",
     )
+    card = CARDS["H100 SXM"]
+    reported = card.reported                                    # @inspect reported as GiB
+    assert reported is not None, "someone looked"
+    note(
+        f"So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports "
+        f"{reported // MiB:,} MiB [@seen-modal]:"
+    )
+    assert 0.99 < reported / (80 * GiB) < 1, "nearly that many GiB"
+    assert 1.06 < reported / (80 * GB) < 1.07, "more than that many GB"
     note(
         "Whether that is a lot depends on what else the card must hold. To train it with "
         "AdamW, its gradient and two moments of the same size must be held as well:"
@@ -201,9 +210,10 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     training = (1 + 1 + 2) * size                               # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
     question(
-        "An L40S has `48` GB [@nvidia-l40s]. If nothing else needed room, how "
-        "many such matrices could it train with AdamW?",
-        answer=CARDS["L40S"].memory // training,
+        "An L40S is sold with `48` GB [@nvidia-l40s], and reports "
+        f"{(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed "
+        "room, how many such matrices could it train with AdamW?",
+        answer=(CARDS["L40S"].reported or 0) // training,
     )
 
 
