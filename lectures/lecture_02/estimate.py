@@ -448,8 +448,8 @@ def bandwidth_is_the_third_resource() -> None:
         "which is enough for counting.)"
     )
     with torch.device("meta"):
-        w: Float[Tensor, "out inner"] = torch.empty(4096, 4096).bfloat16()
-        x: Float[Tensor, "inner one"] = torch.empty(4096, 1).bfloat16()
+        w: Float[Tensor, "out inner"] = torch.empty(16384, 16384).bfloat16()
+        x: Float[Tensor, "inner one"] = torch.empty(16384, 1).bfloat16()
     y = w @ x
     work = flops(lambda: w @ x)                                 # @inspect work as FLOP
     moved = w.nbytes + x.nbytes + y.nbytes                      # @inspect moved as B
@@ -457,9 +457,13 @@ def bandwidth_is_the_third_resource() -> None:
     assert 0.999 < per_byte < 1.0, "one FLOP per byte"
     reachable = per_byte / balance                              # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
+    cache = 50 * 10**6                                          # @inspect cache as B
+    assert w.nbytes > 10 * cache, "too large for the cache of an H100"
     note(
-        f"At most {reachable:.1%} of the peak, and no better code can help. Only more FLOPs "
-        "per byte can."
+        f"At most {reachable:.1%} of the peak for weights that are read from the card's memory, "
+        f"its *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit "
+        f"into the {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there "
+        "from the last pass, do not have to be read again."
     )
     question(
         "Several readers can share one pass over `w` if their vectors are the "

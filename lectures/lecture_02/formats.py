@@ -698,12 +698,18 @@ def autocast_chooses_for_each_operation() -> None:
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = layer(x)                                      # @inspect product.dtype
-        weights = torch.softmax(x, dim=-1)                      # @inspect weights.dtype
+        weights = torch.softmax(product, dim=-1)                # @inspect weights.dtype
+        loss = nn.functional.mse_loss(product, product)         # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)
         attended = nn.functional.scaled_dot_product_attention(q, q, q)
     assert product.dtype == torch.bfloat16, "matrix products are narrow"
-    assert weights.dtype == torch.float32, "softmax of float32 stays wide"
     assert attended.dtype == torch.bfloat16, "attention is narrow"
+    assert loss.dtype == torch.float32, "a loss of narrow inputs is cast up"
+    assert weights.dtype == product.dtype, "softmax is left alone"
+    note(
+        "The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it "
+        "takes what comes [@pytorch-amp]."
+    )
     product.float().sum().backward()
     assert layer.weight.grad is not None, "and the way back"
     kept = {layer.weight.dtype, layer.weight.grad.dtype}        # @inspect kept

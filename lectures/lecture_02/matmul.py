@@ -513,10 +513,10 @@ def heads_share_a_small_matrix() -> None:
 
 
 def repeat_copies_nothing() -> None:
-    """repeat() along a new axis copies nothing, so one write shows in every copy."""
+    """repeat() along a new axis copies nothing of a tensor, so one write shows in every copy."""
     note("A name that is new on the right of the arrow repeats the tensor along a new axis. "
-         "Nothing is repeated in memory: with a stride of `0`, every index along that axis lands "
-         "on the same number.")
+         "Nothing of a PyTorch tensor is repeated in memory: with a stride of `0`, every index "
+         "along that axis lands on the same number.")
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
     memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
@@ -532,7 +532,15 @@ def repeat_copies_nothing() -> None:
     assert picture[4, 4].item() == 7, "and the original"
     assert "a single memory location" in error, "the whole is refused"
 
-    note("If the copies are to be written to, make them real.")
+    note("The same pattern on a NumPy array makes real copies, and so it does where the new axis "
+         "is joined to another.")
+    array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
+    joined = repeat(picture, "h w -> (c h) w", c=3)
+    own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
+    assert own == (81, (9, 1)), "a step of one whole picture"
+    assert not same_storage(picture, joined), "a tensor, and copied"
+
+    note("If the copies of a tensor are to be written to, make them real.")
     real = copies.clone(memory_format=torch.contiguous_format)
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"

@@ -215,12 +215,15 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
-    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte, it warns, switches "
-         "itself off, and the product is as wide as ever.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte on a CPU, it warns, "
+         "switches itself off, and the product is as wide as ever. On CUDA there is no such check "
+         "[@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
             product = torch.ones(2, 2) @ torch.ones(2, 2)
+    said = str(caught[-1].message)  # @inspect said
+    assert "Disabling autocast" in said, "it says so"
     assert product.dtype == torch.float32, "not supported, not used"
 
     note("So FP8 training scales by hand or by library: every tensor is stretched to fill "
@@ -243,18 +246,20 @@ def one_byte_needs_a_scale() -> None:
 
 
 def what_supports_one_byte_training() -> None:
-    """Layers that multiply in one byte and training in one byte are two different works."""
-    misbelief("NVIDIA's Transformer Engine uses FP8 throughout training.",
-              "Notes on CS336 say so, having run two of its references together [@cs336]. It is a "
-              "library of layers, such as linear ones, that multiply in FP8, and it "
-              "leaves the rest to the program around it [@transformer-engine]. Gradients, "
-              "optimizer state and communication in FP8 are another work, by Peng and others "
-              "[@peng2023].", rows="X07")
+    """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
+    note("NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that "
+         "multiply in FP8 with a scale for each tensor: E4M3 on the way forward, E5M2 for the "
+         "gradients [@transformer-engine]. It has grown since. Its recipes also scale by *block*, "
+         "where E4M3 serves in both directions because each block has a range of its own "
+         "[@te-blockwise], and its Adam can keep both moments in FP8 [@te-adam]. To use FP8 also "
+         "for gradients that are stored and sent between devices is another work, by Peng and "
+         "others [@peng2023]. So ask of any recipe what is multiplied, what is kept and what is "
+         "sent in a byte.")
     note("Two sources of mixed precision are as easily mixed up. The method was proposed in a paper "
          "by Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in "
          "PyTorch's documentation [@pytorch-amp], and not in the paper.")
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    note("What a single byte could save at most is quickly counted: weight, gradient and Adam's two "
+    note("What a single byte could save at most in memory is quickly counted: weight, gradient and Adam's two "
          "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "
          "the four wider, so the truth lies between.")
     formats = torch.float32, torch.float8_e4m3fn

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from litbook import misbelief, note, question
 
-from .measure import adamw_step, message_of
+from .measure import adamw_step, deterministic, message_of
 from .units import GB, GiB, MiB
 
 
@@ -65,9 +65,8 @@ def four_ways_to_make_a_tensor() -> None:
         "*shows* zeros, which is luck. PyTorch's deterministic mode rules luck out: it fills "
         "the tensor with NaN, so that code which reads before it writes is found out."
     )
-    torch.use_deterministic_algorithms(True)
-    unwritten = torch.empty(4, 8)                               # @inspect unwritten
-    torch.use_deterministic_algorithms(False)
+    with deterministic():
+        unwritten = torch.empty(4, 8)                           # @inspect unwritten
     assert unwritten.isnan().sum() == 32, "nothing was promised"
     question(
         "Deterministic mode is on. In a fresh `torch.empty(4, 8)` every "
