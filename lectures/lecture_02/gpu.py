@@ -1,11 +1,12 @@
 """How a GPU's memory is handed out, and what moves there."""
 import torch
+import torch.nn.functional as F
 from hardware import CARDS, find, peak
 from timing import time_call
 
 from litbook import misbelief, note, question, requires
 
-from .measure import flops, message_of, scaled
+from .measure import flops, float32_products, message_of, rest, scaled
 from .units import E4M3, E5M2, GiB, MiB
 
 
@@ -224,13 +225,15 @@ def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
     note(
         "The many arithmetic units of a GPU pay off on large products and sit idle on small "
-        "ones. The same square matrix product in both formats, against the rates that the "
-        "card promises:"
+        "ones. The same square matrix product in both formats, with a second of rest between "
+        "them, against the rates that the card promises:"
     )
     n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
-    wide = time_call(lambda: a @ a, "cuda")                     # @measure wide
+    with float32_products():  # no TF32, whatever the environment says
+        wide = time_call(lambda: a @ a, "cuda")                 # @measure wide
+    rest()
     narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
     speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
     card = find(torch.cuda.get_device_name())
@@ -256,12 +259,9 @@ def both_one_byte_formats_multiply() -> None:
         one = torch.tensor(1.0, device="cuda")
         ones = torch.ones(32, 32, device="cuda")
         left, right = ones.to(E5M2), ones.to(E4M3).t()
-        mixed = torch._scaled_mm(
-            left, right, one, one, out_dtype=torch.bfloat16
-        )                                                       # @inspect mixed
-        plain = torch._scaled_mm(
-            right.t(), right, one, one, out_dtype=torch.bfloat16
-        )                                                       # @inspect plain
+        whole = F.ScalingType.TensorWise  # a scale for each tensor
+        mixed = F.scaled_mm(left, right, one, whole, one, whole)     # @inspect mixed
+        plain = F.scaled_mm(right.t(), right, one, whole, one, whole)  # @inspect plain
         assert mixed.dtype == torch.bfloat16, "wider than what went in"
         assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
         assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"

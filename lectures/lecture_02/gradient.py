@@ -511,8 +511,7 @@ def most_alive(layers: int, segment: int) -> float:
     x = torch.randn(rows, width)
     with Alive() as alive:
         in_segments(weights, x, segment).sum().backward()
-    peak: float = alive.most / (rows * width * 4)
-    return peak
+    return alive.most / (rows * width * 4)
 
 
 def checkpointing_trades_flops_for_memory() -> None:

@@ -1,4 +1,5 @@
 """What several parts count and measure with."""
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
@@ -72,6 +73,15 @@ def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
 def flops(call: Callable[[], object]) -> int:
     """All FLOPs that PyTorch's counter sees in the call."""
     return sum(flops_by_operation(call).values())
+
+
+def rest(seconds: float = 1.0) -> None:
+    """Wait until the card is idle, and a while longer: at its power limit it slows down.
+
+    So no format pays for the heat of another.
+    """
+    torch.cuda.synchronize()
+    time.sleep(seconds)
 
 
 def free_bytes() -> int:
@@ -212,6 +222,10 @@ class Alive(TorchDispatchMode):
         super().__init__()
         self.made: dict[int, tuple[StorageWeakRef, int]] = {}
         self.most = 0  # bytes
+
+    def __enter__(self) -> "Alive":
+        super().__enter__()
+        return self
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -2,6 +2,7 @@
 import inspect
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +20,8 @@ from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
-    Point, dense_peak, flops, intensity, narrow_format, scaled, shrunk,
+    Point, dense_peak, flops, float32_products, intensity, narrow_format,
+    rest, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
 
@@ -227,12 +229,20 @@ def tf32_saves_no_bytes() -> None:
     bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
     note(
-        "Because it changes results, PyTorch leaves it off. `highest` means true `float32`; "
-        "`torch.set_float32_matmul_precision(\"high\")` allows TF32 [@pytorch-precision], and "
-        "only then is its peak the one to divide by."
+        "Because it changes results, PyTorch leaves it off for matrix products. `highest` means "
+        "true `float32`; `torch.set_float32_matmul_precision(\"high\")` allows TF32 "
+        "[@pytorch-precision], and only then is its peak the one to divide by. Some images of "
+        "systems switch it on through the environment, so set it where it matters. For "
+        "convolutions it is on from the start [@pytorch-tf32]."
     )
-    setting = torch.get_float32_matmul_precision()              # @inspect setting
-    assert setting == "highest", "off unless asked for"
+    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
+    setting = torch.get_float32_matmul_precision()              # @measure setting
+    if override is None:
+        assert setting == "highest", "off for products, unless asked for"
+    with float32_products("high"):
+        assert torch.get_float32_matmul_precision() == "high", "asked for"
+    assert torch.get_float32_matmul_precision() == setting, "as before"
+    assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
     whole = torch.arange(1.0, 9999.0)  # @hide
     question(
         "Which is the first whole number above zero that TF32 rounds to "
@@ -599,16 +609,10 @@ def product_call(
 
 def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepover
     """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
-    try:
+    with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
-        torch.cuda.synchronize()
-        # At its power limit a card slows down: no format pays for another.
-        time.sleep(1)
+        rest()
         return time_call(call, "cuda")
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def formats_to_time(card: Card | None) -> list[str]:
