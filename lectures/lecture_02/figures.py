@@ -224,9 +224,12 @@ def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, 
     return fig
 
 
-def plot_sweep(sizes: list[int], rates: list[float], promised: float | None) -> Figure:  # @hide
-    """Rates in TFLOP/s against size, and the promised rate where there is one."""
+def plot_sweep(
+    sizes: list[int], rates: list[float], launched: list[float], promised: float | None
+) -> Figure:  # @hide
+    """Rates in TFLOP/s against size, in a graph and launched one by one, and the promised rate if any."""
     fig, ax = blank(7, 3.4)
+    ax.plot(sizes, [rate / TERA for rate in launched], "o-", color=GREY, lw=1, ms=3)
     ax.plot(sizes, [rate / TERA for rate in rates], "o-", color=BLUE, lw=2)
     if promised is not None:
         ax.axhline(promised / TERA, color=RED, ls="--", lw=1.5)

@@ -631,8 +631,8 @@ def rounding_at_random_saves_them() -> None:
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
-    mean = w.float().mean().item()                              # @inspect mean
-    assert abs(round(mean, 2)) == 0.0, "the updates arrived"
+    average = w.float().mean().item()                           # @inspect average
+    assert abs(round(average, 2)) == 0.0, "the updates arrived"
     spread = w.float().std().item()                             # @inspect spread
     assert 0.038 < spread < 0.044, "at the price of noise"
     misbelief(

@@ -386,9 +386,9 @@ def reduce_names_the_axis_it_removes() -> None:
               "one assert would have told.", rows="M25")
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
-    mean = ones.mean(-1)  # @inspect total, mean
+    average = ones.mean(-1)  # @inspect total, average
     assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
-    assert mean.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
+    assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
     assert torch.equal(total, ones.sum(-1)), "the true old way"
     box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
     sums = reduce(box, pattern, "sum")  # @hide

@@ -56,10 +56,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 
     note("Even the dtype is only a way of reading. Here the bytes of the same floats are read as "
          "integers, and the float `1.0` shows its bits.")
-    bits: Int[Tensor, "row col"] = x.view(torch.int32)
-    one = f"{bits[0, 0].item():032b}"  # @inspect one
+    integers: Int[Tensor, "row col"] = x.view(torch.int32)
+    one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"
-    assert same_storage(x, bits), "same bytes, another dtype"
+    assert same_storage(x, integers), "same bytes, another dtype"
     piece = torch.zeros(4, 5)[1:, 2]  # @hide
     question("`m` is a fresh matrix of shape `(4, 5)`. What are the offset "
              "and the stride of `m[1:, 2]`?",

@@ -76,19 +76,27 @@ def four_ways_to_make_a_tensor() -> None:
 
 
 def randn_draws_from_the_standard_normal() -> None:
-    """`randn` draws independent samples with mean zero and spread one."""
+    """`randn` draws from the standard normal: mean zero, spread one."""
     note(
         "The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come "
         "from the normal distribution, which puts a known share of them within one deviation of "
         "its mean."
     )
     x = torch.randn(10**6)                                      # @inspect x
-    mean = abs(round(x.mean().item(), 2))                       # @inspect mean
+    middle = abs(round(x.mean().item(), 2))                     # @inspect middle
     std = round(x.std().item(), 2)                              # @inspect std
-    assert (mean, std) == (0.0, 1.0), "to two digits"
-    pairs = torch.stack([x[:-1], x[1:]])
-    correlation = abs(round(pairs.corrcoef()[0, 1].item(), 2))  # @inspect correlation
-    assert correlation == 0.0, "no draw predicts the next"
+    assert (middle, std) == (0.0, 1.0), "to two digits"
+    note(
+        "The draws are meant to be independent. No run can prove that; it can look for the simplest "
+        "way to fail, a correlation with the draw before, with the tenth before, or of their sizes:"
+    )
+
+    def correlation(y: Tensor, back: int) -> float:
+        pairs = torch.stack([y[:-back], y[back:]])
+        return abs(round(pairs.corrcoef()[0, 1].item(), 2))
+
+    found = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]
+    assert found == [0.0, 0.0, 0.0], "uncorrelated, to two digits"
     inside = (x.abs() < 1).double().mean().item()               # @inspect inside
     theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
