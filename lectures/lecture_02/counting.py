@@ -288,24 +288,21 @@ def budgets_that_made_history() -> None:
     rumour = 2e25                                               # @inspect rumour as FLOP
     ratio = rumour / gpt3                                       # @inspect ratio as times
     assert 63.6 < ratio < 63.7, "if it is true"
-    misbelief(
-        "Training GPT-4 took `2e25` FLOPs.",
-        "The report on it withholds the compute [@gpt4]. Estimates from outside put it above "
-        f"`1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3; no one has published the "
-        "number.",
-        rows="F06",
+    note(
+        "Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates "
+        f"from outside put it above `1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3. "
+        "Quoted often enough, a guess looks like a fact."
     )
     threshold, biological = 1e26, 1e23
     runs = threshold / gpt3                                     # @inspect runs as times
     assert 318 < runs < 319, "GPT-3 trainings up to the line"
     over = gpt3 / biological                                    # @inspect over as times
     assert 3.1 < over < 3.2, "GPT-3 is over the other one"
-    misbelief(
-        "In the United States, models trained with at least `1e26` FLOPs had to be reported.",
-        "The order of `2023` said *greater than*, it counted integer or floating-point "
-        "operations, and it set a second line at `1e23` for models trained primarily on "
-        "biological sequence data [@eo14110]. It was revoked in `2025` [@eo14148].",
-        rows="F07",
+    note(
+        "In the United States an order of `2023` had models reported that were trained with more "
+        "than `1e26` operations, integer or floating-point, and set a second line at `1e23` for "
+        "models trained primarily on biological sequence data [@eo14110]. It was revoked in `2025` "
+        "[@eo14148]."
     )
     question(
         "How many trillion tokens bring a model of `1` billion parameters, "
@@ -326,13 +323,12 @@ def a_rate_times_a_time_is_work() -> None:
     fortnight = 8 * 14 * DAY * rate                             # @inspect fortnight as FLOP
     assert 9.574e21 < fortnight < 9.576e21, "nothing lost on the way"
     week = 8 * 7 * DAY * rate                                   # @inspect week as FLOP
-    assert 4.787e21 < week < 4.789e21, "a number in circulation"
-    misbelief(
-        "`8` H100s deliver `4.788e21` FLOPs in `2` weeks.",
-        "CS336 printed this number beside those words; its code multiplied by `7` days "
-        "[@cs336], until the edition of 2026 added the missing factor [@cs336-2026]. One week at "
-        "full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the same.",
-        rows="F17",
+    assert 4.787e21 < week < 4.789e21, "of one week"
+    note(
+        "CS336 of 2025 prints that number beside the words *8 H100s for 2 weeks*; its code "
+        "multiplies by `7` days [@cs336], until the edition of 2026 adds the missing factor "
+        "[@cs336-2026]. One week at full peak happens to be two at half of it, so the slip and an "
+        "MFU of `0.5` look the same."
     )
     assert week == 0.5 * fortnight, "right by accident"
     older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide

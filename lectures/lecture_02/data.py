@@ -196,8 +196,8 @@ def a_token_file_does_not_know_its_dtype() -> None:
     assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
     misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
-              "The name promises a header that is not there. `np.load` finds none, takes the "
-              "bytes for a pickled Python object and refuses.", rows="P03")
+              "So CS336 names it [@cs336]. The name promises a header that is not there. `np.load` "
+              "finds none, takes the bytes for a pickled Python object and refuses.", rows="P03")
     refused = message_of(lambda: np.load(raw))  # @inspect refused
     assert "pickle" in refused, "not a NumPy file"
     note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")

@@ -189,12 +189,9 @@ def each_sample_costs_two_per_weight() -> None:
     large = 16384
     share = (2 * large - 1) / (2 * large)                       # @inspect share
     assert share == 32767 / 32768, "of two for each sample"
-    misbelief(
-        "For each sample the gradient of a weight takes one operation, so a batch takes twice as "
-        "many as it has samples.",
-        "The two halves of that sentence do not fit: one operation each makes $BDK$. A sample "
-        "costs two: a multiplication, and the addition to the sum so far.",
-        rows="J11",
+    note(
+        "Count only the multiplications, and it comes out at half. A sample costs two operations: a "
+        "multiplication, and the addition to the sum so far."
     )
     one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
     assert one == 2 * d * k, "two per weight"
@@ -313,7 +310,9 @@ def the_first_layer_has_nothing_below() -> None:
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
     misbelief(
         "The backward pass of these two layers costs $4BDD + 4BDK$.",
-        f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
+        "CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed "
+        f"[@cs336]. It costs $2BDD + 4BDK$; the formula with both fours is {too_high:.0%} too high "
+        "here.",
         rows="J15",
     )
     note("Ask for the gradient of the data, and the product appears:")

@@ -127,10 +127,9 @@ def only_the_last_axis_is_special() -> None:
     """To a product, every axis but the last is just another batch axis."""
     note("Four axes invite stories about what each of them does. The product knows one story: the "
          "last axis is summed over, and all others are repeated over.")
-    misbelief("In `x` of shape `(4, 8, 16, 32)` the axes are batch, token, and two axes of the "
-              "token itself.",
-              "A token is a vector, and only the last axis is contracted. The third is one more "
-              "axis to repeat the product over.", rows="M06")
+    note("In `x` of shape `(4, 8, 16, 32)` one may want to see batch, token, and two axes of the "
+         "token itself. A token is a vector, and only the last axis is contracted. The third is one "
+         "more axis to repeat the product over.")
     note("If the third axis played a part of its own in `x @ w`, swapping it with the first would "
          "disturb the result. It only swaps the result in the same way.")
     x: Float[Tensor, "a b c hidden"] = whole_numbers(4, 8, 16, 32)
@@ -382,8 +381,9 @@ def reduce_names_the_axis_it_removes() -> None:
     assert tuple(new.shape) == (2, 3), "hidden is gone"
 
     misbelief("`reduce(x, \"... hidden -> ...\", \"sum\")` is the einops form of `x.mean(-1)`.",
-              "It is the form of `x.sum(-1)`. Sum and mean differ by the length of the axis, as "
-              "one assert would have told.", rows="M25")
+              "CS336 has them side by side, as the new way and the old [@cs336]. It is the form of "
+              "`x.sum(-1)`. Sum and mean differ by the length of the axis, as one assert would have "
+              "told.", rows="M25")
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
     average = ones.mean(-1)  # @inspect total, average

@@ -188,9 +188,8 @@ def the_bill_in_bytes() -> None:
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
-    note("This is the example of CS336 [@cs336]. Notes on it give it `64` dimensions, which belong "
-         f"to an earlier model there; the {formula} bytes are those of width `4` and batch `2`. The "
-         "wider model has another bill, at a batch of `8`:")
+    note(f"This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is "
+         "`64` wide and has another bill, at a batch of `8`:")
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
