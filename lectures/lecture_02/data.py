@@ -183,31 +183,30 @@ def a_token_file_does_not_know_its_dtype() -> None:
     note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
          "file as an array: `np.memmap` takes the name and, from you, the dtype.")
     tokens = np.arange(1, 11, dtype=np.int32)
-    folder = TemporaryDirectory(ignore_cleanup_errors=True)
-    raw = Path(folder.name) / "tokens.bin"
-    tokens.tofile(raw)
-    size = raw.stat().st_size  # @inspect size as B
-    assert size == 10 * 4, "ten numbers, nothing else"
-    back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
-    assert back.tolist() == tokens.tolist(), "what was written"
-    note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
-    unstated = np.memmap(raw, mode="r")  # @inspect unstated
-    wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
-    assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        raw = Path(folder) / "tokens.bin"
+        tokens.tofile(raw)
+        size = raw.stat().st_size  # @inspect size as B
+        assert size == 10 * 4, "ten numbers, nothing else"
+        back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
+        assert back.tolist() == tokens.tolist(), "what was written"
+        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
+        unstated = np.memmap(raw, mode="r")  # @inspect unstated
+        wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
+        assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
-    misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
-              "So CS336 names it [@cs336]. The name promises a header that is not there. `np.load` "
-              "finds none, takes the bytes for a pickled Python object and refuses.", rows="P03")
-    refused = message_of(lambda: np.load(raw))  # @inspect refused
-    assert "pickle" in refused, "not a NumPy file"
-    note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
-    headed = Path(folder.name) / "tokens.npy"
-    np.save(headed, tokens)
-    mapped = np.load(headed, mmap_mode="r")
-    header = headed.stat().st_size - size  # @inspect header as B
-    assert header == 128, "states dtype and shape"
-    assert mapped.dtype == np.int32, "known without being told"
-    folder.cleanup()
+        misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
+                  "So CS336 names it [@cs336]. The name promises a header that is not there. `np.load` "
+                  "finds none, takes the bytes for a pickled Python object and refuses.", rows="P03")
+        refused = message_of(lambda: np.load(raw))  # @inspect refused
+        assert "pickle" in refused, "not a NumPy file"
+        note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
+        headed = Path(folder) / "tokens.npy"
+        np.save(headed, tokens)
+        mapped = np.load(headed, mmap_mode="r")
+        header = headed.stat().st_size - size  # @inspect header as B
+        assert header == 128, "states dtype and shape"
+        assert mapped.dtype == np.int32, "known without being told"
     question("`12` tokens are written as `int64`, and the file is mapped as "
              "`uint16`. How many tokens appear?",
              answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
@@ -233,8 +232,8 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
     note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
-         "is set, and no block of the disk has been written yet. Touch a few tokens in its middle, "
-         "then a longer stretch at its start, and watch the memory of this process, where the "
+         "is set, and no block of the disk has been written yet. Touch a thousand tokens all over "
+         "it, then a long stretch at its start, and watch the memory of this process, where the "
          "system tells:")
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -243,25 +242,23 @@ def a_memory_map_loads_what_is_touched() -> None:
             file.truncate(size)
         data = np.memmap(path, dtype=np.uint16, mode="r")
         assert len(data) == 25 * 10**9, "tokens within reach"
-        data[:1024].sum()  # the first time also loads code
-        few = data[len(data) // 2 :][:1024]
-        stretch = data[32 * MiB : 64 * MiB]
+        few, stretch = data[:: len(data) // 1000], data[: 32 * MiB]
         peek = resident_after(few.sum)  # @measure peek as B
         read = resident_after(stretch.sum)  # @measure read as B
-    assert (few.nbytes, stretch.nbytes) == (2048, 64 * MiB), "touched"
+    assert (few.nbytes, stretch.nbytes) == (2000, 64 * MiB), "touched"
     if peek is not None and read is not None:
-        assert few.nbytes <= peek, "more than was touched"
-        assert peek < 8 * MiB, "and hardly any of the file"
-        assert stretch.nbytes <= read, "a page for all that is touched"
+        assert peek > 100 * few.nbytes, "far more than was touched"
+        assert peek < size / 10, "and little of the file"
+        assert read > 0.9 * stretch.nbytes, "a page for all that is touched"
     note("The operating system does this, in small blocks called *pages*. It loads whole ones, and "
          "usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. "
          "And it is not *swapping*, which moves a program's own memory out to disk. Here the file "
          "is the disk copy: a page is read when it is touched, counts as resident from then on, "
          "and may be dropped without writing whenever memory runs short.")
-    question("`1000` tokens are read from a map, each from a page of its "
-             "own, and a page has `4096` B. How many bytes become resident "
-             "at least?",
-             answer=1000 * 4096, unit="B")
+    question("`500` tokens are read from a map, each from a page of its own, and "
+             "a page has `16384` B, as on some machines. How many bytes become "
+             "resident at least?",
+             answer=500 * 16384, unit="B")
 
 
 def a_memory_map_may_write_to_your_data() -> None:
@@ -270,32 +267,31 @@ def a_memory_map_may_write_to_your_data() -> None:
               "One can, and that is the trouble. The default mode writes: an assignment meant "
               "for an array in memory changes the training set on disk.", rows="P06")
     tokens = np.arange(1, 11, dtype=np.int32)
-    folder = TemporaryDirectory(ignore_cleanup_errors=True)
-    file = Path(folder.name) / "tokens.bin"
-    tokens.tofile(file)
-    careless = np.memmap(file, dtype=np.int32)
-    assert careless.mode == "r+", "the default is read and write"
-    careless[0] = 99
-    careless.flush()
-    on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
-    assert on_disk[0] == 99, "the file has changed"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "tokens.bin"
+        tokens.tofile(file)
+        careless = np.memmap(file, dtype=np.int32)
+        assert careless.mode == "r+", "the default is read and write"
+        careless[0] = 99
+        careless.flush()
+        on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
+        assert on_disk[0] == 99, "the file has changed"
 
-    note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
-    locked = np.memmap(file, dtype=np.int32, mode="r")
-    refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
-    assert "read-only" in refused, "refused"
-    private = np.memmap(file, dtype=np.int32, mode="c")
-    private[1] = 99
-    on_disk = np.fromfile(file, dtype=np.int32)
-    assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
-    note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
-         "to beat. Data that must be parsed, decompressed or streamed want something else.")
-    careless[5] = 50  # @hide
-    careless.flush()  # @hide
-    private = np.memmap(file, dtype=np.int32, mode="c")  # @hide
-    private[5] = 60  # @hide
-    on_disk = np.fromfile(file, dtype=np.int32)  # @hide
-    folder.cleanup()  # @hide
+        note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
+        locked = np.memmap(file, dtype=np.int32, mode="r")
+        refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
+        assert "read-only" in refused, "refused"
+        private = np.memmap(file, dtype=np.int32, mode="c")
+        private[1] = 99
+        on_disk = np.fromfile(file, dtype=np.int32)
+        assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
+        note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
+             "to beat. Data that must be parsed, decompressed or streamed want something else.")
+        careless[5] = 50  # @hide
+        careless.flush()  # @hide
+        private = np.memmap(file, dtype=np.int32, mode="c")  # @hide
+        private[5] = 60  # @hide
+        on_disk = np.fromfile(file, dtype=np.int32)  # @hide
     question("Token `5` is set to `50` through a map in mode `r+`, then to "
              "`60` through one in mode `c`. What is it on disk, and what in "
              "the second map?",

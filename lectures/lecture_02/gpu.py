@@ -6,7 +6,7 @@ from timing import time_call
 
 from litbook import misbelief, note, question, requires
 
-from .measure import flops, float32_products, message_of, rest, scaled
+from .measure import cool_down, flops, float32_products, message_of, scaled
 from .units import E4M3, E5M2, GiB, MiB
 
 
@@ -233,7 +233,7 @@ def a_narrow_product_is_timed_here() -> None:
     b = a.bfloat16()
     with float32_products():  # no TF32, whatever the environment says
         wide = time_call(lambda: a @ a, "cuda")                 # @measure wide
-    rest()
+    cool_down()
     narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
     speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
     card = find(torch.cuda.get_device_name())

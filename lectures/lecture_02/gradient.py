@@ -577,17 +577,17 @@ def checkpointing_is_measured_here() -> None:
     weights = [w.to(dtype).requires_grad_() for w in drawn]
     x = torch.randn(rows, width, device="cuda").to(dtype)
     del drawn
-    gradients, peaks, times = [], [], []
+    firsts, peaks, times = [], [], []
     for segment in (0, 4):
         step = partial(deep_gradient, weights, x, segment)
         times.append(time_call(step, "cuda"))                   # @measure times[-1]
         torch.cuda.reset_peak_memory_stats()
-        gradients.append(step().clone())
+        firsts.append(step().clone())
         peaks.append(torch.cuda.max_memory_allocated())         # @measure peaks as B
     assert peaks[1] < peaks[0], "fewer activations at once"
     slower = times[1].seconds / times[0].seconds                # @measure slower as times
     assert 1 < slower < 2, "one forward pass more, never a whole step"
-    off = float((gradients[0] - gradients[1]).norm() / gradients[0].norm())  # @measure off
+    off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "and the gradient is the same"
     question(
         "A step without checkpointing takes `90` ms, all of it in products. How long does it "

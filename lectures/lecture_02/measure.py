@@ -75,7 +75,7 @@ def flops(call: Callable[[], object]) -> int:
     return sum(flops_by_operation(call).values())
 
 
-def rest(seconds: float = 1.0) -> None:
+def cool_down(seconds: float = 1.0) -> None:
     """Wait until the card is idle, and a while longer: at its power limit it slows down.
 
     So no format pays for the heat of another.

@@ -22,8 +22,8 @@ from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
-    Point, dense_peak, flops, float32_products, intensity, narrow_format,
-    rest, scaled, shrunk,
+    Point, cool_down, dense_peak, flops, float32_products, intensity,
+    narrow_format, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
 
@@ -616,7 +616,7 @@ def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepove
     """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
     with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
-        rest()
+        cool_down()
         return time_call(call, "cuda")
 
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from litbook import link, misbelief, note, question, requires
 
 from .measure import (
-    flops, float32_products, narrow_format, rest, saved_bytes_of, scaled,
+    cool_down, flops, float32_products, narrow_format, saved_bytes_of, scaled,
     shrunk,
 )
 from .models import Stack, linear_batch
@@ -156,7 +156,7 @@ def a_step_is_timed_in_both_precisions() -> None:
 
     with float32_products():  # no TF32, whatever the environment says
         wide = time_call(lambda: step(False), "cuda")  # @measure wide
-    rest()
+    cool_down()
     narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
     assert narrow.seconds < wide.seconds, "narrow products are faster"
     peaks = []
