@@ -156,7 +156,8 @@ def sparsity_means_two_of_every_four() -> None:
     x = torch.randn(512, 512)
     dense = product_seconds(x)                                  # @measure dense as s
     empty = product_seconds(torch.zeros(512, 512))              # @measure empty as s
-    assert empty > dense / 3, "zeros are multiplied like any number"
+    small = product_seconds(x[:128, :128].contiguous())         # @measure small as s
+    assert small < empty, "nothing but zeros, more than a tiny part of the work"
     row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
     question(
         "Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many "
@@ -300,7 +301,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     expected = (5 + setup) / 5                                  # @inspect expected as times
     assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times
-    assert observed > expected / 2, "by the clock no less, disturbances aside"
+    tenth = (5 + setup / 10) / 5                                # @inspect tenth as times
+    assert tenth < observed, "more than a tenth of that set-up explains"
     misbelief(
         "Published timings are averages over many runs, after a warm-up.",
         "A careful timer works like that. The one of CS336 takes the mean of `5` runs without a "

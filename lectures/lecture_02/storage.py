@@ -365,6 +365,9 @@ def a_view_costs_the_same_at_any_size() -> None:
     view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
     copy = time_call(lambda: x.t().contiguous(), repeats=7).seconds  # @measure copy as s
     assert max(small_view, view) < copy, "any view beats the copy"
+    small_copy = time_call(lambda: small.t().contiguous(), repeats=7).seconds  # @measure small_copy as s
+    assert view < small_copy, "the large view beats a copy of four numbers"
+    assert small_copy < copy, "and a copy grows"
     assert x.t().contiguous().nbytes == 16 * MiB, "memory the copy takes"
     assert same_storage(x, x.t()), "the view takes none"
 
