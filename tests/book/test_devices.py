@@ -40,9 +40,9 @@ def modest():
 def test_a_section_that_runs_out_of_memory_says_so_and_gives_it_back(tmp_path: Path) -> None:
     with standin(Card(memory=64 * MiB, context=8 * MiB)):
         made = record(tmp_path, SHORT, device="cuda")
-    (error,) = made.errors
+    ((at, error),) = made.errors()
     line = 1 + SHORT[: SHORT.index("kept += ")].count("\n")
-    assert (made.functions[error.function].name, error.line) == ("greedy", line)
+    assert (at.name, at.first + error.line) == ("greedy", line)
     assert error.text == 'kept += [torch.empty(60 * 2**20, dtype=torch.uint8, device="cuda")]'
     assert error.message == (
         "OutOfMemoryError: out of memory: CUDA out of memory. Tried to allocate 60.00 MiB. GPU 0 has a total "
@@ -50,16 +50,16 @@ def test_a_section_that_runs_out_of_memory_says_so_and_gives_it_back(tmp_path: P
         "    this section ends here, its memory is given back, and the others run; close what else uses the "
         "device, or let the section's sizes follow torch.cuda.mem_get_info()"
     )
-    assert [c.verdict for c in made.claims] == ["holds", "holds"]
+    assert [claim.verdict for _, claim in made.claims()] == ["holds", "holds"]
 
 
 def test_the_machines_own_memory_runs_out_alike(tmp_path: Path) -> None:
     text = f"{HEAD}import torch\ndef main():\n    one()\n    two()\n"
     text += "def one():\n    torch.empty(2**55)\ndef two():\n    assert 1 == 1\n"
     made = record(tmp_path, text, device="cpu")
-    (error,) = made.errors
+    ((_, error),) = made.errors()
     assert error.message.startswith("OutOfMemoryError: out of memory: ")
-    assert [c.verdict for c in made.claims] == ["holds"]
+    assert [claim.verdict for _, claim in made.claims()] == ["holds"]
 
 
 def test_of_several_gpus_the_first_is_used_and_the_record_says_how_many_there_are(tmp_path: Path) -> None:

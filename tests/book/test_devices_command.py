@@ -161,7 +161,7 @@ def test_a_claim_that_fails_on_the_card_and_a_full_card_keep_the_record_and_reco
     )
     kept = encoding.read(book.folder / "run.json")
     assert (kept.environment.device.name, kept.environment.device.slug) == ("STAND-IN 64", "stand-in-64")
-    verdicts = {claim.caption: claim.verdict for claim in kept.claims}
+    verdicts = {claim.caption: claim.verdict for _, claim in kept.claims()}
     assert verdicts == {
         "every machine says so": "holds", "a thousand ones": "holds",
         "it has FP8 units": "fails", "it is there": "not-reached",

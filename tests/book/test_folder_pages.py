@@ -14,6 +14,7 @@ from tests.running import SAMPLES
 
 from litbook.record.model import Error, Record, Section
 from litbook.render import books, ledger, misbeliefs, page, player, report
+from litbook.render.edition import Edition
 from litbook.run.run import run
 
 FOLDER = "lectures/lecture_02"
@@ -154,7 +155,7 @@ def test_problems_of_prose_name_the_file() -> None:
 
 
 def test_ledger_and_misbeliefs_name_the_file_and_lead_to_the_line() -> None:
-    shelf = [ledger.Shelf("lecture_02", folder())]
+    shelf = [Edition("lecture_02", folder())]
     claim, belief = line("memory", "assert ("), line("memory", "misbelief(")
     body = ledger.page(shelf)
     assert f'href="../lecture_02/memory/#L{claim}">transpose · memory.py:{claim}</a>' in body

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.book.test_page import lived, recorded
+from tests.book.test_page import at, changed, lived, recorded
+from tests.records import fill, line
 
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import Project
@@ -38,6 +39,12 @@ def project(tmp_path, monkeypatch):
 
 def build(project, run=lambda path: lived()):
     return site.build(Project(project), run)
+
+
+def whole() -> model.Record:
+    """The lecture without its claims, of which one fails."""
+    it = lived()
+    return replace(it, sections=tuple(replace(entry, claims=()) for entry in it.sections))
 
 
 def written(project) -> list[str]:
@@ -129,13 +136,13 @@ def test_a_failed_claim_is_one_warning_with_place_source_values_and_caption(proj
 
 
 def test_an_error_and_a_problem_in_prose_are_warnings(project, caplog):
-    it = lived()
-    error = model.Error("exception", 2, 25, "    x = six()", "ValueError: no")
-    pieces = (replace(it.pieces[0], text="[@nobody]"), *it.pieces[1:])
-    build(project, lambda path: replace(it, claims=(), errors=(error,), pieces=pieces))
+    it = whole()
+    error = model.Error("exception", line(it, "transpose", "x = six()"), "    x = six()", "ValueError: no")
+    it = changed(it, "main", pieces=lambda was: (replace(was[0], text="[@nobody]"), *was[1:]))
+    build(project, lambda path: fill(it, "transpose", claims=(), errors=(error,)))
     first, second = [r.getMessage() for r in caplog.records]
-    assert first == "lectures/lecture_02.py:25: ValueError: no\n    x = six()"
-    assert second.startswith("lectures/lecture_02.py:10:5: [@nobody] is in no bibliography")
+    assert first == f"lectures/lecture_02.py:{at('x = six()')}: ValueError: no\n    x = six()"
+    assert second.startswith(f"lectures/lecture_02.py:{at('Two *res')}:5: [@nobody] is in no bibliography")
 
 
 def test_a_lecture_that_cannot_run_is_a_warning_and_the_others_are_built(project, caplog):
@@ -165,15 +172,17 @@ def test_recordings_of_other_devices_are_read_and_a_broken_one_is_a_warning(proj
 def test_each_difference_from_this_devices_recording_is_a_warning_with_the_way_out(project, caplog):
     place = project / "lectures" / "recordings"
     place.mkdir()
-    it = replace(lived(), claims=())
+    it = whole()
     (place / "lecture_02.cpu.json").write_text(recordings.dumps(it))
     build(project, lambda path: it)
     assert caplog.text == ""
-    changed = tuple(
-        replace(s, dtype="float16") if isinstance(s, model.Tensor) else s for s in it.snapshots
-    )  # of every tensor that the lecture shows
+    other = changed(  # every tensor that the lecture shows
+        it, snapshots=lambda was: tuple(
+            replace(s, dtype="float16") if isinstance(s, model.Tensor) else s for s in was
+        ),
+    )  # fmt: skip
     site._records.clear()
-    build(project, lambda path: replace(it, snapshots=changed))
+    build(project, lambda path: other)
     found = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert found
     for message in found:
@@ -189,7 +198,7 @@ def test_a_recording_of_this_device_that_cannot_be_used_is_a_warning_and_is_not_
     file = project / "lectures" / "recordings" / "lecture_02.cpu.json"
     file.parent.mkdir()
     file.write_text("{")
-    build(project, lambda path: replace(lived(), claims=()))
+    build(project, lambda path: whole())
     assert "recordings/lecture_02.cpu.json is not a whole record" in caplog.text
     assert "take the file back from git, or run the lecture with --approve" in caplog.text
     assert file.read_text() == "{"
@@ -200,13 +209,13 @@ def test_hostile_text_in_a_recording_reaches_no_page_as_markup_and_no_terminal(p
     place.mkdir()
     hostile = "\u001b[31m<script>alert(1)</script>"
     other = recorded()
-    claims = tuple(replace(c, caption=hostile, why=hostile) for c in other.claims)
-    device = replace(other.environment.device, name=hostile)
-    other = replace(
-        other, claims=claims, environment=replace(other.environment, device=device, commit=hostile)
+    other = changed(
+        other, "speed", claims=lambda was: tuple(replace(c, caption=hostile, why=hostile) for c in was)
     )
+    device = replace(other.environment.device, name=hostile)
+    other = replace(other, environment=replace(other.environment, device=device, commit=hostile))
     (place / "lecture_02.nvidia-h200.json").write_text(encoding.dumps(other))
-    same = replace(lived(), snapshots=tuple(model.Opaque(hostile, hostile) for _ in lived().snapshots))
+    same = changed(lived(), snapshots=lambda was: tuple(model.Opaque(hostile, hostile) for _ in was))
     (place / "lecture_02.cpu.json").write_text(encoding.dumps(same))
     build(project)
     assert "\x1b" not in caplog.text
