@@ -253,7 +253,7 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     began = perf_counter()
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
-        source.parse.cache_clear()  # each round reads the text anew
+        source.forget()  # each round reads the text anew
         start = perf_counter()
         source.read(lecture)
         read = perf_counter()

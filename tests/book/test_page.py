@@ -134,7 +134,7 @@ def record(text: str = LECTURE) -> Record:
     found = source.parse(text, "lectures/lecture_02.py")
     return Record(
         schema=model.SCHEMA, lecture="lecture_02", title=text.split('"""')[1], environment=PLACE,
-        sources=(found.source(),),
+        sources=found.sources(),
         functions=tuple(_recorded(it) for it in found.functions),
         statements=tuple(model.Statement(**vars(it)) for it in found.statements),
     )  # fmt: skip

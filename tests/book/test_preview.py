@@ -496,7 +496,9 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
     assert f"another port: make serve PORT={served.port + 1}" in done.stderr
 
 
-@pytest.mark.parametrize("file", ["lectures/lecture_02.py", "tests/samples/tour.py", "tests/unit/test_source.py"])
+@pytest.mark.parametrize(
+    "file", ["lectures/lecture_02.py", "tests/samples/tour.py", "tests/unit/test_source.py"]
+)
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
     whole = code._coloured(text, PythonLexer(stripnl=False, ensurenl=False))

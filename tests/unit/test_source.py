@@ -14,6 +14,7 @@ from tests.running import REPO, SAMPLES
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
+from litbook.text.directives import anchors_in, directives_in
 from litbook.text.source import Lecture, dissect
 
 MAIN = "def main():\n    pass\n"
@@ -1220,8 +1221,8 @@ def programs(draw: st.DrawFn, depth: int = 3) -> str:
 def directives(text: str, *, whole: bool) -> list[source.Directive]:
     """The directives of a text; with `whole`, all of it goes through `tokenize`, as for a text without a tree."""
     tree = ast.parse(text)
-    found = Lecture("lecture.py", text, tree)
-    return source._directives(found, None if whole else source._anchors(tree), [])
+    found = source.File("lecture.py", text, tree)
+    return directives_in(found, None if whole else anchors_in(tree), [])
 
 
 @given(programs())

@@ -304,11 +304,10 @@ def _list_lectures(project: Project) -> int:
 
 def _list_sections(path: Path) -> int:
     lecture = source.outline(path)
-    by_name = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
     _say(harmless(lecture.title))
     lines = []
-    for name in lecture.section_names():
-        function = by_name[name]
+    for number in lecture.order:
+        name, function = lecture.section_name(number), lecture.functions[number]
         inside = function.parent is not None and lecture.functions[function.parent].kind == "part"
         device = f"  [{function.requires}]" if function.requires else ""
         lines.append(("  " * (1 + inside) + name, harmless(function.heading) + device))

@@ -70,14 +70,14 @@ class LitbookError(Exception):
 
 
 class UnusableLecture(LitbookError):
-    """The lecture cannot run as it stands; `problems` holds all that was found, in line order."""
+    """The lecture cannot run as it stands; `problems` holds all that was found, in order."""
 
     slug = "unusable-lecture"
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(
             problems,
-            key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0),
+            key=lambda p: (p.place.path, p.place.line, p.place.column) if p.place else ("", 0, 0),
         )
         super().__init__("\n".join(str(p) for p in self.problems))
 
@@ -97,6 +97,15 @@ class NotFound(LitbookError):
             lines[0] += f"; did you mean {near[0]!r}?"
         lines.append(f"    there are: {', '.join(there)}" if there else f"    there is no {what} here")
         super().__init__("\n".join(lines))
+
+
+class Ambiguous(NotFound):
+    """Several sections have the name that was asked for; `there` holds the names that tell them apart."""
+
+    def __init__(self, what: str, name: str, there: list[str]) -> None:
+        self.name, self.there = name, there
+        lines = [f"{len(there)} {what}s are named {name!r}", f"    say which: {', '.join(there)}"]
+        LitbookError.__init__(self, "\n".join(lines))
 
 
 class AuthorError(LitbookError, ValueError):

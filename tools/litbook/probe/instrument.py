@@ -1,9 +1,9 @@
 """Source -> code object with probes. Knows no rendering, no torch, and no values.
 
-How it works, with every piece of state. A lecture is compiled with *probes* (and as the author wrote it
-where the compiler has warnings to give): calls that stand as statements of their own
-before and after the author's statements. The author's expressions are never moved or evaluated twice;
-only the operands of a claim are wrapped, each in a call that hands its argument back.
+How it works, with every piece of state. Each file of a lecture is compiled with *probes* (and as the author
+wrote it where the compiler has warnings to give): calls that stand as statements of their own before and
+after the author's statements. The author's expressions are never moved or evaluated twice; only the operands
+of a claim are wrapped, each in a call that hands its argument back.
 
 A probe must not be visible to the program. It therefore has no name: in the tree it is a call on a
 `bytes` constant that no program holds, and after compilation that constant is replaced, in every code
@@ -31,10 +31,12 @@ import copy
 import secrets
 import types
 import warnings
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.text.source import Definition, Lecture, own_nodes, parameters, uncollected
+from litbook.text.source import Definition, File, Lecture, own_nodes, parameters, uncollected
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)
@@ -63,36 +65,53 @@ class Probes(Protocol):
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
 
 
-@uncollected()
 def instrument(lecture: Lecture, probes: Probes, filename: str | None = None) -> types.CodeType:
-    """The lecture's module code with `probes` compiled in, for `exec` in a fresh module namespace.
+    """The module code of a lecture's first file with `probes` compiled in, for `exec` in a fresh namespace.
 
     `filename` is what tracebacks name. Warnings that the compiler has about the author's text are given
     once; the probes add none. Raises `UnusableLecture` where an expression to be shown may not stand where
     it is (`global x` further down, say), and where the probes nest deeper than the compiler goes.
     """
-    filename = filename or lecture.path
-    if lecture.warns:
-        compile(lecture.tree, filename, "exec", dont_inherit=True, optimize=0)
+    first = lecture.files[0]
+    [code] = _instrumented(lecture, [replace(first, filename=filename or first.filename)], probes)
+    return code
+
+
+def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
+    """The module code of every file, as in `instrument`. Raises `UnusableLecture` for all of them at once."""
+    return _instrumented(lecture, lecture.files, probes)
+
+
+@uncollected()
+def _instrumented(lecture: Lecture, files: Iterable[File], probes: Probes) -> list[types.CodeType]:
     nonce = secrets.token_hex(8)
     keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, "Exception")}
-    code = _compiled(lecture, keys, filename)
-    found: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
-    found[keys["Exception"]] = Exception
-    return _with_probes(code, found)
+    known: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
+    known[keys["Exception"]] = Exception
+    found, problems = list[types.CodeType](), list[Problem]()
+    for file in files:
+        if file.warns:
+            compile(file.tree, file.filename or file.path, "exec", dont_inherit=True, optimize=0)
+        try:
+            found.append(_with_probes(_compiled(lecture, file, keys), known))
+        except UnusableLecture as error:
+            problems += error.problems
+    if problems:
+        raise UnusableLecture(problems)
+    return found
 
 
-def _compiled(lecture: Lecture, keys: dict[str, bytes], filename: str) -> types.CodeType:
+def _compiled(lecture: Lecture, file: File, keys: dict[str, bytes]) -> types.CodeType:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
-            tree = _Writer(lecture, keys).module()
-            return compile(tree, filename, "exec", dont_inherit=True, optimize=0)
+            tree = _Writer(lecture, file, keys).module()
+            return compile(tree, file.filename or file.path, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:  # the text alone compiles, so it is what is shown
         what = f"what is to be shown here cannot stand here: {error.msg}"
-        problem = Problem("bad-expression", what, lecture.place(error.lineno or 1))
+        problem = Problem("bad-expression", what, file.place(error.lineno or 1))
     except RecursionError:
-        problem = Problem("too-deep", f"{lecture.path} nests its statements too deep to be followed")
+        problem = Problem("too-deep", f"{file.path} nests its statements too deep to be followed")
     raise UnusableLecture([problem])
 
 
@@ -119,15 +138,15 @@ def _at(place: Placed, node: New) -> New:
 class _Writer:
     """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
 
-    def __init__(self, lecture: Lecture, keys: dict[str, bytes]) -> None:
-        self.lecture = lecture
+    def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes]) -> None:
+        self.lecture, self.file = lecture, file
         self.keys = keys
         self.quiet = False  # inside an @stepover statement: claims and sections only
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
 
     def module(self) -> ast.Module:
-        tree = copy.copy(self.lecture.tree)
-        tree.body = self._function_body(self.lecture.tree, tree.body)
+        tree = copy.copy(self.file.tree)
+        tree.body = self._function_body(self.file.tree, tree.body)
         return tree
 
     # -- probes
@@ -240,7 +259,7 @@ class _Writer:
             return node
         new = copy.copy(node)
         before = self.folding, self.quiet
-        self.folding, self.quiet = not _is_suspended(node, self.lecture.text_of(node)), False
+        self.folding, self.quiet = not _is_suspended(node, self.file.text_of(node)), False
         new.body = self._function_body(node, node.body)
         self.folding, self.quiet = before
         return new

@@ -132,7 +132,7 @@ class Recorder:
         self.lecture = lecture
         self.filename = filename  # what the lecture's code objects are called
         self.listener = listener
-        self.lecture_name = Path(filename).stem
+        self.lecture_name = lecture.name if lecture.files[0].module else Path(filename).stem
         self.events: list[tuple[Any, ...]] = []
         self.active: dict[int, int] = {}
         self.function_of_frame: list[int] = []
@@ -374,6 +374,10 @@ class Recorder:
             self.events.append((_VALUE, frame, number, None, None, 0, message))
         function = self.function_of_frame[frame] if frame is not None else 0
         known = Error(self.lecture, "inspect", function, asked.line, message)
+        if asked.file:  # else the record's first file is meant
+            file = self.lecture.files[asked.file]
+            spot = file.path, asked.line, self.lecture.functions[function].name, known.text
+            known = replace(known, trace=(spot,))
         if known not in self.errors:  # once, also when it raises in every iteration
             self.fail(known)
 
@@ -510,7 +514,8 @@ class Recorder:
             number = self.active.get(id(caller))
             function = self.function_of_frame[number] if number is not None else 0
             if number is not None and caller.f_code is self.codes[function]:
-                statement = self._statement_at.get(caller.f_lineno)
+                file = self.lecture.functions[function].file
+                statement = self._statement_at.get((file, caller.f_lineno))
                 line = self.lecture.statements[statement].first if statement is not None else caller.f_lineno
                 if self._sections[function]:
                     return number, line
@@ -520,6 +525,10 @@ class Recorder:
 
     # -- errors
 
+    def file_of(self, filename: str) -> int | None:
+        """The number of the lecture's file whose code objects are called that; None for other code."""
+        return 0 if filename == self.filename else self.lecture.file_of(filename)
+
     def fail(self, error: model.Error) -> None:
         """Keep an error, and tell who listens."""
         self.errors.append(error)
@@ -528,29 +537,33 @@ class Recorder:
 
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
-        own = _own_lines(self.lecture, self.filename, error)
-        here = [line for path, line, *_ in own if path == self.lecture.path]
+        own = _own_lines(self, error)
+        paths = {file.path for file in self.lecture.files}
+        here = [line for path, line, *_ in own if path in paths]
         line = here[-1] if here else self.lecture.functions[function].first
-        kind = "author" if isinstance(error, AuthorError) else "exception"
+        kind: Any = "author" if isinstance(error, AuthorError) else "exception"
         message = _said(error) + self._way_out(error, line)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
-        found = Error(self.lecture, kind, function, line, message)
-        self.fail(model.Error(found.kind, function, line, found.text, _bounded(message), tuple(own)))
+        texts = [text for path, _, _, text in own if path in paths]
+        text = texts[-1] if texts else Error(self.lecture, kind, function, line, message).text
+        self.fail(model.Error(kind, function, line, text, _bounded(message), tuple(own)))
 
     def _way_out(self, error: BaseException, line: int) -> str:
         """Of a tensor of many truths that was asked for one: how to ask for all."""
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        own = where is not None and where.tb_frame.f_code.co_filename == self.filename
-        if not own or not _AMBIGUOUS.match(_said(error)):
+        file = None if where is None else self.file_of(where.tb_frame.f_code.co_filename)
+        if file is None or not _AMBIGUOUS.match(_said(error)):
             return ""
         for asked in self.lecture.claims:
             test = asked.node.test if isinstance(asked.node, ast.Assert) else None
-            if self.lecture.statements[asked.statement].first == line and test is not None:
+            at = self.lecture.statements[asked.statement]
+            there = self.lecture.functions[at.function].file, at.first
+            if there == (file, line) and test is not None:
                 inner = f"({asked.text})" if isinstance(test, ast.Compare) else asked.text
                 if not isinstance(test, ast.BoolOp | ast.UnaryOp):
                     return f"\nwrite: assert {inner}.all()"
@@ -618,7 +631,7 @@ class Recorder:
             lecture=self.lecture_name,
             title=lecture.title,
             environment=environment,
-            sources=(lecture.source(),),
+            sources=lecture.sources(),
             functions=tuple(_recorded(function) for function in lecture.functions),
             statements=tuple(self._statements()),
             frames=tuple(made.frames),
@@ -781,7 +794,8 @@ def _silent(lecture: Lecture) -> set[int]:
 
 def Error(lecture: Lecture, kind: Any, function: int, line: int, message: str) -> model.Error:  # noqa: N802  a constructor
     """A `trace.Error` with the user's own line."""
-    return model.Error(kind, function, line, lecture.place(line).text.strip(), _bounded(message))
+    text = lecture.file_of_function(function).place(line).text.strip()
+    return model.Error(kind, function, line, text, _bounded(message))
 
 
 def as_snapshot(kept: object) -> model.Snapshot:
@@ -876,18 +890,21 @@ def _bounded(message: str, most: int = 2000) -> str:
 _ENGINE = Path(__file__).resolve().parents[1]
 
 
-def _own_lines(lecture: Lecture, filename: str, error: BaseException) -> list[tuple[str, int, str, str]]:
+def _own_lines(recorder: Recorder, error: BaseException) -> list[tuple[str, int, str, str]]:
     """The own lines of a traceback, outermost first; at most the first and last ten.
 
     They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
     the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
     """
+    lecture, filename = recorder.lecture, recorder.filename
     own: list[tuple[str, int, str, str]] = []
     traceback = error.__traceback__
     while traceback is not None:
         code, line = traceback.tb_frame.f_code, traceback.tb_lineno
-        if code.co_filename == filename:
-            own.append((lecture.path, line, code.co_name, lecture.place(line).text.strip()))
+        number = recorder.file_of(code.co_filename)
+        if number is not None:
+            place = lecture.place(line, file=number)
+            own.append((place.path, line, code.co_name, place.text.strip()))
         elif own and (shown := _beside(lecture, filename, code.co_filename)):
             own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
         traceback = traceback.tb_next
@@ -900,12 +917,15 @@ def _own_lines(lecture: Lecture, filename: str, error: BaseException) -> list[tu
 
 def _beside(lecture: Lecture, filename: str, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
+    folder, shown = Path(filename).parent, Path(lecture.path).parent
+    if lecture.files[0].module:  # the files of the lecture have a folder of their own in it
+        folder, shown = folder.parent, shown.parent
     try:
-        inside = Path(file).relative_to(Path(filename).parent)
+        inside = Path(file).relative_to(folder)
     except ValueError:
         return ""
     other = INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
-    return (Path(lecture.path).parent / inside).as_posix() if other else ""
+    return (shown / inside).as_posix() if other else ""
 
 
 def _text_of(file: str, line: int) -> str:
@@ -933,14 +953,16 @@ def _enclosing_loops(lecture: Lecture) -> list[int]:
                 if isinstance(child, ast.AST):
                     walk(child, -1 if isinstance(child, Definition) else within)
 
-    walk(lecture.tree, -1)
+    for file in lecture.files:
+        walk(file.tree, -1)
     return found
 
 
-def _statements_by_line(lecture: Lecture) -> dict[int, int]:
-    """Line -> the innermost statement on it (the one that starts last)."""
-    found: dict[int, int] = {}
+def _statements_by_line(lecture: Lecture) -> dict[tuple[int, int], int]:
+    """File and line -> the innermost statement on it (the one that starts last)."""
+    found: dict[tuple[int, int], int] = {}
     for number, statement in enumerate(lecture.statements):
+        file = lecture.functions[statement.function].file
         for line in range(statement.first, statement.end + 1):
-            found[line] = number
+            found[file, line] = number
     return found

@@ -48,9 +48,10 @@ class Terminal:
         self.status: Any = None
         self.device = ""
         self.path = ""
-        self.functions: list[model.Function] = []
+        self.functions: list[Any] = []  # of the text, as `statements`
         self.statements: list[model.Statement] = []
-        self.lines: list[str] = []
+        self.files: list[tuple[list[str], dict[int, int]]] = []
+        self.lines: list[str] = []  # of the current section's file
         self.cuts: dict[int, int] = {}
         self.printed = 0  # last source line printed of the current section
         self.output = ""  # the lecture's printed line that has no end yet
@@ -61,7 +62,7 @@ class Terminal:
     def begin(self, lecture: Any, environment: model.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
-        self.lines, self.cuts = lecture.lines, dict(reversed(lecture.cuts))
+        self.files = [(file.lines, dict(reversed(file.cuts))) for file in lecture.files]
         self.device, self.path = environment.device.name, lecture.path
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
@@ -79,6 +80,7 @@ class Terminal:
     def section(self, function: int) -> None:
         """A section begins."""
         spec = self.functions[function]
+        self.lines, self.cuts = self.files[spec.file]
         if self.status is not None:
             self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
         if self.quiet:
@@ -105,6 +107,7 @@ class Terminal:
         last = spec.end if spec.kind == "def" else spec.last
         if spec.first <= self.printed:
             return
+        self.lines, self.cuts = self.files[self.functions[spec.function].file]
         indent = self._indent(spec.function)
         for number in [*self._missing(spec.first), *range(spec.first, last + 1)]:
             self._code(number, indent)

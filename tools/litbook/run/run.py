@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,13 @@ from typing import Any, NoReturn, Protocol
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.probe import author
-from litbook.probe.instrument import instrument
+from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import STEPS, Listener, Recorder
 from litbook.record import model
 from litbook.run import device as device_memory
 from litbook.run import state
 from litbook.run.environment import environment, has_cuda, why_no_cuda
+from litbook.run.modules import Modules
 from litbook.text import source
 from litbook.text.source import INSTALLED
 
@@ -60,7 +60,7 @@ def run(
     owner: Owner | None = None,
     recorded_by: type[Recorder] = Recorder,
 ) -> model.Record:
-    """Run the lecture in the file `path` and return its record.
+    """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
@@ -71,15 +71,15 @@ def run(
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
-    path = path.resolve()
+    path = source.lecture_path(path).resolve()
     lecture = usable(path, sections)
     with _settings(device):
-        import_libraries(lecture.tree, path.parent, ("torch",) if device == "cuda" else ())
+        import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, str(path), listener)
+        recorder = recorded_by(lecture, lecture.files[0].filename, listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
@@ -91,7 +91,8 @@ def run(
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
             _execute(recorder, path, sections, device, seed, owner)
-        return recorder.finish(place, tuple(sections))
+        asked = dict.fromkeys(lecture.functions[lecture.section(name)].name for name in sections)
+        return recorder.finish(place, tuple(asked))
 
 
 usable = source.usable
@@ -115,14 +116,14 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def import_libraries(tree: ast.Module, folder: Path, also: Iterable[str]) -> None:
+def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str]) -> None:
     """Import what the lecture imports of the large libraries, so that their state can be noted first.
 
-    The modules in the lecture's `folder` that it imports are looked at too.
+    The modules in the `folder` around the lecture that it imports are looked at too.
     """
     if all(name in sys.modules for name in (*LIBRARIES, *also)):
         return  # a warm process has them
-    wanted, todo = set(also), [tree]
+    wanted, todo = set(also), [file.tree for file in lecture.files]
     while todo:
         for name in _imported(todo.pop()) - wanted:
             wanted.add(name)
@@ -176,21 +177,18 @@ def _execute(
     recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, owner: Owner | None
 ) -> None:
     lecture = recorder.lecture
-    code = instrument(lecture, recorder, str(path))
-    module = types.ModuleType(path.stem)
-    module.__file__ = str(path)
+    modules = Modules(path, lecture, instrument_files(lecture, recorder))
     recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
     sys.path.insert(0, str(path.parent))
-    sys.argv = [str(path)]
+    sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
     os._exit = _no_exit(os.getpid())  # type: ignore[assignment]  # typeshed gives the parameter a name
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
-    sys.modules[path.stem] = module
     before = author.hand_to(recorder)
     try:
         _seed(seed)
-        if _survives(recorder, 0, lambda: exec(code, module.__dict__)):
-            _run_asked(recorder, module, sections, seed)
+        if _survives(recorder, 0, modules.load):
+            _run_asked(recorder, modules, sections, seed)
     finally:
         author.hand_to(before)
         _close_figures()
@@ -213,20 +211,15 @@ def _no_exit(here: int) -> Callable[[int], NoReturn]:
     return _exit
 
 
-def _run_asked(recorder: Recorder, module: types.ModuleType, sections: Sequence[str], seed: int) -> None:
+def _run_asked(recorder: Recorder, modules: Modules, sections: Sequence[str], seed: int) -> None:
     """The whole lecture through `main`, or each section that was asked for."""
-    functions = recorder.lecture.functions
-    for name in dict.fromkeys(sections):
-        number = next(i for i, f in enumerate(functions) if f.name == name and f.kind in ("part", "section"))
-        recorder.section(number, partial(_call, module, name))
+    lecture = recorder.lecture
+    for number in dict.fromkeys(map(lecture.section, sections)):
+        recorder.section(number, partial(modules.call, number))
     if not sections:
-        main = next(i for i, f in enumerate(functions) if f.kind == "main")
+        main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
         _seed(seed)
-        _survives(recorder, main, partial(_call, module, "main"))
-
-
-def _call(module: types.ModuleType, name: str) -> None:
-    getattr(module, name)()  # looked up late: the lecture may have deleted it, which is its error
+        _survives(recorder, main, partial(modules.call, main))
 
 
 def _run_section(
@@ -254,7 +247,8 @@ def _run_section(
     start = time.perf_counter()
     with _own_randomness(seed):
         _survives(recorder, function, call)
-    recorder.seconds[spec.name] = recorder.seconds.get(spec.name, 0.0) + time.perf_counter() - start
+    name = recorder.lecture.section_name(function)
+    recorder.seconds[name] = recorder.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def _missing(required: str | None, device: str) -> str | None:
@@ -438,23 +432,19 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 
 def _reached(recorder: Recorder, error: BaseException) -> Place | None:
     """The line of the lecture where it was when it was stopped."""
-    line = _line_of(recorder, error)
-    return recorder.lecture.place(line) if line is not None else None
-
-
-def _line_of(recorder: Recorder, error: BaseException) -> int | None:
-    """The lecture's innermost line in the error's traceback."""
-    line, traceback = None, error.__traceback__
+    place, traceback = None, error.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == recorder.filename:
-            line = traceback.tb_lineno
+        file = recorder.file_of(traceback.tb_frame.f_code.co_filename)
+        if file is not None:
+            place = recorder.lecture.place(traceback.tb_lineno, file=file)
         traceback = traceback.tb_next
-    return line
+    return place
 
 
 def _place_of(recorder: Recorder, frame: Any) -> Place | None:
     while frame is not None:
-        if frame.f_code.co_filename == recorder.filename:
-            return recorder.lecture.place(frame.f_lineno)
+        file = recorder.file_of(frame.f_code.co_filename)
+        if file is not None:
+            return recorder.lecture.place(frame.f_lineno, file=file)
         frame = frame.f_back
     return None

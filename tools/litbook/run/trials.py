@@ -46,7 +46,7 @@ from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
 from litbook.text import mutants
 from litbook.text.mutants import Mutant, Trial
-from litbook.text.source import Lecture
+from litbook.text.source import File, Lecture
 
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried
@@ -186,26 +186,31 @@ class _Trying(Recorder):
 
 def unreadable(lecture: Lecture) -> list[Problem]:
     """Comments that are meant to excuse a survivor and cannot: of another form, or at no claim."""
-    at_claims = {line for number in range(len(lecture.claims)) for line in _lines(lecture, number)}
+    at_claims = {
+        (_file(lecture, number).number, line)
+        for number in range(len(lecture.claims))
+        for line in _lines(lecture, number)
+    }
     found = []
-    for line, (column, comment) in _all_comments(lecture.text).items():
+    comments = ((file, at, it) for file in lecture.files for at, it in _all_comments(file.text).items())
+    for file, line, (column, comment) in comments:
         if not _MEANT.match(comment):
             continue
         said = _COMMENT.match(comment)
         if not (said and _EXCUSE.fullmatch(said["said"])):
             what = "this excuse cannot be read"
             way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
-        elif line not in at_claims:
+        elif (file.number, line) not in at_claims:
             what, way_out = "this excuse stands at no claim", "put it on the claim's line, or right above it"
         else:
             continue
-        found.append(Problem("excuse", what, lecture.place(line, column), way_out))
+        found.append(Problem("excuse", what, file.place(line, column), way_out))
     return found
 
 
 def _comments(lecture: Lecture, number: int) -> Iterator[str]:
     """What the comments at a claim say after `# survives:`."""
-    comments = _all_comments(lecture.text)
+    comments = _all_comments(_file(lecture, number).text)
     for line in _lines(lecture, number):
         if said := _COMMENT.match(comments.get(line, (0, ""))[1]):
             yield said["said"].strip()
@@ -213,14 +218,19 @@ def _comments(lecture: Lecture, number: int) -> Iterator[str]:
 
 def _lines(lecture: Lecture, number: int) -> range:
     """The lines of a claim, with those of the comments right above it."""
-    statement = lecture.statements[lecture.claims[number].statement]
+    statement, lines = lecture.statements[lecture.claims[number].statement], _file(lecture, number).lines
     first = statement.first
-    while first > 1 and lecture.lines[first - 2].lstrip().startswith("#"):
+    while first > 1 and lines[first - 2].lstrip().startswith("#"):
         first -= 1
     return range(first, statement.end + 1)
 
 
-@functools.lru_cache(maxsize=1)
+def _file(lecture: Lecture, number: int) -> File:
+    """The file in which a claim stands."""
+    return lecture.file_of_statement(lecture.claims[number].statement)
+
+
+@functools.lru_cache(maxsize=64)
 def _all_comments(text: str) -> dict[int, tuple[int, str]]:
     """The comments of a text by line, each with its 1-based column."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -235,9 +245,10 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
     node = lecture.claims[outcome.claim].node
     assert isinstance(node, ast.Assert)
     names = {**frame.f_globals, **frame.f_locals}
-    own = _compiled(node.test, lecture.path)
+    path = _file(lecture, outcome.claim).path
+    own = _compiled(node.test, path)
     left = [
-        (i, _compiled(mutant.test, lecture.path))
+        (i, _compiled(mutant.test, path))
         for i, trial in enumerate(outcome.trials)
         if i not in outcome.passed
         for mutant in trial.mutants

@@ -90,7 +90,7 @@ class _Maker:
 
     def __init__(self, lecture: Lecture, claim: Assertion) -> None:
         assert isinstance(claim.node, ast.Assert)
-        self.lecture = lecture
+        self.file = lecture.file_of_statement(claim.statement)
         self.test = claim.node.test
 
     def trials(self) -> Iterator[Trial]:
@@ -98,7 +98,7 @@ class _Maker:
 
     def trial(self, kind: str, node: ast.expr, *changes: tuple[str, ast.expr]) -> Trial:
         mutants = tuple(Mutant(change, _replaced(self.test, node, new)) for change, new in changes)
-        before = self.lecture.lines[node.lineno - 1].encode()[: node.col_offset]
+        before = self.file.lines[node.lineno - 1].encode()[: node.col_offset]
         return Trial(0, kind, node.lineno, len(before.decode()) + 1, mutants)
 
     def walk(self, node: ast.AST, place: str, *, skeleton: bool = False) -> Iterator[Trial]:
@@ -203,7 +203,7 @@ class _Maker:
         return float(written - unit), float(written + unit)
 
     def written(self, node: ast.expr) -> str:
-        return ast.get_source_segment(self.lecture.text, node) or ast.unparse(node)
+        return ast.get_source_segment(self.file.text, node) or ast.unparse(node)
 
 
 def _place(op: ast.cmpop) -> str:

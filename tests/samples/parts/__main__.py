@@ -1,0 +1,5 @@
+"""Prints the lecture: `python -m parts`."""
+
+from . import main
+
+main()

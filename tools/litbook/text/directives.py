@@ -1,0 +1,365 @@
+"""Comments -> directives, each on the statement that it belongs to.
+
+The syntax tree says where the statements are; `tokenize` says where the comments are, so that a `#` inside a
+string is no directive and a directive may stand on any line of a multi-line statement. Only what may hold a
+directive is tokenized, since that takes as long as everything else together.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from litbook.errors import Problem
+from litbook.text.lecture import File, Lecture, Watch
+from litbook.text.tree import Anchor, Definition, blocks, own_nodes
+
+DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
+Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
+_FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
+_MARK = re.compile(
+    rf"#\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
+)
+_STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A directive as it stands in a comment. `start` and `end` are the lines of its logical line."""
+
+    name: str
+    content: str
+    line: int
+    column: int  # 0-based, in characters
+    start: int | None  # None: the comment stands outside every statement
+    end: int = 0
+
+
+def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
+    """The directives of all comments, in order, each with the first line of its statement.
+
+    `anchors` say where the statements begin; None where the text has no tree.
+    """
+    directives: list[Directive] = []
+    lines = file.lines
+    try:
+        for logical in _logical_lines(lines) if anchors is None else _near_directives(lines, anchors):
+            _take(file, logical, directives)
+    except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
+        pass  # the parser has reported it, with a better message
+    for directive in directives:
+        _check_name(file, directive, problems)
+    return directives
+
+
+class _Logical(NamedTuple):
+    """The first and the last of the lines that one logical line takes, and its comments.
+
+    A comment outside every statement is one by itself, without lines.
+    """
+
+    first: int | None
+    last: int
+    comments: list[tuple[int, int, str]]  # line, column, text
+
+
+def _logical_lines(lines: Sequence[str], above: int = 0) -> Iterator[_Logical]:
+    """What `tokenize` makes of these lines. `above` says how many stand before them."""
+    first: int | None = None
+    comments: list[tuple[int, int, str]] = []
+    for token in tokenize.generate_tokens((f"{line}\n" for line in lines).__next__):
+        if token.type == tokenize.COMMENT:
+            comments.append((token.start[0] + above, token.start[1], token.string))
+            if first is None:
+                yield _Logical(None, 0, comments)
+                comments = []
+        elif token.type == tokenize.NEWLINE:
+            yield _Logical(first, token.start[0] + above, comments)
+            first, comments = None, []
+        elif first is None and token.type not in _QUIET:
+            first = token.start[0] + above
+
+
+# What stands before, between and behind logical lines.
+_QUIET = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
+
+
+def _near_directives(lines: list[str], anchors: Anchors) -> Iterator[_Logical]:
+    """Every logical line that may hold a directive, and some others.
+
+    `tokenize` takes as long for a whole lecture as everything else here together.
+    """
+    done = 0  # lines
+    for line, text in enumerate(lines, 1):
+        if line > done and "@" in text and _FIRST.search(text):
+            first, done = _whole_lines_around(lines, anchors, line)
+            code, _, comment = text.partition("#")
+            if first == done and code.strip() and not _QUOTE.search(code):  # nor is there a string above it
+                yield _Logical(line, line, [(line, len(code), f"#{comment}")])
+            else:
+                yield from _one_by_one(lines, first, done)
+
+
+_QUOTE = re.compile("['\"]")
+
+
+def _one_by_one(lines: list[str], first: int, last: int) -> Iterator[_Logical]:
+    """The logical lines from `first` to `last`.
+
+    Each is read as if it were alone, so that `else:` below an indented statement is no dedent to nowhere.
+    """
+    while first <= last:
+        behind = last + 1
+        for logical in _logical_lines(lines[first - 1 : last], first - 1):
+            yield logical
+            if logical.first is not None:
+                behind = logical.last + 1
+                break
+        first = behind
+
+
+def _whole_lines_around(lines: list[str], anchors: Anchors, line: int) -> tuple[int, int]:
+    """The first and the last of the lines around `line` from one statement that begins a line to the next.
+
+    These are logical lines, whole: `else:` and comments belong to the statement above them.
+    """
+    after = bisect_right(anchors, line, key=lambda anchor: anchor[0])
+    above = (anchors[i] for i in range(after - 1, -1, -1) if _begins_a_line(lines, anchors[i]))
+    below = (anchors[i] for i in range(after, len(anchors)) if _begins_a_line(lines, anchors[i]))
+    last = next(below, (len(lines) + 1,))[0] - 1
+    while last > line and not lines[last - 1].strip():
+        last -= 1
+    return next(above, (1,))[0], last
+
+
+def _begins_a_line(lines: list[str], anchor: tuple[int, int, Anchor]) -> bool:
+    """Whether a logical line begins with it: a statement, and none behind a `;`, a `:` or a backslash.
+
+    What a `case` or a decorator says may stand in brackets on a line of its own.
+    """
+    line, column, node = anchor
+    if getattr(node, "lineno", None) != line or lines[line - 1][:column].strip():
+        return False
+    return line == 1 or not lines[line - 2].endswith("\\")
+
+
+def _take(file: File, logical: _Logical, into: list[Directive]) -> None:
+    for line, column, text in logical.comments:
+        marks = _marks(text)
+        if marks:
+            file.cuts.append((line, column + marks[0][1]))
+        lines = logical.first, logical.last
+        into.extend(Directive(name, content, line, column + at, *lines) for name, at, content in marks)
+
+
+def _marks(comment: str) -> list[tuple[str, int, str]]:
+    """Name, column and content of the directives in a comment.
+
+    Further ones need no `#` of their own. A `#` without `@` begins a remark. What stands in a quoted
+    string of an expression is neither.
+    """
+    first = _FIRST.search(comment)
+    if first is None:
+        return []
+    blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
+    marks = list(_MARK.finditer(comment[: first.end()] + blank, first.start()))
+    ends = [mark.start() for mark in marks[1:]] + [len(comment)]
+    found, remark = [], False
+    for mark, end in zip(marks, ends, strict=True):
+        remark = bool(mark["remark"]) or (remark and not mark["any"])
+        if not remark:
+            name = mark["any"] or mark["known"]
+            found.append((name, mark.start(), comment[mark.end() : end].strip()))
+    return found
+
+
+def _check_name(file: File, directive: Directive, problems: list[Problem]) -> None:
+    if directive.name in DIRECTIVES:
+        return
+    near = get_close_matches(directive.name, DIRECTIVES, n=1)
+    known = ", ".join(f"@{name}" for name in DIRECTIVES)
+    way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
+    what = f"unknown directive @{directive.name}"
+    problems.append(
+        Problem("unknown-directive", what, file.place(directive.line, directive.column + 1), way_out)
+    )
+
+
+def watches_in(file: File, directive: Directive, problems: list[Problem]) -> list[Watch]:
+    """The expressions of an `@inspect`, `@measure` or `@clear`."""
+    if directive.name not in ("inspect", "measure", "clear"):
+        if directive.name in DIRECTIVES and directive.content:
+            what = f"@{directive.name} takes nothing, but {directive.content!r} follows it"
+            place = file.place(directive.line, directive.column + 1)
+            problems.append(Problem("bad-directive", what, place, "remove what follows it"))
+        return []
+    place = file.place(directive.line, directive.column + 1)
+    if not directive.content:
+        way_out = f"write what to show: # @{directive.name} x.shape"
+        problems.append(Problem("bad-directive", f"@{directive.name} names no expression", place, way_out))
+        return []
+    try:
+        return [
+            Watch(directive.name, text, unit, directive.line, node, file.number)
+            for text, unit, node in _expressions(directive.content)
+        ]
+    except SyntaxError as error:
+        what = f"@{directive.name} cannot read {error.text!r}: {error.msg}"
+        way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
+        problems.append(Problem("bad-expression", what, place, way_out))
+    return []
+
+
+def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
+    """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node).
+
+    Raises `SyntaxError` where one does not parse.
+    """
+    pieces = content.split(",")
+    while pieces:
+        for taken in range(1, len(pieces) + 1):
+            parsed = _expression(",".join(pieces[:taken]).strip())
+            if parsed is not None:
+                break
+        else:
+            raise _unreadable(pieces)
+        yield from parsed
+        del pieces[:taken]
+
+
+def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
+    """One expression with its unit, or plain names separated by spaces; None where it does not parse."""
+    match = _UNIT.fullmatch(text)
+    bare, unit = (match["expression"], match["unit"]) if match else (text, None)
+    words = bare.split()
+    if len(words) > 1 and all(word.isidentifier() and _parsed(word) for word in words):
+        if _parsed(bare) is None:
+            return [(word, unit, _must_parse(word)) for word in words]
+    node = _parsed(bare)
+    return None if node is None else [(bare, unit, node)]
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return _must_parse(text)
+    except SyntaxError:
+        return None
+
+
+def _must_parse(text: str) -> ast.expr:
+    """The expression `text`; SyntaxError also for what only the compiler refuses, and for what assigns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(text, mode="eval")
+            compile(tree, "<expression>", "eval", dont_inherit=True)
+        except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte; nested too deep
+            raise SyntaxError(str(error)) from None
+    if any(isinstance(node, ast.NamedExpr) for node in own_nodes(tree)):
+        raise SyntaxError("what is shown may not assign; it would change the lecture")
+    return tree.body
+
+
+def _unreadable(pieces: list[str]) -> SyntaxError:
+    """The error of the first piece, or of as many as its brackets and quotes go on for."""
+    texts = [",".join(pieces[:taken]).strip() for taken in range(1, len(pieces) + 1)]
+    errors = [_error(text) for text in texts]
+    return next((error for error in errors if not _OPEN.search(error.msg)), errors[0])
+
+
+_OPEN = re.compile("never closed|unterminated")
+
+
+def _error(text: str) -> SyntaxError:
+    match = _UNIT.fullmatch(text)
+    problem = SyntaxError("invalid syntax")
+    try:
+        _must_parse(match["expression"] if match else text)
+    except SyntaxError as error:
+        problem = SyntaxError(error.msg)
+    problem.text = text
+    return problem
+
+
+def attach(
+    found: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
+) -> None:
+    """Give every directive to the statement on whose logical line it stands."""
+    for directive in directives:
+        watches = watches_in(file, directive, problems)
+        anchor = _anchor(anchors, directive)
+        if anchor is None:
+            if directive.name in DIRECTIVES:  # an unknown one has been reported
+                problems.append(_homeless(file, directive))
+            continue
+        if directive.name == "hide":
+            found.hidden.add(anchor)
+        elif directive.name == "stepover":
+            _step_over(found, file, directive, anchor, problems)
+        for watch in watches:
+            found.watches_of.setdefault(anchor, []).append(len(found.watches))
+            found.watches.append(watch)
+
+
+def anchors_in(tree: ast.Module) -> Anchors:
+    """Line and column where every statement, decorator, `except` and `case` begins, sorted."""
+    anchors: Anchors = []
+    for node in blocks(tree):
+        if isinstance(node, ast.match_case):
+            anchors.append((node.pattern.lineno, node.pattern.col_offset, node))
+        else:
+            beginnings = [*getattr(node, "decorator_list", ()), node]
+            anchors.extend((at.lineno, at.col_offset, node) for at in beginnings)
+    return sorted(anchors, key=lambda anchor: anchor[:2])
+
+
+def _anchor(anchors: Anchors, directive: Directive) -> Anchor | None:
+    """What begins last on the directive's logical line: of `if x: y = 1  # @inspect y` the assignment."""
+    if directive.start is None:
+        return None
+    after = bisect_right(anchors, directive.end, key=lambda anchor: anchor[0])
+    if after == 0 or anchors[after - 1][0] < directive.start:
+        return None
+    return anchors[after - 1][2]
+
+
+def _homeless(file: File, directive: Directive) -> Problem:
+    place = file.place(directive.line, directive.column + 1)
+    if directive.start is None:
+        what = f"@{directive.name} stands on a line of its own and belongs to no statement"
+        return Problem("homeless-directive", what, place, "put it at the end of the statement it is about")
+    what = f"@{directive.name} stands on a line that is no statement (`else:`, `finally:`)"
+    return Problem("homeless-directive", what, place, "put it on a statement of the block")
+
+
+def _step_over(
+    found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
+) -> None:
+    index = found.function_of.get(anchor)
+    if index is not None and found.functions[index].kind in ("main", "part", "section"):
+        what = f"@stepover on the section {found.functions[index].name!r} would leave nothing to show"
+        place = file.place(directive.line, directive.column + 1)
+        problems.append(Problem("bad-directive", what, place, "put it on the line that calls at full speed"))
+    found.stepover.add(anchor)
+    if isinstance(anchor, Definition):
+        found.untouched.add(anchor)
+
+
+def hide(found: Lecture) -> None:
+    """Mark hidden statements, and everything inside them, in the numbered lists."""
+    for anchor in list(found.hidden):
+        for node in ast.walk(anchor):
+            number = found.statement_of.get(node)  # type: ignore[call-overload]
+            if number is not None:
+                found.statements[number] = replace(found.statements[number], kind="hidden")
+            index = found.function_of.get(node)
+            if index is not None:
+                found.functions[index] = replace(found.functions[index], hidden=True)

@@ -1,0 +1,156 @@
+"""What a lecture's parts ask of a syntax tree: the nodes in it, the blocks, and the text of a node.
+
+In go nodes and the text they were read from, out come nodes, names and lines. It knows nothing of lectures.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import gc
+import re
+from collections.abc import Iterator
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Python looks for no garbage in here, or in the function so decorated.
+
+    A syntax tree is many objects and no garbage; looking for some takes as long as building it. So that it is
+    not looked through right afterwards, all that is there then counts as old; in a process that has frozen
+    what is old (the preview does) it is frozen with it.
+    """
+    was, frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.freeze()
+            if not frozen:
+                gc.unfreeze()
+            gc.enable()
+
+
+@functools.lru_cache(maxsize=64)  # asked for every statement and operand of a lecture, whatever its files
+def lines_of(text: str) -> list[str]:
+    """Python ends a line at a newline only; `str.splitlines` also at form feeds and the like."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def heading_of(node: ast.Module | Definition) -> str:
+    """The docstring's first line, without the full stop that ends a thesis."""
+    lines = (ast.get_docstring(node) or "").strip().splitlines()
+    first = lines[0].strip() if lines else ""
+    return first[:-1] if first.endswith(".") and not first.endswith("..") else first
+
+
+def dotted(node: ast.expr) -> str:
+    """`torch.cuda.is_available` for the expression of that name, "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return ""
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's own body, in order: not those of functions or classes inside it.
+
+    Where a name is read or written is no node here (`ctx`, one in three nodes of a tree).
+    """
+    todo = children(node)[::-1]
+    while todo:
+        child = todo.pop()
+        yield child
+        if type(child) not in _ENDS:
+            todo += children(child)[::-1]
+
+
+LEAVES = {ast.Name, ast.Constant}  # one node in two; nothing is below them
+_ENDS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *LEAVES}
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """As `ast.iter_child_nodes`, in a third of the time: every node of a lecture comes by here."""
+    found: list[ast.AST] = []
+    known = node.__dict__
+    for name in node._fields:
+        value = known.get(name)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
+    return found
+
+
+def everything(node: ast.AST) -> list[ast.AST]:
+    """The node and all below it, the outer ones first, as `ast.walk`; but no `ctx`."""
+    found = [node]
+    for inner in found:  # which grows
+        if type(inner) not in LEAVES:
+            found += children(inner)
+    return found
+
+
+def parameters(node: FunctionNode) -> list[tuple[str, str]]:
+    """Every parameter in the order of the signature: as a reader sees it (`*rest`), and its bare name."""
+    a = node.args
+    rest = [(f"*{a.vararg.arg}", a.vararg.arg)] if a.vararg else []
+    others = [(f"**{a.kwarg.arg}", a.kwarg.arg)] if a.kwarg else []
+    plain = [(p.arg, p.arg) for p in (*a.posonlyargs, *a.args)]
+    return [*plain, *rest, *((p.arg, p.arg) for p in a.kwonlyargs), *others]
+
+
+def directly_in(node: ast.AST) -> list[Anchor]:
+    """The statements right inside `node`, and its `except` and `case` parts. Expressions hold neither."""
+    known = node.__dict__
+    found: list[Anchor] = []
+    for name in _BLOCKS:
+        if name in known:
+            found += known[name]
+    return found
+
+
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of a statement; all of them lists, in order
+
+
+def blocks(node: ast.Module | Anchor) -> list[Anchor]:
+    """Every statement, `except` and `case` inside `node`, the outer ones first."""
+    found = directly_in(node)
+    for inner in found:  # which grows
+        found += directly_in(inner)
+    return found
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line of a statement's first decorator, else its own."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(decorator.lineno for decorator in decorators) if decorators else statement.lineno
+
+
+def _exact_segment(text: str, node: ast.expr) -> str:
+    """As `ast.get_source_segment`, which reads the whole text at every call. Columns count bytes of UTF-8."""
+    last_line, last_column = node.end_lineno, node.end_col_offset
+    if last_line is None or last_column is None:
+        return ""
+    lines = [line.encode() for line in lines_of(text)[node.lineno - 1 : last_line]]
+    lines[-1] = lines[-1][:last_column]
+    lines[0] = lines[0][node.col_offset :]
+    return b"\n".join(lines).decode()
+
+
+def segment(text: str, node: ast.expr) -> str:
+    """The user's own text of an expression, on one line; rewritten where comments stand in between."""
+    segment = _exact_segment(text, node) or ast.unparse(node)
+    if "\n" not in segment:
+        return segment
+    if "#" in segment or '"""' in segment or "'''" in segment:
+        return ast.unparse(node)
+    return re.sub(r"\s*\\?\n\s*", " ", segment)
