@@ -11,8 +11,8 @@ from textwrap import dedent
 import pytest
 from tests.running import REPO, SAMPLES, claims, messages, shown
 
-from litbook import cli
 from litbook.errors import Ambiguous, NotFound, TimedOut, UnusableLecture
+from litbook.project import Project
 from litbook.record import model
 from litbook.run.run import run
 from litbook.text import source
@@ -192,15 +192,12 @@ def test_a_save_parses_only_the_file_that_was_saved(tmp_path):
 @pytest.mark.parametrize("path", [PARTS, PARTS / "__init__.py", PARTS / ".." / "parts"])
 def test_a_folder_is_found_by_its_path_and_by_that_of_its_first_file(path):
     assert source.lecture_path(path) == PARTS
-    assert cli.find_lecture(str(path)) == PARTS
+    assert Project(SAMPLES).lecture(str(path)).resolve() == PARTS
     names = [file.name for file in source.lecture_files(path)]
     assert names == ["__init__.py", "compute.py", "models.py", "storage.py"]
 
 
-def test_a_folder_is_found_by_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "LECTURES", SAMPLES)
-    monkeypatch.chdir(tmp_path)
-    assert cli.find_lecture("parts") == PARTS
+def test_a_lecture_of_one_file_has_that_file():
     assert source.lecture_files(SAMPLES / "tour.py") == [SAMPLES / "tour.py"]
 
 
