@@ -273,7 +273,7 @@ class Recorder(Judge):
     # -- the record
 
     def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
-        """Everything that was seen, as a record. `asked` are the names of the sections that were to run."""
+        """Everything that was seen, as a record. `asked` are the keys of the sections that were to run."""
         self.making(0).take(self._end())
         numbering, lecture = self.numbering, self.lecture
         order = numbering.order()
@@ -294,7 +294,7 @@ class Recorder(Judge):
             definitions=tuple(definitions),
             sections=made,
             seconds=round(self.seconds, 4),
-            asked=tuple(it.key for name in asked for it in made if name in (it.key, it.name)),
+            asked=asked,
         )
 
     def _missing_device(self, function: int | None) -> str:

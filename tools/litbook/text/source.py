@@ -71,7 +71,10 @@ class Text(NamedTuple):
 def lecture_path(path: Path) -> Path:
     """The file or the folder that is the lecture: of a path to an `__init__.py` the folder."""
     folder = path.parent if path.name == "__init__.py" else path
-    return folder.resolve() if folder.is_dir() else path
+    try:
+        return folder.resolve() if folder.is_dir() else path
+    except OSError:  # a name that is too long is no lecture
+        return path
 
 
 def lecture_files(path: Path) -> list[Path]:
@@ -218,8 +221,9 @@ def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
     """Which of the files nest their statements deeper than Python goes."""
     found = list[Problem]()
     for it in texts:
+        file = File(it.path, _plain(it.text), _ast(it))
         try:
-            number_statements(_numbered([File(it.path, _plain(it.text), _ast(it))]), {})
+            number_statements(_numbered([file], Names([file])), {})
         except RecursionError:
             what = f"{it.path} nests its statements too deep to be followed"
             found.append(Problem("too-deep", what))
@@ -263,7 +267,8 @@ def _taken_apart(
     if lecture and marked[files[0].path].tree is not None:
         found, names, calls = _found(files, problems)
     else:
-        found, names, calls = _numbered(files), Names(files), {}
+        names = Names(files)
+        found, calls = _numbered(files, names), {}
     number_statements(found, calls)
     find_claims(found)
     if lecture:
@@ -288,15 +293,15 @@ def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, 
     if len(files) > 1:
         files = [files[i] for i in files_in_order(files, names, calls)]
         names = Names(files)
-    found = _numbered(files)
+    found = _numbered(files, names)
     find_lost_sections(found, find_sections(found, calls, problems), names, problems)
     return found, names, calls
 
 
-def _numbered(files: list[File]) -> Lecture:
+def _numbered(files: list[File], names: Names) -> Lecture:
     """The lecture of these files with its definitions."""
     files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, files[0].module or Path(files[0].path).stem)
+    found = Lecture(files, files[0].module or Path(files[0].path).stem, names=names)
     number_definitions(found)
     return found
 
