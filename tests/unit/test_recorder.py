@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from tests.running import (
-    HEAD, called, claims, line_of, messages, one, plain, record, section, shown, silent, steps, write,
+    HEAD,
+    called,
+    claims,
+    line_of,
+    messages,
+    one,
+    plain,
+    record,
+    section,
+    shown,
+    silent,
+    steps,
+    write,
 )  # fmt: skip
 
 from litbook.probe.instrument import instrument

@@ -1,11 +1,12 @@
 """The record's JSON: a record -> text and back, strictly.
 
-In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by hand, or
-is of another schema is refused, with the way to record anew. How a section's parts are written short stands in
-`rows`, how snapshots are in `shots`; it knows nothing of how a record came about.
+In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by
+hand, or is of another schema is refused, with the way to record anew. How a section's parts are written short
+stands in `rows`, how snapshots are in `shots`; it knows nothing of how a record came about.
 
-Every element of a list has a line of its own, so that a diff of two records is readable. Where the sections and
-definitions stand in their files says one table, `places`: so moving a section changes no byte of its entry.
+Every element of a list has a line of its own, so that a diff of two records is readable. Where the sections
+and definitions stand in their files says one table, `places`: so moving a section changes no byte of its
+entry.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from litbook.errors import RecordError
 from litbook.record import checked, rows, told
 from litbook.record.checked import Misfit, within
-from litbook.record.model import SCHEMA, Definition, Error, Record, Section, Series, Source
+from litbook.record.model import SCHEMA, Definition, Record, Section, Source
 from litbook.record.shots import read_shot, shot
 
 Entry = Section | Definition
@@ -45,8 +47,8 @@ def dumps(record: Record) -> str:
 def loads(text: str, where: str = "record") -> Record:
     """The record that `dumps` wrote.
 
-    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that no
-    run writes, or is of an older or a newer schema.
+    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
+    no run writes, or is of an older or a newer schema.
     """
     try:
         data = json.loads(text, parse_constant=_no_constant)
@@ -333,10 +335,9 @@ def _check_section(section: Section, keys: dict[str, Section], definitions: dict
         if key not in definitions:
             raise ValueError(f"{key!r}, which {section.key!r} calls, does not exist")
     _check_parents(section, keys)
-    for references in (_run_references, _found_references):
-        for what, index, size in references(section, definitions):
-            if index is not None and not 0 <= index < size:
-                raise ValueError(f"{what} {index} of {section.key!r} does not exist")
+    for what, index, size in chain(_run_references(section, definitions), _found_references(section)):
+        if index is not None and not 0 <= index < size:
+            raise ValueError(f"{what} {index} of {section.key!r} does not exist")
 
 
 def _check_parents(section: Section, keys: dict[str, Section]) -> None:
@@ -370,7 +371,7 @@ def _run_references(section: Section, definitions: dict[str, Definition]) -> Ite
             yield "statement", step_statement, sizes[step_frame]
 
 
-def _found_references(section: Section, definitions: dict[str, Definition]) -> Iterator[Reference]:
+def _found_references(section: Section) -> Iterator[Reference]:
     frames, snapshots, loops = len(section.frames), len(section.snapshots), len(section.loops)
     steps = max(1, len(section.steps))  # what came before the first step carries the number 0
     for loop in section.loops:

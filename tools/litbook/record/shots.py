@@ -23,9 +23,9 @@ from litbook.record.checked import READERS, Misfit, within
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Snapshot, Stats, Tensor
 
 WIDTHS = {
-    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "int16": 2, "uint16": 2, "float16": 2,
-    "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "complex64": 8,
-    "complex128": 16,
+    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "uint16": 2, "int16": 2, "float16": 2, "bfloat16": 2, "uint32": 4, "int32": 4, "float32": 4,
+    "uint64": 8, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 """dtype -> bytes of one element, for those whose size need not be written."""
 
