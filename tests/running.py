@@ -186,10 +186,8 @@ def silent(made: model.Record) -> list[int]:
     found = []
     for section in made.sections:
         entered = [section, *(made.definition_of[key] for key in section.calls)]
-        found += [
-            entered[place].first + entered[place].statements[number].first
-            for place, number in section.unreached
-        ]
+        places = ((entered[place], number) for place, number in section.unreached)
+        found += [it.first + it.statements[number].first for it, number in places]
     return found
 
 

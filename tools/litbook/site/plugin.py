@@ -136,9 +136,12 @@ def _take_turn(project: Project) -> None:
 
 def _end() -> None:
     """Let go of what one build holds."""
-    while held := [*_turn, *_converting]:
-        held[0].close()
-        del (_turn or _converting)[0]
+    for turn in _turn:
+        turn.close()
+    for converting in _converting:
+        converting.close()
+    _turn.clear()
+    _converting.clear()
 
 
 def on_build_error(error: Exception) -> None:
