@@ -50,7 +50,7 @@ def _add_claim(
 
 
 def mark_measured(found: Lecture) -> None:
-    """Mark the claims that read a name which their section measures, or hold a whole expression that it does."""
+    """Mark the claims that read a name that their section measures, or hold what it measures as a whole."""
     names, wholes = dict[int, set[str]](), dict[int, set[str]]()
     for anchor, numbers in found.watches_of.items():
         for node in (found.watches[i].node for i in numbers if found.watches[i].kind == "measure"):
