@@ -61,7 +61,7 @@ def mark_measured(found: Lecture) -> None:
         function = found.statements[claim.statement].function
         if function in names and claim.node is not None:
             test = claim.node.test if isinstance(claim.node, ast.Assert) else claim.node
-            read = names[function] & (scopes.reads(test) | scopes.binds(test))
+            read = names[function] & {*scopes.reads(test), *scopes.binds(test)}
             if read or any(ast.dump(it) in wholes[function] for it in ast.walk(test)):
                 found.claims[number] = replace(claim, measured=True)
 
