@@ -128,12 +128,12 @@ def one(made: model.Record, key: str = "one") -> model.Section:
 
 def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
-    found: list[Any] = []
-    for section in made.sections:
-        for value in section.values:
-            if value.text == text and value.value is not None:
-                found.append(plain(section.snapshots[value.value]))
-    return found
+    return [
+        plain(section.snapshots[value.value])
+        for section in made.sections
+        for value in section.values
+        if value.text == text and value.value is not None
+    ]
 
 
 def plain(shot: model.Snapshot) -> Any:
