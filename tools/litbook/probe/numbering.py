@@ -71,11 +71,7 @@ class Numbering:
         return {it.file: number for number, it in enumerate(self.lecture.functions) if it.kind == "module"}
 
     def order(self) -> list[int]:
-<<<<<<< HEAD
         """The functions that are sections, in the order of the book: modules, `main`, parts and theirs."""
-=======
-        """The functions that are sections, in the book's order: modules, main, parts with their sections."""
->>>>>>> fix-unit
         kinds = [function.kind for function in self.lecture.functions]
         modules = [i for i, kind in enumerate(kinds) if kind == "module"]
         return [*modules, *(i for i, kind in enumerate(kinds) if kind == "main"), *self.lecture.order]
@@ -97,11 +93,7 @@ class Numbering:
         )
 
     def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
-<<<<<<< HEAD
         """A function's statements; a note that was not `reached` carries its text, which pages show."""
-=======
-        """A function's statements; a note not among the `reached` carries its text, which pages show."""
->>>>>>> fix-unit
         return tuple(self._statement(number, reached) for number in self.own[function])
 
     def _statement(self, number: int, reached: Container[int]) -> model.Statement:

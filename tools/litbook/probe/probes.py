@@ -1,19 +1,11 @@
 """The probes that run on every line of a lecture, and nothing else.
 
 They are closures over shared variables, not methods: that halves their cost. State, all of it, while a
-<<<<<<< HEAD
 lecture runs. What belongs to the section that is running is exchanged when one begins and ends:
 
     log       of the section. `events` is a list in order of execution; folding a loop deletes slices near its
               end, so memory does not grow with iterations. `reached` says of every statement whether it ever
               ran; folding does not forget this. `glimpsed` counts, per function, calls whose arguments were
-=======
-lecture runs; what belongs to the section that is running is exchanged when one begins and ends:
-
-    log       of the section: `events`, a list in order of execution. Folding a loop deletes slices near its
-              end, so memory does not grow with iterations. `reached`: per statement, whether it ever ran;
-              folding does not forget this. `glimpsed`: function -> how many of its calls had their arguments
->>>>>>> fix-unit
               looked at.
     limit     of its events; -1 while nothing is recorded, so that a step has one thing to ask
     spare     of it: function -> a frame that stands for all its calls beyond the limit; no page shows it
@@ -107,13 +99,8 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
         if paused or ident() != home:
             active.pop(address, None)
             return
-<<<<<<< HEAD
         if address in calls:  # of an earlier frame there; asking is quicker than `pop`
             del calls[address]  # noqa: RUF051
-=======
-        if address in calls:  # of an earlier frame at this address
-            calls.pop(address)
->>>>>>> fix-unit
         if len(events) >= limit and not sections[function]:
             if function not in spare:
                 spare[function] = len(functions)

@@ -85,11 +85,7 @@ class Recorder(Judge):
 
     @contextlib.contextmanager
     def inside(self, function: int) -> Iterator[None]:
-<<<<<<< HEAD
         """What runs in here is a call of the section `function`, `main` or a module: it has its own log."""
-=======
-        """What runs in here is a call of the section `function`, also `main` or a module, with a log."""
->>>>>>> fix-unit
         self._begin(self._new_log(function))
         start = time.perf_counter()
         try:
@@ -100,11 +96,7 @@ class Recorder(Judge):
             making.take(self._end())
 
     def inside_file(self, file: int) -> contextlib.AbstractContextManager[None]:
-<<<<<<< HEAD
         """What runs in here are a file's own lines. Those of the first have the log that is there anyway."""
-=======
-        """What runs in here are a file's own lines; the log of the first file's is there from the start."""
->>>>>>> fix-unit
         return self.inside(self.numbering.module_of[file]) if file else contextlib.nullcontext()
 
     def making(self, function: int) -> Making:
@@ -315,11 +307,7 @@ class Recorder(Judge):
 
 
 def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
-<<<<<<< HEAD
     """For every watch, the innermost loop around it in its own function, or -1; and that function."""
-=======
-    """For every watch: the innermost loop statement around it in its function, or -1; and the function."""
->>>>>>> fix-unit
     loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
 
     def walk(node: ast.AST, loop: int, owner: int) -> None:

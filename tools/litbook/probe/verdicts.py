@@ -120,11 +120,7 @@ class Judge:
         self._tell(number)
 
     def _making_of(self, number: int) -> Making:
-<<<<<<< HEAD
         """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
-=======
-        """The section that a claim belongs to: not the one that runs, where it is called as a helper."""
->>>>>>> fix-unit
         return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
     def judged(self, number: int) -> Judged:
