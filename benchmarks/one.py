@@ -104,8 +104,7 @@ def bibliography_of(lecture: Path) -> Any:
 
 
 def fields(text: bytes) -> Found:
-    """What a record's bytes are of: its fields and those of its sections, the pieces by kind, each alone as JSON
-    and compressed."""
+    """What a record's bytes are of: its fields, those of sections, pieces by kind; plain and compressed."""
     data = json.loads(text)
     found = {name: value for name, value in data.items() if name != "sections"}
     for section in data["sections"]:

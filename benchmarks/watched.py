@@ -62,7 +62,7 @@ def within(log: Path) -> None:
 
     timed(run, "run", "run", log)
     timed(source, "parse", "read", log)
-    timed(run, "instrument", "probes", log)
+    timed(run, "instrument_files", "probes", log)
     timed(run, "_run_section", "sections", log)
 
 

@@ -128,12 +128,12 @@ def one(made: model.Record, key: str = "one") -> model.Section:
 
 def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
-    found: list[Any] = []
-    for section in made.sections:
-        for value in section.values:
-            if value.text == text and value.value is not None:
-                found.append(plain(section.snapshots[value.value]))
-    return found
+    return [
+        plain(section.snapshots[value.value])
+        for section in made.sections
+        for value in section.values
+        if value.text == text and value.value is not None
+    ]
 
 
 def plain(shot: model.Snapshot) -> Any:
@@ -185,11 +185,9 @@ def silent(made: model.Record) -> list[int]:
     """The lines of statements that were never reached, though what they stand in was entered."""
     found = []
     for section in made.sections:
-        entered: list[model.Section | model.Definition] = [section]
-        entered += [made.definition_of[key] for key in section.calls]
-        found += [
-            entered[at].first + entered[at].statements[number].first for at, number in section.unreached
-        ]
+        entered = [section, *(made.definition_of[key] for key in section.calls)]
+        places = ((entered[place], number) for place, number in section.unreached)
+        found += [it.first + it.statements[number].first for it, number in places]
     return found
 
 

@@ -6,7 +6,8 @@ Real are PyTorch's own operations: values, dtypes, shapes, gradients, optimizers
     memory      blocks of 512 bytes, a cache that `empty_cache` hands back, peaks, `torch.OutOfMemoryError`
     time        a clock for the host and one for each stream, which advance by what an operation would take on
                 `Card`; launches return at once, pageable copies wait, pinned ones do not, events read the clock
-    FP8         `torch._scaled_mm` with the rules of its CUDA version, checked by PyTorch's own meta function
+    FP8         `torch._scaled_mm` and `F.scaled_mm` with the rules of their CUDA version
+    graphs      what is captured takes its time when it is replayed, and one launch for all of it
     snapshots   litbook asks a tensor's C base class where it is, beneath every mode; there the answer is imitated
 
 With `data=False` tensors of the card have no values (they are on the meta device), so that a lecture can be run
@@ -93,6 +94,7 @@ class _State:
         self.total = 0  # bytes of the blocks, those included whose end has not been noticed yet
         self.destination: str | None = None  # where what is made now goes: "card", "cpu", or with its inputs
         self.ready: set[str] = set()  # formats whose kernels are loaded
+        self.capturing: _Graph | None = None  # what operations go into instead of the stream
         self.backing = "cpu" if card.data else "meta"
         self.narrow: torch.dtype | None = (
             None  # what autocast narrows to; PyTorch's own passes over meta tensors
@@ -135,6 +137,9 @@ class _State:
 
     def spend(self, seconds: float) -> None:
         """One operation on the card: the host launches it, the stream does it when its turn comes."""
+        if self.capturing is not None:
+            self.capturing.seconds += max(1e-6, seconds)
+            return
         self.host += self.card.launch
         self.current.at = max(self.current.at, self.host) + max(2e-6, seconds)
 
@@ -233,6 +238,10 @@ class _Calls(TorchFunctionMode):
             return True
         if func is torch._scaled_mm:
             return self._scaled_mm(*args, **kwargs)
+        if func is torch._scaled_mm_v2:
+            a, b, (scale_a,), (recipe_a,), _, (scale_b,), (recipe_b,), _, _, dtype, *_ = args
+            assert recipe_a == recipe_b == 0, "the stand-in knows a scale for each tensor only"
+            return self._scaled_mm(a, b, scale_a, scale_b, out_dtype=dtype)
         if kwargs.get("device") is not None:
             return self._made(func, args, kwargs)
         return func(*args, **kwargs)
@@ -351,6 +360,16 @@ MOVES: dict[Any, Callable[..., Any]] = {
 }
 
 
+class _Graph:
+    """Captured work: how long the stream takes for all of it."""
+
+    def __init__(self, state: _State) -> None:
+        self.state, self.seconds = state, 0.0
+
+    def replay(self) -> None:
+        self.state.spend(self.seconds)
+
+
 class _Event:
     """A mark in a stream: `at` is when the work before it is done."""
 
@@ -399,6 +418,15 @@ def _cuda(state: _State) -> dict[str, Any]:
         state.streams.append(_Stream(state))
         return state.streams[-1]
 
+    @contextlib.contextmanager
+    def capture(graph: _Graph) -> Iterator[None]:
+        assert state.capturing is None, "one capture at a time"
+        state.capturing = graph
+        try:
+            yield
+        finally:
+            state.capturing = None
+
     def empty_cache() -> None:
         state.reserved = state.allocated()
 
@@ -424,7 +452,10 @@ def _cuda(state: _State) -> dict[str, Any]:
         "stream": use,
         "current_stream": lambda device=None: state.current,
         "device": lambda device: contextlib.nullcontext(),
-        "is_current_stream_capturing": lambda: False,  # optimizers ask, and a CUDA build would ask the driver
+        "CUDAGraph": lambda: _Graph(state),
+        "graph": capture,
+        # Optimizers ask, and a CUDA build would ask the driver.
+        "is_current_stream_capturing": lambda: state.capturing is not None,
         "get_rng_state_all": list,
         "set_rng_state_all": lambda states: None,
     }

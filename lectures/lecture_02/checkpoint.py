@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from litbook import misbelief, note, question
 
@@ -89,12 +89,23 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
              answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
 
 
+def global_generators() -> list[Tensor]:
+    """The states of the generators behind dropout and its like: the CPU's, then one for each card."""
+    return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+
+
+def restore_generators(states: list[Tensor]) -> None:
+    """Set the generators to these states, which have to lie in CPU memory."""
+    torch.set_rng_state(states[0])
+    torch.cuda.set_rng_state_all(states[1:])
+
+
 class Session:
     """A run with all that can get lost: dropout, a schedule, an optimizer's memory, data order."""
 
     def __init__(self) -> None:
-        torch.manual_seed(0)
-        self.model = Stack(8, 1, between=nn.Dropout(0.1))
+        start = torch.Generator().manual_seed(0)
+        self.model = Stack(8, 1, start, between=nn.Dropout(0.1))
         self.optimizer = torch.optim.Adam(self.model.parameters())
         self.data = torch.Generator().manual_seed(1)
         self.steps = 0
@@ -117,7 +128,7 @@ class Session:
             "optimizer": self.optimizer.state_dict(),
             "steps": self.steps,
             "data": self.data.get_state(),
-            "dropout": torch.get_rng_state(),
+            "dropout": global_generators(),
         }
         file = io.BytesIO()
         torch.save({part: state[part] for part in parts}, file)
@@ -126,7 +137,7 @@ class Session:
 
     def load(self, file: io.BytesIO) -> None:
         """Take over whatever parts the file has."""
-        state = torch.load(file)
+        state = torch.load(file, map_location="cpu")
         self.steps = state.get("steps", 0)
         if "model" in state:
             self.model.load_state_dict(state["model"])
@@ -135,20 +146,22 @@ class Session:
         if "data" in state:
             self.data.set_state(state["data"])
         if "dropout" in state:
-            torch.set_rng_state(state["dropout"])
+            restore_generators(state["dropout"])
 
 
 def drift(parts: Iterable[str]) -> float:
     """How far the weights of a run resumed with these parts end from those of an unbroken one."""
-    whole, first, second = Session(), Session(), Session()
-    torch.manual_seed(0)
-    whole.advance(20)
-    torch.manual_seed(0)
-    first.advance(10)
-    file = first.save(parts)
-    torch.manual_seed(0)
-    second.load(file)
-    second.advance(10)
+    cards = range(torch.cuda.device_count())
+    with torch.random.fork_rng(cards):  # dropout draws from the global ones
+        whole, first, second = Session(), Session(), Session()
+        torch.manual_seed(0)
+        whole.advance(20)
+        torch.manual_seed(0)
+        first.advance(10)
+        file = first.save(parts)
+        torch.manual_seed(0)
+        second.load(file)
+        second.advance(10)
     pairs = zip(whole.model.weights, second.model.weights)
     return max(float((a - b).detach().abs().max()) for a, b in pairs)
 
@@ -174,6 +187,15 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     note("The generator is the position in the data here, because it picks every batch. A run "
          "that walks through a shuffled file has to save where it stands. One that scales its "
          "loss saves the scaler, too.")
+    note("`torch.get_rng_state` is the generator of the CPU. Every card has another, from which "
+         "dropout on that card draws, and `torch.cuda.get_rng_state_all` reads them all. A "
+         "generator takes its state from CPU memory only, so a file whose tensors are to go to a "
+         "card still needs `map_location=\"cpu\"` for these.")
+    states = len(global_generators())  # @measure states
+    assert states == 1 + torch.cuda.device_count(), "the CPU's, and one a card"
+    elsewhere = [torch.get_rng_state().to("meta")]
+    refused = message_of(lambda: restore_generators(elsewhere))  # @inspect refused
+    assert "ByteTensor" in refused, "not from another device"
     question("How many of the `5` parts must a checkpoint of a run hold that "
              "has no dropout and never changes its learning rate?",
              answer=len(set(parts) - {"dropout", "steps"}), unit="parts")

@@ -2,9 +2,10 @@
 import os
 import random
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from litbook import misbelief, note, question, requires
 
-from .measure import message_of, same_storage, scaled
+from .measure import message_of, scaled
 from .units import GB, TERA, MiB
 
 
@@ -101,9 +102,9 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     newer, same = np.random.default_rng(0), np.random.default_rng(0)
     assert newer.random() == same.random(), "seeded where it is made"
     note("The rest of the list is longer: worker processes that load data, kernels that are "
-         "chosen by timing them, additions in whatever order threads arrive, the number of "
-         "threads, the versions of the libraries [@pytorch-randomness]. The part on training "
-         "returns to it.")
+         "chosen by timing them, operations that add in whatever order their threads arrive, memory "
+         "that is read before it is written, and with every release, platform and device the "
+         "kernels change [@pytorch-reproducibility]. The part on training returns to it.")
     def partly() -> list[float]:  # @hide
         torch.manual_seed(0)
         random.seed(0)
@@ -181,68 +182,81 @@ def a_token_file_does_not_know_its_dtype() -> None:
     note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
          "file as an array: `np.memmap` takes the name and, from you, the dtype.")
     tokens = np.arange(1, 11, dtype=np.int32)
-    raw = NamedTemporaryFile(suffix=".bin")
-    tokens.tofile(raw.name)
-    size = Path(raw.name).stat().st_size  # @inspect size as B
-    assert size == 10 * 4, "ten numbers, nothing else"
-    back = np.memmap(raw.name, dtype=np.int32, mode="r")  # @inspect back
-    assert back.tolist() == tokens.tolist(), "what was written"
-    note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
-    unstated = np.memmap(raw.name, mode="r")  # @inspect unstated
-    wrong = np.memmap(raw.name, dtype=np.int64, mode="r")  # @inspect wrong
-    assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        raw = Path(folder) / "tokens.bin"
+        tokens.tofile(raw)
+        size = raw.stat().st_size  # @inspect size as B
+        assert size == 10 * 4, "ten numbers, nothing else"
+        back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
+        assert back.tolist() == tokens.tolist(), "what was written"
+        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
+        unstated = np.memmap(raw, mode="r")  # @inspect unstated
+        wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
+        assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
-    misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
-              "The name promises a header that is not there. `np.load` finds none, takes the "
-              "bytes for a pickled Python object and refuses.")
-    refused = message_of(lambda: np.load(raw.name))  # @inspect refused
-    assert "pickle" in refused, "not a NumPy file"
-    note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
-    headed = NamedTemporaryFile(suffix=".npy")
-    np.save(headed.name, tokens)
-    mapped = np.load(headed.name, mmap_mode="r")
-    header = Path(headed.name).stat().st_size - size  # @inspect header as B
-    assert header == 128, "states dtype and shape"
-    assert mapped.dtype == np.int32, "known without being told"
+        misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
+                  "So CS336 names it [@cs336]. The name promises a header that is not there. `np.load` "
+                  "finds none, takes the bytes for a pickled Python object and refuses.")
+        refused = message_of(lambda: np.load(raw))  # @inspect refused
+        assert "pickle" in refused, "not a NumPy file"
+        note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
+        headed = Path(folder) / "tokens.npy"
+        np.save(headed, tokens)
+        mapped = np.load(headed, mmap_mode="r")
+        header = headed.stat().st_size - size  # @inspect header as B
+        assert header == 128, "states dtype and shape"
+        assert mapped.dtype == np.int32, "known without being told"
     question("`12` tokens are written as `int64`, and the file is mapped as "
              "`uint16`. How many tokens appear?",
              answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
              unit="tokens")
 
 
-def resident_bytes() -> int:
-    """Bytes of this process that are in physical memory now (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def resident_bytes() -> int | None:
+    """Bytes of this process that are in physical memory now; None where the system has no `/proc`."""
+    counts = Path("/proc/self/statm")
+    if not counts.exists():
+        return None
+    return int(counts.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_after(touch: Callable[[], object]) -> int | None:
+    """Bytes that become resident while `touch` runs; None where nobody counts them."""
+    before = resident_bytes()
+    touch()
+    after = resident_bytes()
+    return None if before is None or after is None else after - before
 
 
 def a_memory_map_loads_what_is_touched() -> None:
-    """A memory map loads the pages that are touched, and no others."""
+    """A memory map loads the pages that are touched, and some around them."""
     note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
-         "is set, and no block of the disk has been written yet. Touch a few tokens in its middle, "
-         "then a longer stretch at its start, and watch the memory of this process:")
+         "is set, and no block of the disk has been written yet. Touch a few tokens here and "
+         "there, then a long stretch at its start, and watch the memory of this process, where the "
+         "system tells:")
     size = 50 * GB
-    file = NamedTemporaryFile(suffix=".bin")
-    file.truncate(size)
-    before = resident_bytes()
-    data = np.memmap(file.name, dtype=np.uint16, mode="r")
-    assert len(data) == 25 * 10**9, "tokens within reach"
-    middle = len(data) // 2
-    data[middle : middle + 1024].sum()
-    peek = resident_bytes() - before  # @measure peek as B
-    stretch = data[: 32 * MiB]
-    stretch.sum()
-    read = resident_bytes() - before - peek  # @measure read as B
-    assert stretch.nbytes == 64 * MiB, "a stretch of the file"
-    assert peek < read, "touched pages are resident"
-    note("The operating system does this, in small blocks called *pages*, and it is not "
-         "*swapping*. Swapping moves a program's own memory out to disk. Here the file is the "
-         "disk copy: a page is read when it is touched, counts as resident from then on, and may "
-         "be dropped without writing whenever memory runs short.")
-    question("`1000` tokens are read from a map, each from a page of its "
-             "own, and a page has `4096` B. How many bytes become resident "
-             "at least?",
-             answer=1000 * 4096, unit="B")
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "tokens.bin"
+        with path.open("wb") as file:
+            file.truncate(size)
+        data = np.memmap(path, dtype=np.uint16, mode="r")
+        assert len(data) == 25 * 10**9, "tokens within reach"
+        few, stretch = data[:: len(data) // 32], data[: 32 * MiB]
+        peek = resident_after(few.sum)  # @measure peek as B
+        read = resident_after(stretch.sum)  # @measure read as B
+    assert (few.nbytes, stretch.nbytes) == (64, 64 * MiB), "touched"
+    if peek is not None and read is not None:
+        assert few.nbytes < peek < size, "more than was touched, not the file"
+        assert peek < read, "touch more, and more is resident"
+    note("The operating system does this, in small blocks called *pages*. It loads whole ones, and "
+         "usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. "
+         "And it is not *swapping*, which moves a program's own memory out to disk. Here the file "
+         "is the disk copy: a page is read when it is touched, counts as resident from then on, "
+         "and may be dropped without writing whenever memory runs short.")
+    question("`500` tokens are read from a map, each from a page of its own, and "
+             "a page has `16384` B, as on some machines. How many bytes become "
+             "resident at least?",
+             answer=500 * 16384, unit="B")
 
 
 def a_memory_map_may_write_to_your_data() -> None:
@@ -251,30 +265,31 @@ def a_memory_map_may_write_to_your_data() -> None:
               "One can, and that is the trouble. The default mode writes: an assignment meant "
               "for an array in memory changes the training set on disk.")
     tokens = np.arange(1, 11, dtype=np.int32)
-    file = NamedTemporaryFile(suffix=".bin")
-    tokens.tofile(file.name)
-    careless = np.memmap(file.name, dtype=np.int32)
-    assert careless.mode == "r+", "the default is read and write"
-    careless[0] = 99
-    careless.flush()
-    on_disk = np.fromfile(file.name, dtype=np.int32)  # @inspect on_disk
-    assert on_disk[0] == 99, "the file has changed"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "tokens.bin"
+        tokens.tofile(file)
+        careless = np.memmap(file, dtype=np.int32)
+        assert careless.mode == "r+", "the default is read and write"
+        careless[0] = 99
+        careless.flush()
+        on_disk = np.fromfile(file, dtype=np.int32)  # @inspect on_disk
+        assert on_disk[0] == 99, "the file has changed"
 
-    note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
-    locked = np.memmap(file.name, dtype=np.int32, mode="r")
-    refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
-    assert "read-only" in refused, "refused"
-    private = np.memmap(file.name, dtype=np.int32, mode="c")
-    private[1] = 99
-    on_disk = np.fromfile(file.name, dtype=np.int32)
-    assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
-    note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
-         "to beat. Data that must be parsed, decompressed or streamed want something else.")
-    careless[5] = 50  # @hide
-    careless.flush()  # @hide
-    private = np.memmap(file.name, dtype=np.int32, mode="c")  # @hide
-    private[5] = 60  # @hide
-    on_disk = np.fromfile(file.name, dtype=np.int32)  # @hide
+        note("Mode `r` refuses to write. Mode `c`, *copy on write*, keeps the changes to itself.")
+        locked = np.memmap(file, dtype=np.int32, mode="r")
+        refused = message_of(lambda: locked.__setitem__(1, 99))  # @inspect refused
+        assert "read-only" in refused, "refused"
+        private = np.memmap(file, dtype=np.int32, mode="c")
+        private[1] = 99
+        on_disk = np.fromfile(file, dtype=np.int32)
+        assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
+        note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
+             "to beat. Data that must be parsed, decompressed or streamed want something else.")
+        careless[5] = 50  # @hide
+        careless.flush()  # @hide
+        private = np.memmap(file, dtype=np.int32, mode="c")  # @hide
+        private[5] = 60  # @hide
+        on_disk = np.fromfile(file, dtype=np.int32)  # @hide
     question("Token `5` is set to `50` through a map in mode `r+`, then to "
              "`60` through one in mode `c`. What is it on disk, and what in "
              "the second map?",
@@ -317,20 +332,22 @@ def get_batch(
     starts = torch.randint(last, (batch,), generator=generator).tolist()
     rows = np.stack([data[i : i + length + 1] for i in starts])
     tokens = torch.from_numpy(rows.astype(np.int64))
-    return tokens[:, :-1], tokens[:, 1:]
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
 
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets, and the targets are the inputs one token later."""
     note("A language model predicts the next token at every position, so the right answer for "
          "each input token is its successor in the file. `get_batch` cuts stretches a token "
-         "too long and returns two views of them. The tokens here count up, which makes the "
-         "shift visible.")
+         "too long and returns them without the last and without the first token. Two views would "
+         "do, but with gaps, and code that calls `view` on its batch would refuse them. The tokens "
+         "here count up, which makes the shift visible.")
     data = np.arange(1, 11, dtype=np.int32)
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
     assert x.shape == (2, 4), "batch, length"
     assert torch.equal(y, x + 1), "every target is the next token"
-    assert same_storage(x, y), "two views of one stretch"
+    gapless = x.is_contiguous(), y.is_contiguous()
+    assert gapless == (True, True), "neither has gaps"
     assert x.dtype == torch.int64, "widened from int32"
 
     note("Batch, length and generator all matter, and the same seed gives the same batch.")
@@ -343,7 +360,7 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     long, _ = get_batch(np.arange(9999), 8, 1024, torch.Generator())  # @hide
     question("How many bytes do inputs and targets of `8` stretches of "
              "`1024` tokens occupy together?",
-             answer=long.untyped_storage().nbytes(), unit="B")
+             answer=2 * long.nbytes, unit="B")
 
 
 def the_last_start_leaves_room_for_a_target() -> None:

@@ -10,7 +10,7 @@ from litbook import figure, misbelief, note, question
 
 from .figures import days_figure
 from .measure import adamw_step, flops, saved_bytes_of
-from .units import DAY, GB, TERA
+from .units import DAY, GB, TERA, MiB
 
 
 def napkin_math() -> None:
@@ -226,18 +226,27 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     per_parameter = held / p.numel()                            # @inspect per_parameter as B
     assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
     assert state["step"].nbytes == 4, "plus one counter per tensor"
-    note("Turned around, a card of a given size bounds the model that can be trained on it:")
-    limit = CARDS["H100 SXM"].memory / per_parameter            # @inspect limit as parameters
-    assert limit == 5 * 10**9, "an upper bound, not an estimate"
+    card = CARDS["H100 SXM"]
     note(
-        f"Not even {limit / 1e9:.0f} billion parameters fit into "
-        f"{CARDS['H100 SXM'].memory / GB:.0f} GB [@nvidia-h100], because activations, "
-        "temporaries and fragmentation have not been given a byte yet."
+        "Turned around, a card of a given size bounds the model that can be trained on it. The "
+        f"size on the box is {card.memory / GB:.0f} GB [@nvidia-h100]:"
+    )
+    limit = card.memory / per_parameter                         # @inspect limit as parameters
+    assert limit == 5 * 10**9, "an upper bound, not an estimate"
+    reported = card.reported                                    # @inspect reported as B
+    assert reported is not None, "someone looked"
+    bound = reported / per_parameter                            # @inspect bound as parameters
+    assert 5.34e9 < bound < 5.35e9, "by what the card itself reports"
+    note(
+        f"Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} "
+        "billion. Even that many do not fit, because activations, temporaries and fragmentation "
+        "have not been given a byte yet. For napkins the number on the box is round, and on the "
+        "safe side."
     )
     question(
         "Another optimizer keeps one moment instead of two, also in "
-        "`float32`. How many parameters can it train at most on a card of "
-        "`24` GB?",
+        "`float32`. How many parameters can it train at most on a card that "
+        "is sold with `24` GB?",
         answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
     )
 
@@ -338,7 +347,7 @@ def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
     note(
         "On the invoice, the memories of eight GPUs add up. Whether they add up for one model is "
-        "another question. Two readings of the same hardware:"
+        "another question. Two readings of the same hardware, by the size on the box:"
     )
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
@@ -435,8 +444,8 @@ def bandwidth_is_the_third_resource() -> None:
         "which is enough for counting.)"
     )
     with torch.device("meta"):
-        w: Float[Tensor, "out inner"] = torch.empty(4096, 4096).bfloat16()
-        x: Float[Tensor, "inner one"] = torch.empty(4096, 1).bfloat16()
+        w: Float[Tensor, "out inner"] = torch.empty(16384, 16384).bfloat16()
+        x: Float[Tensor, "inner one"] = torch.empty(16384, 1).bfloat16()
     y = w @ x
     work = flops(lambda: w @ x)                                 # @inspect work as FLOP
     moved = w.nbytes + x.nbytes + y.nbytes                      # @inspect moved as B
@@ -444,9 +453,13 @@ def bandwidth_is_the_third_resource() -> None:
     assert 0.999 < per_byte < 1.0, "one FLOP per byte"
     reachable = per_byte / balance                              # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
+    cache = 50 * 10**6                                          # @inspect cache as B
+    assert w.nbytes > 10 * cache, "too large for the cache of an H100"
     note(
-        f"At most {reachable:.1%} of the peak, and no better code can help. Only more FLOPs "
-        "per byte can."
+        f"At most {reachable:.1%} of the peak for weights that are read from the card's memory, "
+        f"its *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit "
+        f"into the {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there "
+        "from the last pass, do not have to be read again."
     )
     question(
         "Several readers can share one pass over `w` if their vectors are the "

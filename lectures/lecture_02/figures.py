@@ -158,9 +158,9 @@ def staircase_figure(  # @hide
 ) -> Figure:
     """Rounded value against value, in units of the smallest one."""
     fig, ax = blank(6, 3.6)
-    scaled = [x / unit for x in xs]
-    ax.plot(scaled, scaled, color=GREY, lw=1, ls=":", label="exact")
-    ax.plot(scaled, [y / unit for y in ys], color=BLUE, lw=2, label="float16")
+    exact = [x / unit for x in xs]
+    ax.plot(exact, exact, color=GREY, lw=1, ls=":", label="exact")
+    ax.plot(exact, [y / unit for y in ys], color=BLUE, lw=2, label="float16")
     ax.plot([lost / unit], [0], "o", color=RED, ms=9, label="1e-8 becomes 0")
     ax.set(xlabel="x / 2⁻²⁴", ylabel="float16(x) / 2⁻²⁴", xlim=(-0.5, 4.5), ylim=(-0.5, 4.5))
     ax.legend(frameon=False, labelcolor=GREY, loc="upper left")
@@ -224,9 +224,12 @@ def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, 
     return fig
 
 
-def plot_sweep(sizes: list[int], rates: list[float], promised: float | None) -> Figure:  # @hide
-    """Rates in TFLOP/s against size, and the promised rate where there is one."""
+def plot_sweep(
+    sizes: list[int], rates: list[float], launched: list[float], promised: float | None
+) -> Figure:  # @hide
+    """Rates in TFLOP/s against size, in a graph and launched one by one, and the promised rate if any."""
     fig, ax = blank(7, 3.4)
+    ax.plot(sizes, [rate / TERA for rate in launched], "o-", color=GREY, lw=1, ms=3)
     ax.plot(sizes, [rate / TERA for rate in rates], "o-", color=BLUE, lw=2)
     if promised is not None:
         ax.axhline(promised / TERA, color=RED, ls="--", lw=1.5)
@@ -254,16 +257,16 @@ def plot_products(costs: list[int]) -> Figure:                  # @hide
     return fig
 
 
-def plot_spread(widths: list[int], raw: list[float], scaled: list[float]) -> Figure:  # @hide
+def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figure:  # @hide
     """Deviation against width on logarithmic axes, with and without scaling."""
     fig, ax = blank(7, 3.6)
     ax.plot(widths, [math.sqrt(n) for n in widths], ls=":", color=GREY, lw=1.5)
     ax.plot(widths, [1.0] * len(widths), ls=":", color=GREY, lw=1.5)
     ax.plot(widths, raw, "o", color=RED, ms=8)
-    ax.plot(widths, scaled, "s", color=BLUE, ms=8)
+    ax.plot(widths, level, "s", color=BLUE, ms=8)
     ax.annotate("unit weights: slope ½", (widths[1], raw[1]), (10, -14),
                 textcoords="offset points", color=GREY)
-    ax.annotate("weights / √n", (widths[1], scaled[1]), (10, 8),
+    ax.annotate("weights / √n", (widths[1], level[1]), (10, 8),
                 textcoords="offset points", color=GREY)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)

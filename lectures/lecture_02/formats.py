@@ -242,12 +242,10 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert kept == 1.0011717677116394e-08, "not zero"
     off = kept / 1e-8 - 1                                       # @inspect off
     assert 0.00117 < off < 0.00118, "relative error"
-    misbelief(
-        "Google Brain invented bfloat16 in `2018`.",
-        "The place is right: the name is short for *Brain floating point* [@wang2019]. The "
-        "year is not, since Google's second TPU, at work in `2017`, already multiplied in it "
-        "[@norrie2021]. No line of code can settle a date, so this book gives the place and "
-        "a source.",
+    note(
+        "The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often "
+        "dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied "
+        "in it [@norrie2021]."
     )
     question(
         "If the lower half is simply cut off, how many different `float32` "
@@ -433,11 +431,10 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")             # @inspect ampere
     assert hopper == 1979e12, "dense, either format"
     assert ampere is None, "no promise, so no number"
-    misbelief(
-        "FP8 was standardized in `2022`.",
-        "It was *proposed* then, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The "
-        "Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
-        "lets a library saturate or not, and libraries differ [@ml-dtypes].",
+    note(
+        "FP8 was *proposed* in `2022`, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. "
+        "The Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
+        "lets a library saturate or not, and libraries differ [@ml-dtypes]."
     )
     question(
         "Two `E4M3` vectors of `1000` elements are added in this way. How "
@@ -503,10 +500,9 @@ def the_machine_prints_its_own_limits() -> None:
     true = torch.finfo(torch.bfloat16).smallest_normal          # @inspect true
     slip = round(math.log10(1.17549e38 / true))                 # @inspect slip
     assert slip == 76, "orders of magnitude"
-    misbelief(
-        "The smallest normal bfloat16 is `1.17549e38`.",
-        f"A copied table said so. Its missing minus sign is worth {slip} orders of magnitude. "
-        "Print such tables, never type them.",
+    note(
+        "Print such tables, never type them. Lose the minus sign of the smallest normal `bfloat16` "
+        f"while copying, and the number is {slip} orders of magnitude off."
     )
     note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
     limits = [torch.finfo(d) for d in FORMATS]
@@ -626,8 +622,8 @@ def rounding_at_random_saves_them() -> None:
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
-    mean = w.float().mean().item()                              # @inspect mean
-    assert abs(round(mean, 2)) == 0.0, "the updates arrived"
+    average = w.float().mean().item()                           # @inspect average
+    assert abs(round(average, 2)) == 0.0, "the updates arrived"
     spread = w.float().std().item()                             # @inspect spread
     assert 0.038 < spread < 0.044, "at the price of noise"
     misbelief(
@@ -692,12 +688,18 @@ def autocast_chooses_for_each_operation() -> None:
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = layer(x)                                      # @inspect product.dtype
-        weights = torch.softmax(x, dim=-1)                      # @inspect weights.dtype
+        weights = torch.softmax(product, dim=-1)                # @inspect weights.dtype
+        loss = nn.functional.mse_loss(product, product)         # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)
         attended = nn.functional.scaled_dot_product_attention(q, q, q)
     assert product.dtype == torch.bfloat16, "matrix products are narrow"
-    assert weights.dtype == torch.float32, "softmax of float32 stays wide"
     assert attended.dtype == torch.bfloat16, "attention is narrow"
+    assert loss.dtype == torch.float32, "a loss of narrow inputs is cast up"
+    assert weights.dtype == product.dtype, "softmax is left alone"
+    note(
+        "The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it "
+        "takes what comes [@pytorch-amp]."
+    )
     product.float().sum().backward()
     assert layer.weight.grad is not None, "and the way back"
     kept = {layer.weight.dtype, layer.weight.grad.dtype}        # @inspect kept

@@ -1,17 +1,12 @@
 """The formulas of the lecture, each with an example."""
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import note, question
 
 from .measure import (
-    bill, decoder_flops, dense_peak, flops, intensity, same_storage,
-    state_bytes, step_flops,
+    Alive, bill, decoder_flops, dense_peak, flops, intensity, step_flops,
 )
-from .models import OPTIMIZERS
 from .units import DAY
 
 
@@ -49,8 +44,8 @@ def the_formulas_and_where_they_were_shown() -> None:
     context, vocab = 128, 100
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     matrices = 12 * layers * width**2 + vocab * width
-    counted = sum(decoder_flops(vocab, width, 2, layers, context))
-    assert counted == (6 * matrices + attention) * context, "formula, counted"
+    seen = sum(decoder_flops(vocab, width, 2, layers, context))
+    assert seen == (6 * matrices + attention) * context, "formula, counted"
     moved = x.nbytes + w.nbytes + (x @ w).nbytes  # @inspect moved as B
     per_byte = product / moved  # @inspect per_byte
     formula = intensity(batch, width, width, width=4)
@@ -81,22 +76,17 @@ The examples are those above, with a batch of eight.
              answer=next(b for b in range(1, 999) if kept / batch * b > state))
 
 
-class Temporaries(TorchDispatchMode):
-    """Notes the bytes of every tensor that is made in memory of its own while it is active."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        made = func(*args, **(kwargs or {}))
-        given = [x for x in args if isinstance(x, Tensor)]
-        if isinstance(made, Tensor):
-            if not any(same_storage(made, x) for x in given):
-                self.sizes.append(made.nbytes)
-        return made
+def temporaries(
+    weights: list[Tensor], foreach: bool = False, fused: bool = False
+) -> int:
+    """Bytes beside its state that a later step of AdamW has alive at once, at most."""
+    optimizer = torch.optim.AdamW(weights, foreach=foreach, fused=fused)
+    for w in weights:
+        w.grad = torch.randn_like(w)
+    optimizer.step()
+    with Alive() as alive:
+        optimizer.step()
+    return alive.most
 
 
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
@@ -107,20 +97,21 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     total = sum(kinds.values())  # @inspect total as B
     assert total == 138304, "of all four"
     note("The list is complete for what a step *keeps*. On top of it come gradients of "
-         "activations, temporary tensors, and what the allocator rounds up. The temporaries can "
-         "be watched as they are made. AdamW, on a CPU, makes two for every parameter on its way "
-         "to the update:")
-    p = torch.randn(8256, requires_grad=True)
-    p.sum().backward()
-    optimizer = OPTIMIZERS["AdamW"]([p])
-    with Temporaries() as seen:
-        optimizer.step()
-    made = sum(size for size in seen.sizes if size > 4)  # @inspect made as B
-    kept = state_bytes(optimizer)  # @inspect kept as B
-    assert made - kept == 2 * p.nbytes, "beside the new state"
-    question("How many bytes of temporary tensors does such a step of AdamW "
-             "make for a model of `1` billion parameters?",
-             answer=10**9 * (made - kept) // p.numel(), unit="B")
+         "activations, temporary tensors, and what the allocator rounds up. How many temporaries "
+         "there are depends on how the update is written. AdamW comes in three ways: a loop over "
+         "tensors, the default on a CPU; operations on all tensors at once, `foreach`, the default "
+         "on a GPU; and `fused`, a single kernel. For a model of `16` equal tensors, the most that "
+         "is alive at once, in tensors:")
+    weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]
+    most = [
+        temporaries(weights), temporaries(weights, foreach=True),
+        temporaries(weights, fused=True),
+    ]  # @inspect most as B
+    held = [size / weights[0].nbytes for size in most]  # @inspect held
+    assert held == [3, 16, 0], "some of one; one of each; none"
+    question("How many bytes of temporary tensors does a step of AdamW with `foreach` "
+             "need for a model of `1` billion parameters in `float32`?",
+             answer=10**9 * most[1] // sum(w.numel() for w in weights), unit="B")
 
 
 def count_first_then_run() -> None:
@@ -130,8 +121,8 @@ def count_first_then_run() -> None:
          "until the two agree or you can say why not. Intuitions grow from there; a rule of thumb "
          "is trusted as far as its conditions are printed with it.")
     guess = 6 * 8 * 8256  # @inspect guess as FLOP
-    counted = step_flops(8, 64, 2)  # @inspect counted as FLOP
-    gap = guess - counted  # @inspect gap as FLOP
+    found = step_flops(8, 64, 2)  # @inspect found as FLOP
+    gap = guess - found  # @inspect gap as FLOP
     assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
     note("A gap with a name is not an error any more. It is something known about the machine.")
     question("Half the width, twice the batch, the same depth: how large is "

@@ -1,11 +1,12 @@
 """How a GPU's memory is handed out, and what moves there."""
 import torch
+import torch.nn.functional as F
 from hardware import CARDS, find, peak
 from timing import time_call
 
 from litbook import misbelief, note, question, requires
 
-from .measure import flops, message_of, scaled
+from .measure import cool_down, flops, float32_products, message_of, scaled
 from .units import E4M3, E5M2, GiB, MiB
 
 
@@ -202,15 +203,19 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     if card is not None:
         ratio = total / card.memory                             # @measure ratio
         assert 0.98 < ratio < 1.08, "near the datasheet, not on it"
+    if card is not None and card.reported is not None:
+        part = total / card.reported                            # @measure part
+        assert 0.95 < part <= 1, "most of what others saw their driver show"
     note(
-        "So read `total_memory` where a program depends on it, and leave the nominal figure "
-        "to napkins."
+        "Memory is built in powers of two, so most cards have more than the datasheet's number "
+        "of GB; error correction takes some of it on others. Read `total_memory` where a program "
+        "depends on it, and leave the nominal figure to napkins."
     )
     question(
-        "An L4 is sold with `24` GB, decimal [@nvidia-l4]. If `total_memory` "
-        "were exactly that, how many GiB would a tool show that counts in "
-        "powers of two?",
-        answer=CARDS["L4"].memory / GiB, unit="GiB",
+        "An L4 is sold with `24` GB [@nvidia-l4] and reports "
+        f"{(CARDS['L4'].reported or 0) // MiB:,} MiB [@seen-modal]. How many GiB is the one, read "
+        "as decimal, and how many the other?",
+        answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB",
     )
 
 
@@ -219,13 +224,15 @@ def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
     note(
         "The many arithmetic units of a GPU pay off on large products and sit idle on small "
-        "ones. The same square matrix product in both formats, against the rates that the "
-        "card promises:"
+        "ones. The same square matrix product in both formats, with a second of rest between "
+        "them, against the rates that the card promises:"
     )
     n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
-    wide = time_call(lambda: a @ a, "cuda")                     # @measure wide
+    with float32_products():  # no TF32, whatever the environment says
+        wide = time_call(lambda: a @ a, "cuda")                 # @measure wide
+    cool_down()
     narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
     speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
     card = find(torch.cuda.get_device_name())
@@ -251,12 +258,9 @@ def both_one_byte_formats_multiply() -> None:
         one = torch.tensor(1.0, device="cuda")
         ones = torch.ones(32, 32, device="cuda")
         left, right = ones.to(E5M2), ones.to(E4M3).t()
-        mixed = torch._scaled_mm(
-            left, right, one, one, out_dtype=torch.bfloat16
-        )                                                       # @inspect mixed
-        plain = torch._scaled_mm(
-            right.t(), right, one, one, out_dtype=torch.bfloat16
-        )                                                       # @inspect plain
+        whole = F.ScalingType.TensorWise  # a scale for each tensor
+        mixed = F.scaled_mm(left, right, one, whole, one, whole)     # @inspect mixed
+        plain = F.scaled_mm(right.t(), right, one, whole, one, whole)  # @inspect plain
         assert mixed.dtype == torch.bfloat16, "wider than what went in"
         assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
         assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"

@@ -15,8 +15,8 @@ from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_products
 from .measure import (
-    counted, decoder_flops, flops, message_of, narrow_format, saved_bytes_of,
-    scaled, shrunk,
+    Alive, counted, decoder_flops, deterministic, flops, message_of,
+    narrow_format, saved_bytes_of, scaled, shrunk,
 )
 from .models import whole_numbers
 
@@ -188,11 +188,9 @@ def each_sample_costs_two_per_weight() -> None:
     large = 16384
     share = (2 * large - 1) / (2 * large)                       # @inspect share
     assert share == 32767 / 32768, "of two for each sample"
-    misbelief(
-        "For each sample the gradient of a weight takes one operation, so a batch takes twice as "
-        "many as it has samples.",
-        "The two halves of that sentence do not fit: one operation each makes $BDK$. A sample "
-        "costs two: a multiplication, and the addition to the sum so far.",
+    note(
+        "Count only the multiplications, and it comes out at half. A sample costs two operations: a "
+        "multiplication, and the addition to the sum so far."
     )
     one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
     assert one == 2 * d * k, "two per weight"
@@ -236,13 +234,11 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
         "computed, while `w2.grad` comes out the same to the bit.",
     )
 
+    x = torch.randn(64, 32)
+    w1, w2 = torch.randn(32, 32), torch.randn(32, 16).requires_grad_()
+
     def second_gradient(train_first: bool) -> Tensor:
-        torch.manual_seed(1)
-        x = torch.randn(64, 32)
-        w1, w2 = torch.randn(32, 32), torch.randn(32, 16)
-        w1.requires_grad_(train_first)
-        w2.requires_grad_()
-        h1 = x @ w1
+        h1 = x @ w1.clone().requires_grad_(train_first)
         loss = (h1 @ w2).square().mean()
         return torch.autograd.grad(loss, w2)[0]
 
@@ -310,7 +306,9 @@ def the_first_layer_has_nothing_below() -> None:
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
     misbelief(
         "The backward pass of these two layers costs $4BDD + 4BDK$.",
-        f"It costs $2BDD + 4BDK$. The formula with both fours is {too_high:.0%} too high here.",
+        "CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed "
+        f"[@cs336]. It costs $2BDD + 4BDK$; the formula with both fours is {too_high:.0%} too high "
+        "here.",
     )
     note("Ask for the gradient of the data, and the product appears:")
     assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
@@ -370,7 +368,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 
 def in_a_transformer_backward_is_twice_forward() -> None:
-    """In a language model the backward pass costs exactly twice the forward pass."""
+    """In a language model the backward pass costs twice the forward pass, if attention is written out."""
     note(
         "The first product of a language model does not start from data. It starts from rows "
         "of an embedding table, which is trained and wants its gradient; looking them up "
@@ -380,6 +378,21 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, "to the last FLOP"
+    note(
+        "That is so because `Decoder` writes attention out and keeps its scores. *Fused* attention "
+        "keeps none: its backward pass computes them again, one product more for the two of the "
+        "forward pass [@dao2022]. PyTorch's counter charges for that product, too. Here it looks at "
+        "the fused operation itself, on tensors without data:"
+    )
+    with torch.device("meta"):
+        q = torch.empty(1, heads, context, d // heads).bfloat16()
+        q.requires_grad_()
+    fused = torch.ops.aten._scaled_dot_product_flash_attention
+    once = flops(lambda: fused(q, q, q))                        # @inspect once as FLOP
+    mixed = fused(q, q, q)[0]
+    back = flops(lambda: mixed.sum().backward())                # @inspect back as FLOP
+    assert back / once == 2.5, "five products for two"
+    assert once == 4 * d * context**2, "forward: as many as written out"
     note(
         "What is multiplied in each layer are four matrices: queries, keys and values in one, "
         "then output, up and down. The output head comes on top. The embedding table is only "
@@ -393,7 +406,9 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         "What six per parameter leaves out is attention. Over a context of $T$ tokens, queries "
         "meet keys and weights meet values at $2dT$ FLOPs each, per token and layer, and the "
         "backward pass takes twice that again: $12LdT$ per token in $L$ layers. The masked half "
-        "is included, since an ordinary product computes it too."
+        "is included, since an ordinary product computes it too. Scores that are computed again are "
+        "the hardware's work and not the model's, as with [checkpointing]"
+        "(#checkpointing_trades_flops_for_memory)."
     )
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)
     assert four == (4 * forward, 4 * backward), "and linear in the batch"
@@ -468,16 +483,27 @@ def train_in_segments(
     layers: int, segment: int, rows: int, width: int
 ) -> tuple[int, int, Tensor]:
     """Bytes saved, FLOPs and first gradient of a step, recomputed in segments (0: not at all)."""
-    torch.manual_seed(2)
-    stack = torch.randn(layers, width, width) / width**0.5
+    drawn = torch.Generator().manual_seed(2)
+    stack = torch.randn(layers, width, width, generator=drawn) / width**0.5
     weights = [w.clone().requires_grad_() for w in stack]
-    x = torch.randn(rows, width, requires_grad=True)
+    x = torch.randn(rows, width, generator=drawn).requires_grad_()
     saved = saved_bytes_of(lambda: in_segments(weights, x, segment), weights)
     with FlopCounterMode(display=False) as counter:
         in_segments(weights, x, segment).sum().backward()
     first = weights[0].grad
     assert first is not None
     return saved, int(counter.get_total_flops()), first
+
+
+def most_alive(layers: int, segment: int) -> float:
+    """Outputs that are alive at once in a step, at most; its gradients and its temporaries included."""
+    rows, width = 512, 8
+    stack = torch.randn(layers, width, width) / width**0.5
+    weights = [w.clone().requires_grad_() for w in stack]
+    x = torch.randn(rows, width)
+    with Alive() as alive:
+        in_segments(weights, x, segment).sum().backward()
+    return alive.most / (rows * width * 4)
 
 
 def checkpointing_trades_flops_for_memory() -> None:
@@ -496,11 +522,16 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert saved == layers // 4 * one == 4096, "one input per segment"
     note(
         "Kept until the end, that is. While the backward pass works on a segment, the outputs of "
-        "its layers exist once more. Longer segments keep less and recompute more at once; the "
-        "best length is the square root of the depth."
+        "its layers exist once more. Longer segments keep less and recompute more at once, so the "
+        "sum of both, $L/n + n$ for segments of $n$, is smallest at the square root of the depth. "
+        "`most_alive` watches a whole step, here with rows enough that nothing else counts; its "
+        "peak in outputs, by length of segment:"
     )
-    peaks = {n: layers // n + n for n in (1, 2, 4, 8, 16)}      # @inspect peaks
-    assert min(peaks.values()) == peaks[4] == 8, "outputs at once"
+    lengths = (1, 2, 4, 8, 16)
+    peaks = {n: most_alive(layers, n) for n in lengths}         # @inspect peaks
+    assert min(peaks, key=lambda n: peaks[n]) == 4, "the square root of the depth"
+    over = [peaks[n] - layers // n - n for n in lengths]        # @inspect over
+    assert 0 <= min(over) <= max(over) < 0.13, "by the formula, gradients of weights aside"
     note("The price is a second forward pass. The gradient is the same.")
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, "the rule"
@@ -539,17 +570,17 @@ def checkpointing_is_measured_here() -> None:
     weights = [w.to(dtype).requires_grad_() for w in drawn]
     x = torch.randn(rows, width, device="cuda").to(dtype)
     del drawn
-    gradients, peaks, times = [], [], []
+    firsts, peaks, times = [], [], []
     for segment in (0, 4):
         step = partial(deep_gradient, weights, x, segment)
         times.append(time_call(step, "cuda"))                   # @measure times[-1]
         torch.cuda.reset_peak_memory_stats()
-        gradients.append(step().clone())
+        firsts.append(step().clone())
         peaks.append(torch.cuda.max_memory_allocated())         # @measure peaks as B
     assert peaks[1] < peaks[0], "fewer activations at once"
     slower = times[1].seconds / times[0].seconds                # @measure slower as times
     assert 1 < slower < 2, "one forward pass more, never a whole step"
-    off = float((gradients[0] - gradients[1]).norm() / gradients[0].norm())  # @measure off
+    off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "and the gradient is the same"
     question(
         "A step without checkpointing takes `90` ms, all of it in products. How long does it "
@@ -561,8 +592,8 @@ def checkpointing_is_measured_here() -> None:
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
     note(
-        "Floating-point addition is not associative. A GPU that adds in whatever order its "
-        "threads finish can therefore give another gradient every time, with the same seed."
+        "Floating-point addition is not associative. Some operations on a GPU add in whatever order "
+        "their threads finish. These can give another gradient every time, with the same seed."
     )
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small                                # @inspect left
@@ -577,19 +608,20 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     enabled = torch.are_deterministic_algorithms_enabled()
     assert enabled is False, "off by default"
     place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
-    torch.use_deterministic_algorithms(True)
-    refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
-    total = torch.zeros(3).index_add(0, place, values)          # @inspect total
-    torch.use_deterministic_algorithms(False)
+    with deterministic():
+        refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
+        total = torch.zeros(3).index_add(0, place, values)      # @inspect total
     assert "does not have a deterministic" in refused, "an error, not a guess"
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
     assert silent == "", "without the switch it just runs"
     assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
     note(
-        "Advice for a run that must be repeatable: fix the seeds, switch this on, and on a "
-        "GPU set `CUBLAS_WORKSPACE_CONFIG=:4096:8` before the program starts "
-        "[@pytorch-randomness]. Equal bits then hold for one release on one kind of machine, "
-        "and they can cost speed."
+        "Advice for a run that must be repeatable: fix the seeds, switch this on, and set "
+        "`torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by a race "
+        "[@pytorch-reproducibility]. Older releases also asked for `CUBLAS_WORKSPACE_CONFIG`; "
+        "those that this book runs on do not, since PyTorch now gives the library for products a "
+        "workspace for each stream [@pytorch-cublas]. Equal bits then hold for one release on one "
+        "kind of machine, and they can cost speed."
     )
     question(
         "By how much does `2**24` grow in `float32` when `1` is added to it "

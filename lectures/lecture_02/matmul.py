@@ -127,10 +127,9 @@ def only_the_last_axis_is_special() -> None:
     """To a product, every axis but the last is just another batch axis."""
     note("Four axes invite stories about what each of them does. The product knows one story: the "
          "last axis is summed over, and all others are repeated over.")
-    misbelief("In `x` of shape `(4, 8, 16, 32)` the axes are batch, token, and two axes of the "
-              "token itself.",
-              "A token is a vector, and only the last axis is contracted. The third is one more "
-              "axis to repeat the product over.")
+    note("In `x` of shape `(4, 8, 16, 32)` one may want to see batch, token, and two axes of the "
+         "token itself. A token is a vector, and only the last axis is contracted. The third is one "
+         "more axis to repeat the product over.")
     note("If the third axis played a part of its own in `x @ w`, swapping it with the first would "
          "disturb the result. It only swaps the result in the same way.")
     x: Float[Tensor, "a b c hidden"] = whole_numbers(4, 8, 16, 32)
@@ -382,13 +381,14 @@ def reduce_names_the_axis_it_removes() -> None:
     assert tuple(new.shape) == (2, 3), "hidden is gone"
 
     misbelief("`reduce(x, \"... hidden -> ...\", \"sum\")` is the einops form of `x.mean(-1)`.",
-              "It is the form of `x.sum(-1)`. Sum and mean differ by the length of the axis, as "
-              "one assert would have told.")
+              "CS336 has them side by side, as the new way and the old [@cs336]. It is the form of "
+              "`x.sum(-1)`. Sum and mean differ by the length of the axis, as one assert would have "
+              "told.")
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
-    mean = ones.mean(-1)  # @inspect total, mean
+    average = ones.mean(-1)  # @inspect total, average
     assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
-    assert mean.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
+    assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
     assert torch.equal(total, ones.sum(-1)), "the true old way"
     box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
     sums = reduce(box, pattern, "sum")  # @hide
@@ -513,10 +513,10 @@ def heads_share_a_small_matrix() -> None:
 
 
 def repeat_copies_nothing() -> None:
-    """repeat() along a new axis copies nothing, so one write shows in every copy."""
+    """repeat() along a new axis copies nothing of a tensor, so one write shows in every copy."""
     note("A name that is new on the right of the arrow repeats the tensor along a new axis. "
-         "Nothing is repeated in memory: with a stride of `0`, every index along that axis lands "
-         "on the same number.")
+         "Nothing of a PyTorch tensor is repeated in memory: with a stride of `0`, every index "
+         "along that axis lands on the same number.")
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
     memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
@@ -532,7 +532,15 @@ def repeat_copies_nothing() -> None:
     assert picture[4, 4].item() == 7, "and the original"
     assert "a single memory location" in error, "the whole is refused"
 
-    note("If the copies are to be written to, make them real.")
+    note("The same pattern on a NumPy array makes real copies, and so it does where the new axis "
+         "is joined to another.")
+    array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
+    joined = repeat(picture, "h w -> (c h) w", c=3)
+    own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
+    assert own == (81, (9, 1)), "a step of one whole picture"
+    assert not same_storage(picture, joined), "a tensor, and copied"
+
+    note("If the copies of a tensor are to be written to, make them real.")
     real = copies.clone(memory_format=torch.contiguous_format)
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"

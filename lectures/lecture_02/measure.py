@@ -1,6 +1,9 @@
 """What several parts count and measure with."""
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pickle import UnpicklingError
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +12,9 @@ import torch.nn.functional as F
 from hardware import CARDS, peak
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from .models import OPTIMIZERS, Decoder, Stack, linear_batch
@@ -19,13 +25,41 @@ def same_storage(x: Tensor, y: Tensor) -> bool:
     return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
+# What libraries raise when they refuse. A misspelt name raises something
+# else, and is not swallowed.
+REFUSALS = RuntimeError, TypeError, ValueError, AssertionError, UnpicklingError
+
+
 def message_of(call: Callable[[], object]) -> str:
-    """'ErrorType: message' of the exception that the call raises, '' if it raises none."""
+    """'ErrorType: message' of the refusal that the call meets, '' if it meets none."""
     try:
         call()
-    except Exception as error:
+    except REFUSALS as error:
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Inside, PyTorch insists on deterministic algorithms; afterwards it is as before."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
+
+
+@contextmanager
+def float32_products(precision: str = "highest") -> Iterator[None]:
+    """Inside, products of float32 tensors are that precise ("high" allows TF32); afterwards as before."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
@@ -39,6 +73,15 @@ def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
 def flops(call: Callable[[], object]) -> int:
     """All FLOPs that PyTorch's counter sees in the call."""
     return sum(flops_by_operation(call).values())
+
+
+def cool_down(seconds: float = 1.0) -> None:
+    """Wait until the card is idle, and a while longer: at its power limit it slows down.
+
+    So no format pays for the heat of another.
+    """
+    torch.cuda.synchronize()
+    time.sleep(seconds)
 
 
 def free_bytes() -> int:
@@ -77,7 +120,7 @@ def adamw_step(parameter: Tensor) -> dict[str, Tensor]:
 
 
 class Counted:
-    """A number that writes every addition and multiplication done with it into a tally."""
+    """A number that writes every addition, multiplication and comparison done with it into a tally."""
 
     def __init__(self, value: float, tally: list[str]) -> None:
         self.value, self.tally = value, tally
@@ -91,7 +134,13 @@ class Counted:
         return Counted(self.value * other.value, self.tally)
 
     def __lt__(self, other: "Counted") -> bool:
+        self.tally.append("<")
         return self.value < other.value
+
+
+def arithmetic(tally: list[str]) -> int:
+    """The additions and multiplications in a tally."""
+    return tally.count("+") + tally.count("*")
 
 
 def counted(
@@ -164,6 +213,37 @@ def saved_bytes_of(
     known = {t.untyped_storage().data_ptr() for t in given}
     del loss  # it kept the graph, and with it the storages, alive until here
     return sum(size for place, size in kept.items() if place not in known)
+
+
+class Alive(TorchDispatchMode):
+    """Watches what operations make in memory of their own: how many bytes are alive at once, at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.most = 0  # bytes
+
+    def __enter__(self) -> "Alive":
+        super().__enter__()
+        return self
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
+        for storage in (t.untyped_storage() for t in tensors_in(results)):
+            if storage._cdata not in given:
+                entry = StorageWeakRef(storage), storage.nbytes()
+                self.made[storage._cdata] = entry
+        alive = [n for ref, n in self.made.values() if not ref.expired()]
+        self.most = max(self.most, sum(alive))
+        return results
+
+
+def tensors_in(tree: Any) -> list[Tensor]:
+    """All tensors in nested lists, tuples and dictionaries."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:

@@ -60,7 +60,7 @@ class Stack(nn.Module):
         shapes = [(width, width)] * layers + [(width, 1)]
         drawn = [torch.randn(size, generator=generator) for size in shapes]
         self.weights = nn.ParameterList([w / width**0.5 for w in drawn])
-        self.between = between or nn.Identity()
+        self.between = nn.Identity() if between is None else between
 
     def forward(self, x: Float[Tensor, "batch width"]) -> Tensor:
         *hidden, head = self.weights

@@ -267,9 +267,9 @@ def adam(
         state["m"] = betas[0] * state["m"] + (1 - betas[0]) * g
         state["v"] = betas[1] * state["v"] + (1 - betas[1]) * g**2
         lack = [b ** state["t"] if correct else 0 for b in betas]
-        mean: Tensor = state["m"] / (1 - lack[0])
+        average: Tensor = state["m"] / (1 - lack[0])
         square: Tensor = state["v"] / (1 - lack[1])
-        return lr * mean / (square.sqrt() + eps)
+        return lr * average / (square.sqrt() + eps)
 
     return rule
 

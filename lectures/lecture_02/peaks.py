@@ -2,24 +2,28 @@
 import inspect
 import json
 import math
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from statistics import mean, median
 
 import torch
+import torch.nn.functional as F
 from hardware import CARDS, Card, find, how_to_add, peak
 from jaxtyping import Float
-from timing import Timing, beyond_cache, time_call
+from timing import Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
 
 from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
-    Point, dense_peak, flops, intensity, narrow_format, scaled, shrunk,
+    Point, cool_down, dense_peak, flops, float32_products, intensity,
+    narrow_format, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
 
@@ -142,9 +146,15 @@ def sparsity_means_two_of_every_four() -> None:
     share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
     assert share == 11 / 16, "chance of two or more in a group"
     assert 0.97 < fits / share < 1.03, "so many groups do"
-    x = torch.randn(8, 4)
-    with_zeros = flops(lambda: scattered @ x.t())               # @inspect with_zeros as FLOP
-    assert with_zeros == flops(lambda: w @ x.t()), "zeros cost the same"
+    note(
+        "Nor does an ordinary product skip anything. Were zeros skipped, a matrix of nothing else "
+        "would cost nothing. On this processor, beside a matrix of random numbers:"
+    )
+    x = torch.randn(512, 512)
+    dense = product_seconds(x)                                  # @measure dense as s
+    empty = product_seconds(torch.zeros(512, 512))              # @measure empty as s
+    small = product_seconds(x[:128, :128].contiguous())         # @measure small as s
+    assert small < empty, "nothing but zeros, more than a tiny part of the work"
     row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
     question(
         "Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many "
@@ -223,12 +233,20 @@ def tf32_saves_no_bytes() -> None:
     bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
     note(
-        "Because it changes results, PyTorch leaves it off. `highest` means true `float32`; "
-        "`torch.set_float32_matmul_precision(\"high\")` allows TF32 [@pytorch-precision], and "
-        "only then is its peak the one to divide by."
+        "Because it changes results, PyTorch leaves it off for matrix products. `highest` means "
+        "true `float32`; `torch.set_float32_matmul_precision(\"high\")` allows TF32 "
+        "[@pytorch-precision], and only then is its peak the one to divide by. Some images of "
+        "systems switch it on through the environment, so set it where it matters. For "
+        "convolutions it is on from the start [@pytorch-tf32]."
     )
-    setting = torch.get_float32_matmul_precision()              # @inspect setting
-    assert setting == "highest", "off unless asked for"
+    override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
+    setting = torch.get_float32_matmul_precision()              # @measure setting
+    if override is None:
+        assert setting == "highest", "off for products, unless asked for"
+    with float32_products("high"):
+        assert torch.get_float32_matmul_precision() == "high", "asked for"
+    assert torch.get_float32_matmul_precision() == setting, "as before"
+    assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
     whole = torch.arange(1.0, 9999.0)  # @hide
     question(
         "Which is the first whole number above zero that TF32 rounds to "
@@ -271,30 +289,32 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "measures. It reports the median, and as its spread the distance between the quartiles. "
         "Here both time a call that sets up once, and slowly:"
     )
-    x = torch.randn(64, 64)
-    setup = 2000
+    x = torch.randn(16, 16)
+    setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
     expected = (5 + setup) / 5                                  # @inspect expected as times
-    assert expected == 401.0, "by counting products"
+    assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times
+    tenth = (5 + setup / 10) / 5                                # @inspect tenth as times
+    assert tenth < observed, "more than a tenth of that set-up explains"
     misbelief(
         "Published timings are averages over many runs, after a warm-up.",
-        "A careful timer works like that. The one behind CS336's H100 timings takes the mean of "
-        "`5` runs without a warm-up; its `bfloat16` run started cold [@cs336]. Ask how before "
-        "quoting how fast.",
+        "A careful timer works like that. The one of CS336 takes the mean of `5` runs without a "
+        "warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how "
+        "fast.",
     )
     note(
-        "It is a common observation that larger products come closer to a machine's peak. Test it: "
-        "a machine that is busy with something else can say otherwise. Rates of square ones here:"
+        "It is a common observation that larger products come closer to a machine's peak. Rates of "
+        "square ones on the machine that built this page, whatever else it was doing meanwhile:"
     )
     sizes = [32, 128, 512]
     squares = [torch.randn(n, n) for n in sizes]
     seconds = [product_seconds(s) for s in squares]
     rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
     question(
-        "Setting up still costs `2000` calls. Over how many runs must the "
+        "Setting up still costs `200` calls. Over how many runs must the "
         "obvious timer take its mean to come out only a tenth too high?",
         answer=round(setup / (1.1 - 1)), unit="runs",
     )
@@ -349,30 +369,29 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(
-        "The trace of CS336 reports the large product of the previous part on an H100 in `float32`: "
-        "`0.163` s, or `5.407e13` FLOP/s [@cs336]. It is a single measurement without a spread, "
-        "good enough as material for arithmetic."
+        "A trace of CS336, of 7 April 2025, reports the large product of the previous part on an "
+        "H100 in `float32`: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single measurement "
+        "without a spread, good enough as material for arithmetic."
     )
-    work, rate = 2 * 16384 * 32768 * 8192, 5.407e13
+    work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     seconds = round(work / rate, 3)                             # @inspect seconds as s
     assert seconds == 0.163, "the time fits the rate"
     right = rate / dense_peak("H100 SXM", "float32")            # @inspect right
     assert 0.806 < right < 0.808, "by the datasheet's 67e12"
     typed = rate / 67.5e12                                      # @inspect typed
     assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
-    misbelief(
-        "An H100 promises `6.75e13` FLOP/s in `float32`.",
-        "That is a constant typed into the lecture's code. The datasheet says `67` teraFLOP/s "
-        "[@nvidia-h100], the chip's units and clock say a little less, as computed above. It is "
-        "the rate of the ordinary units; with TF32 the promise is another.",
+    note(
+        "The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says "
+        "`67` teraFLOP/s [@nvidia-h100], the chip's units and clock say a little less, as computed "
+        "above. It is the rate of the ordinary units; with TF32 the promise is another."
     )
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised                                     # @inspect wrong
     assert 0.054 < wrong < 0.055, "by another format's peak"
     misbelief(
         f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.",
-        "That is the promise for `bfloat16`. The tensors were `float32`, and TF32 is off by "
-        f"default: the product reached {right:.1%} of its peak, not {wrong:.1%}.",
+        "That is the promise for `bfloat16`. The tensors were `float32`, and for products TF32 is "
+        f"off by default: this one reached {right:.1%} of its peak, not {wrong:.1%}.",
     )
     allowed = dense_peak("H100 SXM", "tf32")  # @hide
     question(
@@ -386,22 +405,21 @@ def the_denominator_decides() -> None:
 def a_sparse_peak_halves_the_answer() -> None:
     """Divided by the sparse peak, every utilization is half of what it is."""
     note(
-        "The same trace repeats the product in `bfloat16`: `0.032` s, or `2.735e14` FLOP/s "
-        "[@cs336]. Again it is a single measurement."
+        "The same trace repeats the product in `bfloat16`: `0.033` s, or `2.684e14` FLOP/s "
+        "[@cs336]. Again it is a single measurement; two days before, the same code had `0.031` s."
     )
-    work, rate = 2 * 16384 * 32768 * 8192, 2.735e14
+    work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
     seconds = round(work / rate, 3)                             # @inspect seconds as s
-    assert seconds == 0.032, "the time fits the rate"
-    speedup = rate / 5.407e13                                   # @inspect speedup as times
-    assert 5.05 < speedup < 5.07, "over float32, on that day"
+    assert seconds == 0.033, "the time fits the rate"
+    speedup = rate / 5.409e13                                   # @inspect speedup as times
+    assert 4.95 < speedup < 4.97, "over float32, on that day"
     dense = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect dense
-    assert 0.276 < dense < 0.277, "by the dense peak"
+    assert 0.271 < dense < 0.272, "by the dense peak"
     sparse = rate / 1979e12                                     # @inspect sparse
-    assert 0.138 < sparse < 0.139, "by the sparse one"
+    assert 0.135 < sparse < 0.136, "by the sparse one"
     note(
-        f"These matrices were dense, so the product reached {dense:.1%} of its peak. CS336 divides "
-        "by the dense one; notes on it that kept the datasheet's `1979e12` have "
-        f"{sparse:.1%} [@cs336]."
+        f"These matrices were dense, so the product reached {dense:.1%} of its peak, as CS336 has it "
+        f"[@cs336]. Divided by the datasheet's number in large type it would be {sparse:.1%}."
     )
     question(
         "What is the highest utilization that a dense product can ever show "
@@ -413,21 +431,21 @@ def a_sparse_peak_halves_the_answer() -> None:
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(
-        "The published rate of the `bfloat16` product is the mean of `5` runs. Suppose that it "
-        "really runs at `0.75` of its peak, and that only the first run was cold. How slow must "
+        "The published rate of the `bfloat16` product is the mean of `5` runs [@cs336]. Suppose that "
+        "it really runs at `0.75` of its peak, and that only the first run was cold. How slow must "
         "that one have been?"
     )
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
-    average = work / 2.735e14                                   # @inspect average as s
+    average = work / 2.684e14                                   # @inspect average as s
     steady = work / (0.75 * rate)                               # @inspect steady as s
     first = 5 * average - 4 * steady                            # @inspect first as s
     needed = first / steady                                     # @inspect needed as times
-    assert 9.5 < needed < 9.7, "times a normal call"
-    assert 0.0321 < (first + 4 * steady) / 5 < 0.0322, "the published mean"
+    assert 9.8 < needed < 9.9, "times a normal call"
+    assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, "the published mean"
     misbelief(
         "The MFU of `bfloat16` is low because its promise is optimistic.",
-        f"Perhaps; it is a hypothesis. A first call that takes {needed:.1f} times as long as the "
+        f"So CS336 supposes [@cs336], and perhaps. A first call that takes {needed:.1f} times as long as the "
         "others gives the same number, and first calls like that are ordinary. So are throttled "
         "clocks and unlucky layouts. Only measuring again, warm, decides.",
     )
@@ -543,7 +561,8 @@ def a_launch_returns_before_the_work_is_done() -> None:
     finished = time.perf_counter() - start                      # @measure finished as s
     assert product.shape == shape, "handed over, then done"
     assert launched < finished - launched, "most was still to come"
-    promised = peak(find(torch.cuda.get_device_name()), "float32")
+    card = find(torch.cuda.get_device_name())
+    promised = peak(card, "tf32") or peak(card, "float32")
     impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
     if promised is not None:
         assert promised < impossible, "faster than the card can be"
@@ -578,10 +597,9 @@ def product_call(
     x = torch.randn(rows, inner, device="cuda")
     if name == "float8":  # row-major times column-major, and a scale for each
         w = torch.randn(cols, inner, device="cuda").to(E4M3).t()
-        one = torch.ones((), device="cuda")
-        fast = partial(torch._scaled_mm, use_fast_accum=True)
-        call = partial(fast, out_dtype=torch.bfloat16)
-        return partial(call, x.to(E4M3), w, one, one)
+        one, whole = torch.ones((), device="cuda"), F.ScalingType.TensorWise
+        fast = partial(F.scaled_mm, use_fast_accum=True)
+        return partial(fast, x.to(E4M3), w, one, whole, one, whole)
     dtype = torch.float32 if name == "tf32" else getattr(torch, name)
     w = torch.randn(inner, cols, device="cuda")
     return partial(torch.matmul, x.to(dtype), w.to(dtype))
@@ -589,16 +607,10 @@ def product_call(
 
 def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepover
     """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
-    try:
+    with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
-        torch.cuda.synchronize()
-        # At its power limit a card slows down: no format pays for another.
-        time.sleep(1)
+        cool_down()
         return time_call(call, "cuda")
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def formats_to_time(card: Card | None) -> list[str]:
@@ -616,6 +628,11 @@ def five_formats_are_measured_here() -> None:
         "The product of this lecture on random data: after a second of rest, warm, timed by the "
         "device's own events, the median of many repeats. `float8`, where the card has it, adds up "
         "the fast way, with fewer bits for the sums." + shrunk(shape[0], PRODUCT[0])
+    )
+    note(
+        "What to expect depends on the board as much as on the chip. On products of `bfloat16` "
+        "others measured `789` TFLOP/s on an H100 SXM [@measured-h100], and on the PCIe board of the "
+        "same generation, with half the power, `496` of a smaller peak [@measured-h100-pcie]."
     )
     device = torch.cuda.get_device_name()
     card = find(device)
@@ -643,10 +660,10 @@ def five_formats_are_measured_here() -> None:
         promised = card.bfloat16 / card.float32                 # @measure promised as times
         speedup = rates["bfloat16"] / rates["float32"]          # @measure speedup as times
         assert speedup > promised / 2, "at least half of what is promised"
-    hopper = torch.cuda.get_device_capability() == (9, 0)
-    if card is not None and hopper and shape == PRODUCT:
-        assert known["bfloat16"] >= 0.7, "Hopper, measured properly"
-        assert known["float32"] >= 0.7, "and without its matrix units"
+    boards = "H100 SXM", "H200"
+    if card is not None and card.name in boards and shape == PRODUCT:
+        assert known["bfloat16"] >= 0.6, "a board with power, measured properly"
+        assert known["float32"] >= 0.6, "and without its matrix units"
     question(
         "A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × "
         "`32768` times `32768` × `8192`?",
@@ -654,34 +671,43 @@ def five_formats_are_measured_here() -> None:
     )
 
 
-def first_runs(rows: int, inner: int, cols: int) -> dict[str, list[float]]:  # @stepover
-    """Seconds of the first five products, in float32 and then in bfloat16, on the host's clock."""
-    found: dict[str, list[float]] = {}
+def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
+    """Seconds of the first five products in bfloat16, after five in float32, on the host's clock.
+
+    `left` says how the left matrix is made: "ones" or "randn".
+    """
+    x = getattr(torch, left)(rows, inner, device="cuda")
+    w = torch.randn(inner, cols, device="cuda")
+    times: list[float] = []
     for dtype in (torch.float32, torch.bfloat16):
-        x = torch.randn(rows, inner, device="cuda").to(dtype)
-        w = torch.randn(inner, cols, device="cuda").to(dtype)
+        x, w = x.to(dtype), w.to(dtype)
         torch.cuda.synchronize()
-        times = found[str(dtype).removeprefix("torch.")] = []
+        times = []
         for _ in range(5):
             start = time.perf_counter()
             x @ w
             torch.cuda.synchronize()
             times.append(time.perf_counter() - start)
-    return found
+    return times
 
 
-def in_a_new_program(shape: tuple[int, int, int]) -> dict[str, list[float]]:  # @stepover
-    """`first_runs` in a program of its own, where nothing has run yet: only there a first run is first."""
+def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # @stepover
+    """`first_runs` in a program of its own, where nothing has run yet: only there a first run is first.
+
+    Nothing comes back from a card that lets in one program at a time.
+    """
     torch.cuda.empty_cache()
     text = f"import json, time, torch\n\n{inspect.getsource(first_runs)}\n"
-    call = f"print(json.dumps(first_runs(*{shape!r})))"
+    call = f"print(json.dumps(first_runs(*{shape!r}, {left!r})))"
     done = subprocess.run(
         [sys.executable, "-c", text + call],
         capture_output=True, text=True, timeout=240, check=False,
     )
+    if "busy or unavailable" in done.stderr:
+        return []
     if done.returncode:
         raise RuntimeError(f"the new program failed: {done.stderr[-500:]}")
-    found: dict[str, list[float]] = json.loads(done.stdout)
+    found: list[float] = json.loads(done.stdout)
     return found
 
 
@@ -699,16 +725,23 @@ def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
     shape = product_shape()                                     # @measure shape
     note(
-        "CS336 reports an MFU of `0.276` for this product in `bfloat16`: from the mean of five "
-        "runs without a warm-up, after the same in `float32` [@cs336]. Here a new program does that on this "
-        "card, with a wait after each run." + shrunk(shape[0], PRODUCT[0])
+        "CS336 reports an MFU of `0.271` for this product in `bfloat16`: from the mean of five "
+        "runs without a warm-up, after the same in `float32`, with a matrix of ones on the left "
+        "[@cs336]. Here a new program does that on this card, with a wait after each run, and "
+        "another does it with random numbers." + shrunk(shape[0], PRODUCT[0])
     )
-    runs = in_a_new_program(shape)["bfloat16"]                  # @measure runs as s
-    cold = mean(runs)                                           # @measure cold as s
     good = time_product("bfloat16", shape)                      # @measure good
-    assert good.seconds < cold, "set-up is in the mean of the first runs"
-    first = runs[0] / median(runs)                              # @measure first as times
-    assert 1 < first, "the first run is the slow one"
+    ways = {}
+    ones = in_a_new_program(shape, "ones")                      # @measure ones as s
+    runs = in_a_new_program(shape, "randn")                     # @measure runs as s
+    if ones and runs:
+        ways["first five runs, of ones"] = mean(ones)
+        ways["first five runs, random data"] = cold = mean(runs)
+        assert good.seconds < cold, "set-up is in the mean of the first runs"
+        first = runs[0] / median(runs)                          # @measure first as times
+        assert 1 < first, "the first run is the slow one"
+    else:
+        note("This card lets in one program at a time, and so no other can be new on it.")
     note(
         "Two more ways to measure badly. Without a wait, the clock stops when the work has "
         "been handed over. And a product of zeros switches fewer transistors, draws less "
@@ -721,8 +754,8 @@ def three_bad_measurements_are_repeated_here() -> None:
                   for n in (shape[:2], shape[1:])]
     zeros = time_call(partial(torch.matmul, *blank_pair), "cuda")  # @measure zeros
     assert zeros.seconds < 1.05 * good.seconds, "never slower than real numbers"
-    ways = {
-        "first five runs": cold, "no wait": launched, "zeros": zeros.seconds,
+    ways |= {
+        "no wait": launched, "zeros": zeros.seconds,
         "warm, events, random data": good.seconds,
     }
     rate = peak(find(torch.cuda.get_device_name()), "bfloat16")
@@ -737,7 +770,7 @@ def three_bad_measurements_are_repeated_here() -> None:
     )
     if rate is not None:
         assert work / launched > rate, "more than the card can do: an alarm"
-        assert work / cold < work / good.seconds <= rate, "too low, and right"
+        assert work / good.seconds <= rate, "what it can do"
     question(
         "A program averages its first `5` runs. The first took `104` ms, the others `14` ms "
         "each. Which MFU does it report, if `14` ms are `0.63` of the peak?",
@@ -754,32 +787,43 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
 
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
-    """The larger the product, the closer it comes to the peak."""
+    """Small products stay far from the peak, and single launches make them look worse."""
     largest = scaled(16384, lambda n: 20 * n * n)               # @measure largest
     note(
         "MFU is higher where products dominate, and products do better when they are large: a "
-        "small one is over before it has filled the card. Square products in the narrow "
-        "format, small ones on many buffers in turn, so that none is found in the cache."
+        "small one is over before it has filled the card, and before the next has been launched. "
+        "Square products in the narrow format, small ones on many buffers in turn, so that none "
+        "is found in the cache. Each size is timed twice: launched one by one, and as many calls "
+        "in one *CUDA graph*, which the card runs through without waiting for the program."
         + shrunk(largest, 16384)
     )
     dtype = narrow_format()                                     # @measure dtype
     rate = peak(find(torch.cuda.get_device_name()), str(dtype))
     sizes = [2**p for p in range(8, 15) if 2**p <= largest]     # @measure sizes
-    rates = []
+    launched, rates = [], []
     for n in sizes:
         pairs = beyond_cache(partial(random_pair, n), "cuda")
-        timing = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure timing
+        single = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure single
+        timing = time_graph(torch.matmul, pairs)                # @measure timing
+        launched.append(2 * n**3 / single.seconds)              # @measure launched[-1] as FLOP/s
         rates.append(2 * n**3 / timing.seconds)                 # @measure rates[-1] as FLOP/s
-    assert rates[0] < rates[-1], "the largest beats the smallest"
+    small = [r for n, r in zip(sizes, rates) if n <= 2048]
+    gains = [after / before for before, after in pairwise(small)]  # @measure gains as times
+    assert min(gains, default=1) > 0.9, "among small sizes no doubling hurts"
+    assert rates[0] < max(rates) / 2, "the smallest is far from the best"
+    lost = rates[0] / launched[0]                               # @measure lost as times
+    assert lost > 0.9, "launched one by one, it is no faster"
     if rate is not None:
         shares = [r / rate for r in rates]                      # @measure shares
         assert 0 < shares[0], "the smallest does some work"
         assert max(shares) <= 1, "none exceeds the promise"
     figure(
-        plot_sweep(sizes, rates, rate),
-        caption="Rate of a square product against its size, in the narrow format; dashed, the dense peak.",
-        alt="A curve of TFLOP/s against matrix size, rising from a small fraction of the peak for "
-        "the smallest matrix to most of what it will reach at a few thousand rows.",
+        plot_sweep(sizes, rates, launched, rate),
+        caption="Rate of a square product against its size, in the narrow format: in a graph, and thin, "
+        "launched one by one. Dashed, the dense peak.",
+        alt="Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for "
+        "the smallest matrix to most of what it will reach at a few thousand rows. The curve of single "
+        "launches lies below the other at small sizes and joins it at large ones.",
     )
     question(
         "From a width of `256` to one of `512` a product takes only twice as "

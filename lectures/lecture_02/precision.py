@@ -13,7 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import link, misbelief, note, question, requires
 
-from .measure import flops, narrow_format, saved_bytes_of, scaled, shrunk
+from .measure import (
+    cool_down, flops, float32_products, narrow_format, saved_bytes_of, scaled,
+    shrunk,
+)
 from .models import Stack, linear_batch
 
 
@@ -137,8 +140,8 @@ def autocast_saves_on_activations_only() -> None:
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
-    note("One step of a model with `8` hidden layers and AdamW, without autocast and with it."
-         + shrunk(width, 4096))
+    note("One step of a model with `8` hidden layers and AdamW, without autocast, and with it "
+         "after a second of rest." + shrunk(width, 4096))
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
     optimizer = torch.optim.AdamW(model.parameters())
@@ -151,7 +154,9 @@ def a_step_is_timed_in_both_precisions() -> None:
         optimizer.step()
         optimizer.zero_grad()
 
-    wide = time_call(lambda: step(False), "cuda")  # @measure wide
+    with float32_products():  # no TF32, whatever the environment says
+        wide = time_call(lambda: step(False), "cuda")  # @measure wide
+    cool_down()
     narrow = time_call(lambda: step(True), "cuda")  # @measure narrow
     assert narrow.seconds < wide.seconds, "narrow products are faster"
     peaks = []
@@ -202,9 +207,9 @@ def the_loss_scale_finds_its_own_level() -> None:
              answer=[fits, round(math.log2(scales[0] / fits))])
 
 
-def through(x: Tensor, dtype: torch.dtype, scaled: bool = True) -> Tensor:
-    """`x` after a round trip through a one-byte format, scaled to fill its range or as it is."""
-    scale = torch.finfo(dtype).max / x.abs().max() if scaled else 1.0
+def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
+    """`x` after a round trip through a one-byte format, stretched to fill its range or as it is."""
+    scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
     return (x * scale).to(dtype).float() / scale
 
 
@@ -215,12 +220,15 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
-    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte, it warns, switches "
-         "itself off, and the product is as wide as ever.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte on a CPU, it warns, "
+         "switches itself off, and the product is as wide as ever. On CUDA there is no such check "
+         "[@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
             product = torch.ones(2, 2) @ torch.ones(2, 2)
+    said = str(caught[-1].message)  # @inspect said
+    assert "Disabling autocast" in said, "it says so"
     assert product.dtype == torch.float32, "not supported, not used"
 
     note("So FP8 training scales by hand or by library: every tensor is stretched to fill "
@@ -229,7 +237,7 @@ def one_byte_needs_a_scale() -> None:
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
-    lost = error_of(x @ through(w, fine, scaled=False), exact)  # @inspect lost
+    lost = error_of(x @ through(w, fine, stretch=False), exact)  # @inspect lost
     assert lost == 1.0, "everything: rounded to zero"
     errors = [error_of(x @ through(w, d), exact) for d in (fine, wide)]  # @inspect errors
     assert 0.0255 < errors[0] < 0.0275, "E4M3, scaled"
@@ -243,18 +251,20 @@ def one_byte_needs_a_scale() -> None:
 
 
 def what_supports_one_byte_training() -> None:
-    """Layers that multiply in one byte and training in one byte are two different works."""
-    misbelief("NVIDIA's Transformer Engine uses FP8 throughout training.",
-              "Notes on CS336 say so, having run two of its references together [@cs336]. It is a "
-              "library of layers, such as linear ones, that multiply in FP8, and it "
-              "leaves the rest to the program around it [@transformer-engine]. Gradients, "
-              "optimizer state and communication in FP8 are another work, by Peng and others "
-              "[@peng2023].")
+    """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
+    note("NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that "
+         "multiply in FP8 with a scale for each tensor: E4M3 on the way forward, E5M2 for the "
+         "gradients [@transformer-engine]. It has grown since. Its recipes also scale by *block*, "
+         "where E4M3 serves in both directions because each block has a range of its own "
+         "[@te-blockwise], and its Adam can keep both moments in FP8 [@te-adam]. To use FP8 also "
+         "for gradients that are stored and sent between devices is another work, by Peng and "
+         "others [@peng2023]. So ask of any recipe what is multiplied, what is kept and what is "
+         "sent in a byte.")
     note("Two sources of mixed precision are as easily mixed up. The method was proposed in a paper "
          "by Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in "
          "PyTorch's documentation [@pytorch-amp], and not in the paper.")
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    note("What a single byte could save at most is quickly counted: weight, gradient and Adam's two "
+    note("What a single byte could save at most in memory is quickly counted: weight, gradient and Adam's two "
          "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "
          "the four wider, so the truth lies between.")
     formats = torch.float32, torch.float8_e4m3fn
@@ -267,10 +277,10 @@ def what_supports_one_byte_training() -> None:
 
 
 def quantize(
-    w: Float[Tensor, "inner out"], bits: int
+    w: Float[Tensor, "inner out"], size: int
 ) -> tuple[Tensor, Tensor]:
-    """Whole numbers of so many bits, and the scale of each column."""
-    top = 2 ** (bits - 1) - 1
+    """Whole numbers of `size` bits, and the scale of each column."""
+    top = 2 ** (size - 1) - 1
     scale = w.abs().amax(dim=0) / top
     return (w / scale).round().to(torch.int8), scale
 
@@ -282,9 +292,9 @@ def quantized_weights_trade_error_for_bytes() -> None:
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
     error = {}
-    for bits in (8, 4):
-        whole, scale = quantize(w, bits)
-        error[bits] = error_of(x @ (whole * scale), exact)  # @inspect error
+    for size in (8, 4):
+        whole, scale = quantize(w, size)
+        error[size] = error_of(x @ (whole * scale), exact)  # @inspect error
     assert w.nbytes / whole.nbytes == 4.0, "one byte for each weight"
     extra = scale.nbytes / whole.nbytes  # @inspect extra
     assert round(extra, 3) == 0.016, "more, for the scales"

@@ -6,13 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
     bill, flops, gradient_bytes, saved_bytes_of, scaled, shrunk, state_bytes,
-    step_flops,
+    step_flops, tensors_in,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
 from .units import GiB, MiB
@@ -107,12 +108,12 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
     """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
     model = Stack(64, layers).train(trains)
-    outputs: list[tuple[StorageWeakRef, int]] = []
+    results: list[tuple[StorageWeakRef, int]] = []
     crowds: list[int] = []
 
     def look(layer: nn.Module, given: Any, made: Tensor) -> None:
-        outputs.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
-        crowds.append(sum(size for ref, size in outputs if not ref.expired()))
+        results.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
+        crowds.append(sum(size for ref, size in results if not ref.expired()))
 
     model.between.register_forward_hook(look)
     with torch.set_grad_enabled(gradients):
@@ -140,11 +141,11 @@ def without_gradients_two_outputs_are_alive() -> None:
     assert evaluated == training, "`eval` saves nothing"
     note("A model that writes text also keeps, for each token so far, its keys and values. That "
          "*cache* does grow with the depth, and is not an activation of the step.")
-    outputs = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
+    crowd = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
     question("Each of `48` layers has an output of `100` MiB. How many MiB of "
              "outputs are alive at once under `no_grad`, and how many if it is "
              "forgotten?",
-             answer=[100 * count for count in outputs], unit="MiB")
+             answer=[100 * count for count in crowd], unit="MiB")
 
 
 def gradients_come_in_two_kinds() -> None:
@@ -187,9 +188,8 @@ def the_bill_in_bytes() -> None:
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
-    note("This is the example of CS336 [@cs336]. Notes on it give it `64` dimensions, which belong "
-         f"to an earlier model there; the {formula} bytes are those of width `4` and batch `2`. The "
-         "wider model has another bill, at a batch of `8`:")
+    note(f"This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is "
+         "`64` wide and has another bill, at a batch of `8`:")
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
@@ -259,8 +259,8 @@ def the_bill_is_measured_on_the_card() -> None:
     shares = [b["optimizer state"] / b["parameters"] for b in bills.values()]
     copies = [round(share, 2) for share in shares]  # @measure copies
     assert copies == [0, 1, 1, 1, 2, 2], "remembered, in copies of the model"
-    counted = bill("AdamW", *size)  # @measure counted as B
-    over = [bills["AdamW"][kind] - size for kind, size in counted.items()]  # @measure over as B
+    predicted = bill("AdamW", *size)  # @measure predicted as B
+    over = [bills["AdamW"][k] - most for k, most in predicted.items()]  # @measure over as B
     assert min(over) >= 0, "nothing that was counted is missing"
     assert max(over) < MiB, "and blocks are rounded up, no more"
     sums = {name: sum(b.values()) for name, b in bills.items()}
@@ -300,6 +300,35 @@ def a_step_does_less_than_six_flops() -> None:
              answer=step_flops(10, 5, 3), unit="FLOP")
 
 
+class Written(TorchDispatchMode):
+    """Counts the numbers that operations return while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __enter__(self) -> "Written":
+        super().__enter__()
+        return self
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        self.numbers += sum(t.numel() for t in tensors_in(results))
+        return results
+
+
+def numbers_written(width: int, layers: int, batch: int) -> int:
+    """Numbers that a step of plain SGD computes, after a backward pass on a batch."""
+    model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+    optimizer = OPTIMIZERS["SGD"](model.parameters())
+    F.mse_loss(model(x), y).backward()
+    with Written() as written:
+        optimizer.step()
+    return written.numbers
+
+
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
@@ -309,7 +338,9 @@ def small_batches_make_the_optimizer_count() -> None:
     reported = flops(optimizer.step)  # @inspect reported as FLOP
     assert reported == 0, "elementwise work is not counted"
     note("Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. "
-         "The small model has `36`:")
+         "The small model has `36`, and `numbers_written` sees as many results, whatever the batch:")
+    written = [numbers_written(4, 2, batch) for batch in (2, 2048)]  # @inspect written
+    assert written == [36, 36], "one for each parameter, at either batch"
     by_hand = 2 * 36  # @inspect by_hand as FLOP
     tiny = by_hand / step_flops(2, 4, 2)  # @inspect tiny
     assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
@@ -328,9 +359,10 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
          "and makes room in one whose batch does not fit: cut it into *micro-batches*, call "
          "`backward` for each, and step once. This is *gradient accumulation*. Whole numbers for "
          "data and weights make the comparison exact.")
-    model, parts = Stack(16, 2), 4
-    for w in model.weights:
-        w.data = whole_numbers(*w.shape).double()
+    model, parts = Stack(16, 2).double(), 4
+    with torch.no_grad():
+        for w in model.weights:
+            w.copy_(whole_numbers(*w.shape))
     x, y = whole_numbers(32, 16).double(), whole_numbers(32).double()
 
     def accumulated(sizes: list[int], share: float) -> Tensor:

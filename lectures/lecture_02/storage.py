@@ -55,10 +55,10 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
 
     note("Even the dtype is only a way of reading. Here the bytes of the same floats are read as "
          "integers, and the float `1.0` shows its bits.")
-    bits: Int[Tensor, "row col"] = x.view(torch.int32)
-    one = f"{bits[0, 0].item():032b}"  # @inspect one
+    integers: Int[Tensor, "row col"] = x.view(torch.int32)
+    one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"
-    assert same_storage(x, bits), "same bytes, another dtype"
+    assert same_storage(x, integers), "same bytes, another dtype"
     piece = torch.zeros(4, 5)[1:, 2]  # @hide
     question("`m` is a fresh matrix of shape `(4, 5)`. What are the offset "
              "and the stride of `m[1:, 2]`?",
@@ -362,6 +362,9 @@ def a_view_costs_the_same_at_any_size() -> None:
     view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
     copy = time_call(lambda: x.t().contiguous(), repeats=7).seconds  # @measure copy as s
     assert max(small_view, view) < copy, "any view beats the copy"
+    small_copy = time_call(lambda: small.t().contiguous(), repeats=7).seconds  # @measure small_copy as s
+    assert view < small_copy, "the large view beats a copy of four numbers"
+    assert small_copy < copy, "and a copy grows"
     assert x.t().contiguous().nbytes == 16 * MiB, "memory the copy takes"
     assert same_storage(x, x.t()), "the view takes none"
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from litbook import misbelief, note, question
 
-from .measure import adamw_step, message_of
-from .units import GiB, MiB
+from .measure import adamw_step, deterministic, message_of
+from .units import GB, GiB, MiB
 
 
 def tensors() -> None:
@@ -65,9 +65,8 @@ def four_ways_to_make_a_tensor() -> None:
         "*shows* zeros, which is luck. PyTorch's deterministic mode rules luck out: it fills "
         "the tensor with NaN, so that code which reads before it writes is found out."
     )
-    torch.use_deterministic_algorithms(True)
-    unwritten = torch.empty(4, 8)                               # @inspect unwritten
-    torch.use_deterministic_algorithms(False)
+    with deterministic():
+        unwritten = torch.empty(4, 8)                           # @inspect unwritten
     assert unwritten.isnan().sum() == 32, "nothing was promised"
     question(
         "Deterministic mode is on. In a fresh `torch.empty(4, 8)` every "
@@ -77,19 +76,27 @@ def four_ways_to_make_a_tensor() -> None:
 
 
 def randn_draws_from_the_standard_normal() -> None:
-    """`randn` draws independent samples with mean zero and spread one."""
+    """`randn` draws from the standard normal: mean zero, spread one."""
     note(
         "The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come "
         "from the normal distribution, which puts a known share of them within one deviation of "
         "its mean."
     )
     x = torch.randn(10**6)                                      # @inspect x
-    mean = abs(round(x.mean().item(), 2))                       # @inspect mean
+    middle = abs(round(x.mean().item(), 2))                     # @inspect middle
     std = round(x.std().item(), 2)                              # @inspect std
-    assert (mean, std) == (0.0, 1.0), "to two digits"
-    pairs = torch.stack([x[:-1], x[1:]])
-    correlation = abs(round(pairs.corrcoef()[0, 1].item(), 2))  # @inspect correlation
-    assert correlation == 0.0, "no draw predicts the next"
+    assert (middle, std) == (0.0, 1.0), "to two digits"
+    note(
+        "The draws are meant to be independent. No run can prove that; it can look for the simplest "
+        "way to fail, a correlation with the draw before, with the tenth before, or of their sizes:"
+    )
+
+    def correlation(y: Tensor, back: int) -> float:
+        pairs = torch.stack([y[:-back], y[back:]])
+        return abs(round(pairs.corrcoef()[0, 1].item(), 2))
+
+    found = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]
+    assert found == [0.0, 0.0, 0.0], "uncorrelated, to two digits"
     inside = (x.abs() < 1).double().mean().item()               # @inspect inside
     theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
@@ -190,9 +197,18 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     misbelief(
         f"That matrix takes {size / MiB / 1000:.1f} GB.",
         f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
-        "number that is wrong in both. GPU datasheets speak decimal, most memory tools "
-        "binary.",
+        "number that is wrong in both. Disks and bandwidths are sold in powers of ten, memory "
+        "is built in powers of two.",
     )
+    card = CARDS["H100 SXM"]
+    reported = card.reported                                    # @inspect reported as GiB
+    assert reported is not None, "someone looked"
+    note(
+        f"So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports "
+        f"{reported // MiB:,} MiB [@seen-modal]:"
+    )
+    assert 0.99 < reported / (80 * GiB) < 1, "nearly that many GiB"
+    assert 1.06 < reported / (80 * GB) < 1.07, "more than that many GB"
     note(
         "Whether that is a lot depends on what else the card must hold. To train it with "
         "AdamW, its gradient and two moments of the same size must be held as well:"
@@ -200,9 +216,10 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     training = (1 + 1 + 2) * size                               # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
     question(
-        "An L40S has `48` GB [@nvidia-l40s]. If nothing else needed room, how "
-        "many such matrices could it train with AdamW?",
-        answer=CARDS["L40S"].memory // training,
+        "An L40S is sold with `48` GB [@nvidia-l40s], and reports "
+        f"{(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed "
+        "room, how many such matrices could it train with AdamW?",
+        answer=(CARDS["L40S"].reported or 0) // training,
     )
 
 

@@ -300,7 +300,7 @@ def test_what_is_watched_is_there():
 
     for room, names in (
         (preview.Preview, ("changed", "_show", "make")),
-        (run, ("run", "instrument", "_run_section")),
+        (run, ("run", "instrument_files", "_run_section")),
         (source, ("parse",)),
     ):
         assert all(callable(getattr(room, name)) for name in names)

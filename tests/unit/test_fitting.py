@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook.render import fitting, markup
+from litbook.render.markup import Html
 
 
-def note(text: str) -> str:
+def note(text: str) -> Html:
     return markup.tag("div", markup.text(text), class_="lb-val")
 
 
@@ -22,7 +23,7 @@ def wide(it: fitting.Fitted) -> str:
 
 def test_short_notes_stay_as_they_are():
     it = fitting.fitted([note("x 1"), note("y 2")], 2, 7)
-    assert it == fitting.Fitted(f"{note('x 1')} {note('y 2')}", "")
+    assert it == fitting.Fitted(markup.join([note("x 1"), note("y 2")], markup.SPACE), markup.NOTHING)
 
 
 def test_a_long_note_wraps_where_the_lines_after_it_are_free():
@@ -57,12 +58,14 @@ def test_notes_without_a_row_stand_below_and_the_margin_says_how_many():
 
 
 def test_of_a_claim_whose_caption_fits_only_the_sides_are_repeated():
-    claim = f'<div class="lb-claim">✓ caption <small class="lb-sides">{"1" * 64}</small></div>'
+    sides = markup.tag("small", markup.text("1" * 64), class_="lb-sides")
+    claim = markup.tag("div", markup.text("✓ caption "), sides, class_="lb-claim")
     assert f'<div><small class="lb-sides">{"1" * 64}</small></div>' in fitting.fitted([claim], 1, 7).below
 
 
 def test_what_is_repeated_holds_no_link_and_no_name():
-    it = fitting.fitted([f'<div id="a">{"x" * 60}<a href="#b">link</a></div>'], 1, 7)
+    link = markup.tag("a", markup.text("link"), href="#b")
+    it = fitting.fitted([markup.tag("div", markup.text("x" * 60), link, id="a")], 1, 7)
     assert "link" in it.below
     assert "href" not in it.below
     assert "id=" not in it.below

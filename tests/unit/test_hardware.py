@@ -27,6 +27,13 @@ NAMES = {
     "Tesla V100-PCIE-16GB": "V100 PCIe 16GB",
     "NVIDIA T4": "T4",
     "NVIDIA GeForce RTX 4090": "RTX 4090",
+    "NVIDIA A800-SXM4-80GB": "A800 SXM 80GB",
+    "NVIDIA A800 80GB PCIe": "A800 PCIe 80GB",
+    "NVIDIA H800": "H800 SXM",
+    "NVIDIA H20": "H20",
+    "NVIDIA GeForce RTX 3090": "RTX 3090",
+    "GeForce RTX 3090": "RTX 3090",
+    "NVIDIA GeForce RTX 5090": "RTX 5090",
 }
 
 
@@ -38,6 +45,7 @@ def test_a_reported_name_finds_its_card(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["", "NVIDIA L40", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D", "NVIDIA H100", "nvidia h200x",
+     "NVIDIA H20-3e", "NVIDIA H800 PCIe", "NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 5090 Laptop GPU",
      "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "AMD Instinct MI300X", "Quadro T4000"],
 )  # fmt: skip
 def test_an_unknown_device_has_no_card_and_so_no_peak(name: str) -> None:
@@ -70,3 +78,14 @@ def test_every_card_cites_a_source_that_is_in_the_bibliography(repo: Path) -> No
         assert card.source in entries, name
         assert card.memory > 10**10, name
         assert card.bandwidth > 10**11, name
+
+
+def test_what_a_card_reports_is_sourced_and_near_what_it_is_sold_by_in_powers_of_two(repo: Path) -> None:
+    library = (repo / "lectures" / "references.bib").read_text(encoding="utf-8")
+    for name, card in hardware.CARDS.items():
+        assert (card.reported is None) == (card.seen == ""), name
+        if card.reported is not None:
+            assert f"{{{card.seen},\n" in library, name
+            sold = card.memory // hardware.GB * 2**30
+            assert 0.93 < card.reported / sold <= 1, name
+    assert sum(card.reported is None for card in hardware.CARDS.values()) <= 5

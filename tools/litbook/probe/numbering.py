@@ -1,7 +1,8 @@
 """A lecture's text as the record has it: keys instead of numbers, lines counted from the first of a section.
 
-In goes a `Lecture`, where functions and statements are numbered through and lines are those of a file; out come
-the definitions of a record, and the statements of its sections. It knows nothing of a run but what was reached.
+In goes a `Lecture`, where functions and statements are numbered through and lines are those of a file; out
+come the definitions of a record, and the statements of its sections. It knows nothing of a run but what was
+reached.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Numbering:
         return {it.file: number for number, it in enumerate(self.lecture.functions) if it.kind == "module"}
 
     def order(self) -> list[int]:
-        """The functions that are sections, in the order of the book: modules, main, parts with their sections."""
+        """The functions that are sections, in the order of the book: modules, `main`, parts and theirs."""
         kinds = [function.kind for function in self.lecture.functions]
         modules = [i for i, kind in enumerate(kinds) if kind == "module"]
         return [*modules, *(i for i, kind in enumerate(kinds) if kind == "main"), *self.lecture.order]
@@ -92,7 +93,7 @@ class Numbering:
         )
 
     def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
-        """A function's statements; a note that is not among the `reached` carries its text, which pages show."""
+        """A function's statements; a note that was not `reached` carries its text, which pages show."""
         return tuple(self._statement(number, reached) for number in self.own[function])
 
     def _statement(self, number: int, reached: Container[int]) -> model.Statement:

@@ -120,7 +120,7 @@ class Judge:
         self._tell(number)
 
     def _making_of(self, number: int) -> Making:
-        """The section that a claim belongs to, which need not be the one that runs: it may be called as a helper."""
+        """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
         return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
     def judged(self, number: int) -> Judged:

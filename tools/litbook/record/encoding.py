@@ -3,7 +3,8 @@
 In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by
 hand, or is of another schema is refused, with the way to record anew. `reading` makes dataclasses of data.
 
-Fields that hold their default are left out; what there is most of is a row of values instead of an object. Every element of a list has a line of its own, so that a diff of two records is readable. Where sections and
+Fields that hold their default are left out; what there is most of is a row of values instead of an object.
+Every element of a list has a line of its own, so that a diff of two records is readable. Where sections and
 definitions stand in their files says one table, `places`: so moving a section changes no byte of its entry.
 """
 

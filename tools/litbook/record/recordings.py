@@ -124,7 +124,7 @@ def trimmed(record: model.Record) -> model.Record:
 
 
 def _definitions(record: model.Record) -> tuple[model.Definition, ...]:
-    """What was called, and what sections that are kept whole define; with its statements where they step in it."""
+    """What was called, and what whole sections define; with its statements where they step in it."""
     whole = [section for section in record.sections if section.requires]
     stepped = {key for section in whole for key in section.calls}
     named = {statement.target for section in whole for statement in section.statements}

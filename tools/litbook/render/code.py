@@ -15,6 +15,7 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
 from litbook.render import markup
+from litbook.render.markup import Html
 
 Cuts = tuple[tuple[int, int], ...]
 Link = tuple[int, int, str]  # column, length, address
@@ -56,7 +57,7 @@ class Line:
         """Leading spaces."""
         return len(self.text) - len(self.text.lstrip(" "))
 
-    def html(self, dedent: int = 0, links: Sequence[Link] = ()) -> str:
+    def html(self, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
         """The line as HTML, `dedent` spaces further left unless it begins inside a string.
 
         `links` are in order; what is cut off the line is no longer linked.
@@ -66,10 +67,10 @@ class Line:
             first = runs[0][1]
             lost = min(dedent, len(first) - len(first.lstrip(" ")))
             runs[0] = (runs[0][0], first[lost:], runs[0][2])
-        return "".join(_anchored(name, text, to) for name, text, to in runs if text)
+        return markup.join(_anchored(name, text, to) for name, text, to in runs if text)
 
 
-@functools.lru_cache(maxsize=4)  # the contents, the list of lectures and the front page show the same text
+@functools.lru_cache(maxsize=64)  # the contents, the list of lectures and the front page show the same text
 def lines(source: str, cuts: Cuts = ()) -> list[Line]:
     """Every line of Python `source`, cut where its directive begins."""
     ends = dict(cuts)
@@ -100,8 +101,8 @@ def _coloured_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
     return _coloured(piece, PythonLexer(stripnl=False, ensurenl=False))
 
 
-def fence(source: str, language: str) -> str:
-    """A fenced block of a note as one line of HTML."""
+def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
+    """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
@@ -110,8 +111,9 @@ def fence(source: str, language: str) -> str:
         body = markup.text(source)
     else:
         rows = _coloured(source, lexer)
-        body = "&#10;".join("".join(_span(*run) for run in runs) for runs, _ in rows)
-    return markup.tag("pre", markup.tag("code", body), class_="lb-fence")
+        lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
+        body = markup.join(lines_, markup.text("\n"))
+    return markup.tag("pre", markup.tag("code", body), tabindex=tabindex, class_="lb-fence")
 
 
 def _coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
@@ -171,10 +173,10 @@ def _linked(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tupl
     return found
 
 
-def _anchored(name: str, text: str, address: str) -> str:
+def _anchored(name: str, text: str, address: str) -> Html:
     span = _span(name, text)
     return markup.tag("a", span, href=address) if address else span
 
 
-def _span(name: str, text: str) -> str:
+def _span(name: str, text: str) -> Html:
     return markup.tag("span", markup.text(text), class_=name) if name else markup.text(text)

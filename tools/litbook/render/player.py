@@ -22,6 +22,7 @@ from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot,
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
 from litbook.render.evidence import gather, origin, others
+from litbook.render.markup import Html
 from litbook.render.order import Moment, moments
 
 SUFFIX = ".player.js"
@@ -77,10 +78,10 @@ def file_of(page: str) -> str:
     return page.removesuffix(".md") + SUFFIX
 
 
-def host(book: Book, page: str) -> str:
+def host(book: Book, page: str) -> Html:
     """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
     if page not in _pages(book) or not any(_has_steps(book.record, it) for it in book.sections(page)):
-        return ""
+        return markup.NOTHING
     way = ("" if page == books.INDEX else "../") + file_of(page)
     return markup.tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
 

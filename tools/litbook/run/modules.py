@@ -25,8 +25,8 @@ Around = Callable[[int], AbstractContextManager[None]]
 class Modules:
     """The modules of a lecture in this process.
 
-    `codes` has the code of each of its files; what `around` gives for a file's number is entered while the file's
-    own lines run.
+    `codes` has the code of each of its files; what `around` gives for a file's number is entered while the
+    file's own lines run.
     """
 
     def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], around: Around) -> None:

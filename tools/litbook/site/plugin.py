@@ -33,7 +33,7 @@ from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 from litbook.render.edition import Edition  # noqa: E402
 from litbook.run import process  # noqa: E402
-from litbook.site import editions  # noqa: E402
+from litbook.site import conversions, editions  # noqa: E402
 from litbook.site.pages import NavEntry, Pages  # noqa: E402
 
 Runner = Callable[[Path], model.Record]
@@ -64,6 +64,9 @@ _editions_built: list[Edition] = []
 # keeps none: measured values make most of them new each time.
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
+# The notebooks of this build on their way to pages.
+_converting: list[conversions.Conversions] = []
+
 
 def on_startup(command: str, **_: Any) -> None:
     """`mkdocs serve` converts a notebook again only when it has changed."""
@@ -84,6 +87,10 @@ def on_config(config: Any) -> Any:
         config["plugins"]["mkdocs-jupyter"].config.update(cache=True, cache_dir=_kept[0].name)
     preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
     entries = preview.pages().entries() if preview else build(project, _run, config["site_name"])
+    if not (preview or _kept) and (
+        begun := conversions.begun(config, sorted(project.pages.rglob("*.ipynb")))
+    ):
+        _converting[:] = [begun]
     _copy_assets(project.assets)
     if config["nav"] is not None:
         config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
@@ -94,7 +101,7 @@ def on_config(config: Any) -> Any:
 
 def on_post_build(config: Any) -> None:
     """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
-    _end_turn()
+    _end()
     if config["strict"] and _problems:
         raise Abort(verdict(_problems))
 
@@ -116,7 +123,7 @@ def wrong(text: str) -> None:
 
 def _take_turn(project: Project) -> None:
     """One build at a time, until this one or its process ends: all write the same pages."""
-    _end_turn()
+    _end()
     turn = project.config.open()
     try:
         fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,9 +134,20 @@ def _take_turn(project: Project) -> None:
     _turn.append(turn)
 
 
-def _end_turn() -> None:
-    while _turn:
-        _turn.pop().close()
+def _end() -> None:
+    """Let go of what one build holds."""
+    for turn in _turn:
+        turn.close()
+    for converting in _converting:
+        converting.close()
+    _turn.clear()
+    _converting.clear()
+
+
+def on_build_error(error: Exception) -> None:
+    """A build that fails ends, too."""
+    del error
+    _end()
 
 
 def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (MkDocs' signature)
@@ -144,6 +162,8 @@ def on_page_markdown(markdown: str, **given: Any) -> str:
     A search finds a lecture's page, not its notebook, which says the same once more.
     """
     if _is_notebook(given.get("page")):
+        for converting in _converting:
+            converting.wait_for(given["page"].file.abs_src_path)
         given["page"].meta["search"] = {"exclude": True}
         return markdown
     if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:

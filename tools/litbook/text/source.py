@@ -17,8 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
+from litbook.project import shown as shown_path
 from litbook.record import model
-from litbook.text.claims import dissect, find_claims
+from litbook.text.claims import dissect, find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
     DIRECTIVES,
@@ -55,7 +56,7 @@ from litbook.text.unspoken import unspoken
 __all__ = [
     "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
     "Lecture", "Text", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
-    "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "shown_path", "uncollected",
+    "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "uncollected",
     "unspoken", "usable",
 ]  # fmt: skip
 
@@ -181,14 +182,6 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
     return read(path, shown or shown_path(path.resolve()))
 
 
-def shown_path(path: Path) -> str:
-    """The path as messages and records name it: from the project's root, else the bare file name."""
-    for folder in path.parents:
-        if (folder / "mkdocs.yml").exists() or (folder / ".git").exists():
-            return path.relative_to(folder).as_posix()
-    return path.name
-
-
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
     """The text of a lecture, taken apart. Line ends of other systems become newlines, as in Python.
 
@@ -294,6 +287,7 @@ def _taken_apart(
             for directive in it.directives:
                 watches_in(file, directive, problems)
     hide(found)
+    mark_measured(found)
     leave_compiled_code_alone(found, names)
     return found
 
