@@ -544,7 +544,7 @@ def test_an_expression_and_what_changed_about_it_do_not_run_together(place: Plac
 def test_what_cannot_be_compared_ends_with_two(place: Place) -> None:
     a, broken, other = out(place, "a.json"), place.folder / "broken.json", place.folder / "other.json"
     broken.write_text(a.read_text()[:500])
-    other.write_text(a.read_text().replace('"lecture": "lecture_sample"', '"lecture": "lecture_other"'))
+    other.write_text(a.read_text().replace('"lecture":"lecture_sample"', '"lecture":"lecture_other"'))
     for words, says in {
         (a, broken): f"{broken} is not a whole record: ",
         (a, place.folder / "no.json"): "no.json cannot be read: No such file or directory",

@@ -77,7 +77,7 @@ class Tensor:
     """A tensor or array: its metadata, and a corner of its values, never the whole of a large one.
 
     Sizes, strides and offsets count elements; `bytes` and `storage_bytes` count bytes. Two tensors
-    of one record share memory exactly when their `storage` numbers are equal.
+    of one section share memory exactly when their `storage` numbers are equal.
     """
 
     type: str
