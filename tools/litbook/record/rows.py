@@ -182,7 +182,8 @@ def read_frames(data: Any) -> tuple[Frame, ...]:
     known: dict[int, list[str]] = {}
 
     def read(row: Any) -> Frame:
-        called, parent, line, *rest = [*_row(row, 1), *(None, 0)[len(row) - 1 :]]
+        called, *more = _row(row, 1)
+        parent, line, rest = more[0] if more else None, more[1] if len(more) > 1 else 0, more[2:]
         if type(called) is not int or type(line) is not int or not (parent is None or type(parent) is int):
             raise Misfit("numbers of what is called, of its caller, and of a line were expected")
         if rest and type(rest[0]) is str:
@@ -357,7 +358,7 @@ def claim(it: Claim, source: Lines) -> Any:
             rest["operands"] = [[operand.text, operand.value] for operand in it.operands]
     else:
         rest = _rest(it, {**known, "form": it.form, "operands": it.operands})
-    cuts = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
+    cuts: Any = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
     if cuts and not cuts[-1]:
         cuts = cuts[:-1]
     places = [] if parts is None else [operand.value for operand in it.operands]

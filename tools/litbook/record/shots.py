@@ -15,6 +15,7 @@ Of a tensor `strides` are those of a contiguous one, `bytes` and `storage_bytes`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -38,7 +39,8 @@ _DEFAULTS = {
 
 def shot(it: Snapshot) -> Any:
     """A snapshot as JSON data."""
-    return _WAYS[type(it)](it)
+    write: Callable[[Any], Any] = _WAYS[type(it)]
+    return write(it)
 
 
 def read_shot(data: Any) -> Snapshot:
@@ -189,9 +191,9 @@ def _trimmed(stats: Stats) -> list[Any]:
 def _read_tensor(data: list[Any]) -> Tensor:
     if not 2 <= len(data) <= 4:
         raise Misfit("shape, dtype, storage and more of a tensor were expected")
-    shape, dtype, storage, rest = [*data, *(None, {})[len(data) - 2 :]]
-    shape, dtype = within("[0]", _SHAPE, shape), within("[1]", _TEXT, dtype)
-    storage = within("[2]", _STORAGE, storage)
+    shape, dtype = within("[0]", _SHAPE, data[0]), within("[1]", _TEXT, data[1])
+    storage = within("[2]", _STORAGE, data[2]) if len(data) > 2 else None
+    rest = data[3] if len(data) > 3 else {}
     if type(rest) is not dict:
         raise Misfit("an object was expected").under("[3]")
     found = {
