@@ -67,9 +67,8 @@ def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
     found: list[Any] = []
     for section in made.sections:
-        for value in section.values:
-            if value.text == text and value.value is not None:
-                found.append(plain(section.snapshots[value.value]))
+        places = (value.value for value in section.values if value.text == text)
+        found += [plain(section.snapshots[place]) for place in places if place is not None]
     return found
 
 

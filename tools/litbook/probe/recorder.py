@@ -5,8 +5,8 @@ that run on every line stand in `probes`, the judging of claims in `verdicts`, t
 in `making`.
 
 Every call of a section has a log of its own, which holds what happens until it ends. So nothing of one
-section gets into another's. The logs are on a stack: the module's own lines, `main`, a part, its section. When
-the run is over, and the process as it was, the entries are made from them.
+section gets into another's. The logs are on a stack: the module's own lines, `main`, a part, its section.
+When the run is over, and the process as it was, the entries are made from them.
 """
 
 from __future__ import annotations

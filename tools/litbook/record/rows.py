@@ -85,12 +85,7 @@ def _statement(it: Statement, before: int, source: Lines, claims: set[Span]) -> 
         names = (_name(it.target),) if it.kind == "def" else ()
     bound = [] if it.binds == names else list(it.binds) or [""]
     plain = it.kind in _TARGETED or not it.target
-    if (
-        it.prose
-        or not plain
-        or any(name.startswith("@") for name in bound)
-        or (len(bound) > 1 and "" in bound)
-    ):
+    if it.prose or not plain or any(name[:1] in ("@", "") for name in it.binds):
         rest = _rest(it, {"first": it.first, "last": it.last, "end": it.end, "binds": None})
         return [lines, rest]
     head = lines if len(lines) > 1 else lines[0]

@@ -39,8 +39,7 @@ _DEFAULTS = {
 
 def shot(it: Snapshot) -> Any:
     """A snapshot as JSON data."""
-    write: Callable[[Any], Any] = _WAYS[type(it)]
-    return write(it)
+    return _WAYS[type(it)](it)
 
 
 def read_shot(data: Any) -> Snapshot:
@@ -215,5 +214,11 @@ def _read_tensor(data: list[Any]) -> Tensor:
 
 
 _SHAPE, _TEXT, _STORAGE = (checked.reader(kind) for kind in (tuple[int, ...], str, int | None))
-_WAYS = {Scalar: _scalar, Sequence: _sequence, Mapping: _mapping, Tensor: _tensor, Opaque: _opaque}
+_WAYS: dict[type, Callable[[Any], Any]] = {
+    Scalar: _scalar,
+    Sequence: _sequence,
+    Mapping: _mapping,
+    Tensor: _tensor,
+    Opaque: _opaque,
+}
 READERS[Snapshot] = read_shot
