@@ -18,7 +18,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from litbook.errors import RecordError
 from litbook.record import checked, rows, told
@@ -27,6 +27,7 @@ from litbook.record.model import SCHEMA, Definition, Record, Section, Source
 from litbook.record.shots import read_shot, shot
 
 Entry = Section | Definition
+Made = TypeVar("Made", Record, Section, Definition)
 AGAIN = "record it again"
 
 
@@ -34,7 +35,7 @@ def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
     lines = [source.text.split("\n") for source in record.sources]
     data = _object(record)
-    entries = (*record.definitions, *record.sections)
+    entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
     data["places"] = [_place(entry) for entry in entries]
     data["definitions"] = [_definition(entry, _own(lines, entry)) for entry in record.definitions]
     data["sections"] = [_section(entry, _own(lines, entry)) for entry in record.sections]
@@ -64,7 +65,7 @@ def loads(text: str, where: str = "record") -> Record:
         )
         raise RecordError(f"{where} has schema {data['schema']}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
-        record = within("record", _record, data)
+        record: Record = within("record", _record, data)
         _check(record)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    {AGAIN}") from None
@@ -227,7 +228,7 @@ def _record(data: dict[str, Any]) -> Record:
     return _with(head, sources=sources, definitions=tuple(definitions), sections=tuple(sections))
 
 
-def _with(it: Any, **given: Any) -> Any:
+def _with(it: Made, **given: Any) -> Made:
     """`it` with fields that have been read already. Only for what nobody else has seen yet."""
     for name, value in given.items():
         object.__setattr__(it, name, value)
@@ -262,7 +263,7 @@ def _read_definition(place: tuple[int, int], lines: list[list[str]], data: Any) 
         statements=within(
             ".statements", partial(rows.read_statements, source=source), data.get("statements", [])
         ),
-    )  # type: ignore[no-any-return]
+    )
 
 
 def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> Section:
@@ -285,7 +286,7 @@ def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> 
     statements = part(
         "statements", partial(rows.read_statements, source=source, claims=tuple(_asserted(claims)))
     )
-    return _with(  # type: ignore[no-any-return]
+    return _with(
         it,
         claims=claims,
         steps=steps,
@@ -311,7 +312,8 @@ def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
     sections = _by_key("section", record.sections)
     definitions = _by_key("definition", record.definitions)
-    for entry in (*record.definitions, *record.sections):
+    entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
+    for entry in entries:
         if not 0 <= entry.file < max(1, len(record.sources)):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
         for statement in entry.statements:

@@ -85,12 +85,7 @@ def _statement(it: Statement, before: int, source: Lines, claims: set[Span]) -> 
         names = (_name(it.target),) if it.kind == "def" else ()
     bound = [] if it.binds == names else list(it.binds) or [""]
     plain = it.kind in _TARGETED or not it.target
-    if (
-        it.prose
-        or not plain
-        or any(name.startswith("@") for name in bound)
-        or (len(bound) > 1 and "" in bound)
-    ):
+    if it.prose or not plain or any(name[:1] in ("@", "") for name in it.binds):
         rest = _rest(it, {"first": it.first, "last": it.last, "end": it.end, "binds": None})
         return [lines, rest]
     head = lines if len(lines) > 1 else lines[0]
@@ -182,7 +177,8 @@ def read_frames(data: Any) -> tuple[Frame, ...]:
     known: dict[int, list[str]] = {}
 
     def read(row: Any) -> Frame:
-        called, parent, line, *rest = [*_row(row, 1), *(None, 0)[len(row) - 1 :]]
+        called, *more = _row(row, 1)
+        parent, line, rest = more[0] if more else None, more[1] if len(more) > 1 else 0, more[2:]
         if type(called) is not int or type(line) is not int or not (parent is None or type(parent) is int):
             raise Misfit("numbers of what is called, of its caller, and of a line were expected")
         if rest and type(rest[0]) is str:
@@ -357,7 +353,7 @@ def claim(it: Claim, source: Lines) -> Any:
             rest["operands"] = [[operand.text, operand.value] for operand in it.operands]
     else:
         rest = _rest(it, {**known, "form": it.form, "operands": it.operands})
-    cuts = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
+    cuts: Any = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
     if cuts and not cuts[-1]:
         cuts = cuts[:-1]
     places = [] if parts is None else [operand.value for operand in it.operands]
