@@ -90,7 +90,7 @@ class LoopState:
 
 @dataclass
 class Log:
-    """One call of a section while it runs: filled by the probes, taken when the call ends, then dropped.
+    """One call of a section: filled by the probes while it runs, and put aside when it ends.
 
     Frames are numbered through the whole run. Those of this call lie in `spans`: while a section inside it
     runs, that one has the next numbers. A frame from elsewhere, of a generator say, is one that the section

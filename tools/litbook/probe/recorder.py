@@ -4,9 +4,9 @@ In go the calls that instrumented code makes (`instrument.Probes`); out comes a 
 that run on every line stand in `probes`, the judging of claims in `verdicts`, the making of a section's entry
 in `making`.
 
-Every call of a section has a log of its own, which holds what happens until it ends; then it is taken into
-the section's entry and dropped. So nothing of one section gets into another's. The logs are on a stack: the
-module's own lines, `main`, a part, its section.
+Every call of a section has a log of its own, which holds what happens until it ends. So nothing of one
+section gets into another's. The logs are on a stack: the module's own lines, `main`, a part, its section.
+When the run is over, and the process as it was, the entries are made from them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Recorder(Judge):
         finally:
             making = self.making(function)
             making.seconds += time.perf_counter() - start
-            making.take(self._end())
+            making.put(self._end())
 
     def inside_file(self, file: int) -> contextlib.AbstractContextManager[None]:
         """What runs in here are a file's own lines. Those of the first have the log that is there anyway."""
@@ -274,7 +274,7 @@ class Recorder(Judge):
 
     def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
         """Everything that was seen, as a record. `asked` are the keys of the sections that were to run."""
-        self.making(0).take(self._end())
+        self.making(0).put(self._end())
         numbering, lecture = self.numbering, self.lecture
         order = numbering.order()
         made = tuple(self.making(function).section(self._missing_device(function)) for function in order)

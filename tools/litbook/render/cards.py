@@ -122,7 +122,7 @@ def _slices(name: str, it: Tensor) -> Html:
     shades = _shades(it.values)
     rows, columns = (1, corner[0]) if len(corner) == 1 else (corner[-2], corner[-1])
     if len(corner) == 1 and columns > ONE_ROW:
-        return markup.tag("div", _wrapped(name, words, shades, it), class_="lb-slices", tabindex="0")
+        return markup.tag("div", _rows(name, words, shades, it), class_="lb-slices", tabindex="0")
     found = []
     for i, place in enumerate(itertools.product(*(range(n) for n in corner[:-2]))):
         part = slice(i * rows * columns, (i + 1) * rows * columns)
@@ -134,7 +134,7 @@ def _slices(name: str, it: Tensor) -> Html:
     return markup.tag("div", *found[: MOST_SLICES + 1], class_="lb-slices", tabindex="0")
 
 
-def _wrapped(name: str, words: list[str], shades: list[int | None], it: Tensor) -> Html:
+def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> Html:
     """Many values of one dimension in rows, read like text; dots where the tensor goes on."""
     cells = [_cell(w, s) for w, s in zip(words, shades, strict=True)]
     cells += [_DOTS] if len(words) < it.shape[0] else []

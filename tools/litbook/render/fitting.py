@@ -43,9 +43,9 @@ class Fitted:
     below: Html
 
 
-def fitted(notes: Sequence[Html], free: int, line: int) -> Fitted:
+def fit(notes: Sequence[Html], free: int, line: int) -> Fitted:
     """`notes` stand beside `line`, and so do `free` rows until the next note or the end of the block."""
-    places = {name: _placed(notes, free, room) for name, room in MARGINS.items()}
+    places = {name: _places(notes, free, room) for name, room in MARGINS.items()}
     classes = [[f"lb-{n}-{p[i]}" for n, p in places.items() if p[i]] for i in range(len(notes))]
     beside: list[Html] = []
     below: list[Html] = []
@@ -56,7 +56,7 @@ def fitted(notes: Sequence[Html], free: int, line: int) -> Fitted:
         if missing:
             number = markup.tag("span", markup.text("" if missing <= numbered else line), class_="lb-k")
             shown = " ".join(f"lb-{name}" for name in MARGINS if name in missing)
-            below.append(markup.tag("div", number, markup.tag("div", _repeated(note)), class_=shown))
+            below.append(markup.tag("div", number, markup.tag("div", _repeat(note)), class_=shown))
             numbered |= missing
     more = [
         markup.tag(
@@ -72,7 +72,7 @@ def fitted(notes: Sequence[Html], free: int, line: int) -> Fitted:
     return Fitted(markup.join([*beside, *more], markup.SPACE), markup.join(below))
 
 
-def _repeated(note: Html) -> Html:
+def _repeat(note: Html) -> Html:
     """A note said a second time, for the eye alone: nothing in it is a link or has a name.
 
     Of a claim whose caption fits into any margin, only the two sides.
@@ -110,7 +110,7 @@ def _rows(note: str, room: int) -> int:
     return sum(max(1, math.ceil(width(part) / room)) for part in note.split(_ELSEWHERE))
 
 
-def _placed(notes: Sequence[str], free: int, room: int) -> list[str]:
+def _places(notes: Sequence[str], free: int, room: int) -> list[str]:
     """Of each note: "" as it is, "in" beside the one before it, "cut" to one row, "gone" from the margin."""
     whole = [_rows(note, room) for note in notes]
     if sum(whole) <= free:

@@ -54,7 +54,7 @@ class Entry:
 def page(lectures: Sequence[Edition]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
-    summary = [markup.tag("p", verdicts.counted(found), class_="lb-summary")] if found else []
+    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     download = markup.tag("a", markup.text("claims.json"), href="../claims.json")
     words = markup.text("Every claim of every section; as data: ")
     parts = [
@@ -197,14 +197,14 @@ def _runs(it: Edition) -> Html:
             "li",
             markup.tag("b", markup.text("this build" if not i else "recorded")),
             markup.SPACE,
-            markup.text(_made(r.environment)),
+            markup.text(_facts(r.environment)),
         )
         for i, r in enumerate(it.runs())
     ]
     return markup.tag("ul", *lines, class_="lb-runs")
 
 
-def _made(environment: Environment) -> str:
+def _facts(environment: Environment) -> str:
     versions = [f"{name} {version}" for name, version in environment.versions.items()]
     commit = [f"commit {environment.commit}"] if environment.commit else []
     words = [

@@ -147,7 +147,7 @@ def sharing(evidence: Evidence) -> Badges:
     A badge says nothing of a name that has another value by then: a view of what `x` was before `x = x + 1`
     shares storage with an earlier `x`.
     """
-    tensors = [(v, it) for v in evidence.values if v.loop is None and (it := _stored(v, evidence))]
+    tensors = [(v, it) for v in evidence.values if v.loop is None and (it := _tensor(v, evidence))]
     now = {(v.step, v.text): it.storage for v, it in tensors}
     latest: dict[str, tuple[int | None, Value]] = {}  # expression -> its storage, and where it was last seen
     names: dict[int | None, list[str]] = {}
@@ -177,7 +177,7 @@ def sharing(evidence: Evidence) -> Badges:
     return found
 
 
-def _stored(value: Value, evidence: Evidence) -> Tensor | None:
+def _tensor(value: Value, evidence: Evidence) -> Tensor | None:
     it = evidence.snapshot_of(value)
     return it if isinstance(it, Tensor) and it.storage is not None else None
 

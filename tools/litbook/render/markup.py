@@ -37,7 +37,7 @@ _KEPT_FORMATS = "\u200d\ufe0f"  # what joins emoji
 
 def text(value: object) -> Html:
     """`value` as HTML text or a quoted attribute: never markup, always on one line, nothing hidden."""
-    return Html(_SPECIAL.sub(_escaped, str(value)))
+    return Html(_SPECIAL.sub(_escape, str(value)))
 
 
 def join(parts: Iterable[Html], between: Html = NOTHING) -> Html:
@@ -45,7 +45,7 @@ def join(parts: Iterable[Html], between: Html = NOTHING) -> Html:
     return Html(between.join(parts))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character in _ESCAPES:
         return _ESCAPES[character]

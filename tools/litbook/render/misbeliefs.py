@@ -44,7 +44,7 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
         shared = [head] if len(lectures) > 1 else []
         level = 2 + len(shared)
         for where, title in _pages(book):
-            found = list(_found(book, where))
+            found = list(_misbeliefs(book, where))
             total += len(found)
             if found:
                 name = f"{it.folder}-{where.removesuffix('.md')}"
@@ -54,7 +54,7 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
     references = citations.references()
     parts = [
         markup.heading(1, markup.text(TITLE)),
-        markup.tag("p", markup.text(_counted(total)), class_="lb-summary"),
+        markup.tag("p", markup.text(_summary(total)), class_="lb-summary"),
         *(_finder(total) if total else []),
         *groups,
         *([markup.heading(2, markup.text("References"), "references"), references] if references else []),
@@ -62,7 +62,7 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
     return markup.page(parts)
 
 
-def _counted(total: int) -> str:
+def _summary(total: int) -> str:
     if not total:
         return "No lecture has marked a statement yet."
     one = "1 statement that circulates about this subject and does not survive being run as it stands"
@@ -79,7 +79,7 @@ def _pages(book: Book) -> Iterator[tuple[str, str]]:
         yield book.page(part), part.heading or part.name
 
 
-def _found(book: Book, page: str) -> Iterator[_Misbelief]:
+def _misbeliefs(book: Book, page: str) -> Iterator[_Misbelief]:
     """The misbeliefs of one page, in the order of its lines."""
     found = []
     for section in book.sections(page):

@@ -398,7 +398,7 @@ def _items(made: _Made) -> None:
         if isinstance(item, cells.Section):
             _heading(made, item)
         elif isinstance(item, cells.Told):
-            _told(made, item)
+            _tell_statement(made, item)
         else:
             _random(made, item, starts)
     flush()
@@ -612,7 +612,7 @@ def _streamed(text: str) -> Iterator[Any]:
 
 
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
-    text = standin.bounded(_said(snapshot, value.unit or ""))
+    text = standin.bounded(_in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
         return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)})\n"
     return f"{value.text} = {text}\n"
@@ -633,13 +633,13 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     if piece.kind == "output":
         yield _stream(piece.text)
     elif piece.kind == "note":
-        yield _shown(piece.text)
+        yield _display(piece.text)
     elif piece.kind == "misbelief":
-        yield _shown(f"> **Commonly said:** {piece.text}\n>\n> **Run:** {piece.data}")
+        yield _display(f"> **Commonly said:** {piece.text}\n>\n> **Run:** {piece.data}")
     elif piece.kind == "question":
-        yield _shown(f"**Check yourself.** {piece.text}")
+        yield _display(f"**Check yourself.** {piece.text}")
         if piece.answer is not None:
-            said = standin.bounded(_said(found.snapshot(piece.answer), piece.unit or ""))
+            said = standin.bounded(_in_words(found.snapshot(piece.answer), piece.unit or ""))
             yield _stream(f"answer = {said}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
@@ -649,14 +649,14 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
                 data={"image/svg+xml": svg, "text/plain": _whole(piece.alt)},
             )
         if piece.text:
-            yield _shown(f"*{piece.text}*")
+            yield _display(f"*{piece.text}*")
     elif piece.kind == "image":
-        yield _shown(f"*Picture: {piece.alt}*")
+        yield _display(f"*Picture: {piece.alt}*")
     elif piece.kind == "link":
-        yield _shown(piece.text)
+        yield _display(piece.text)
 
 
-def _shown(text: str) -> Any:
+def _display(text: str) -> Any:
     return _node(output_type="display_data", metadata={}, data={
         "text/markdown": _whole(text), "text/plain": "<IPython.core.display.Markdown object>",
     })  # fmt: skip
@@ -711,7 +711,7 @@ def _error(name: str, message: str, lines: Sequence[str]) -> Any:
 # ---------------------------------------------------------------------------- values
 
 
-def _said(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
+def _in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
     """A recorded value as `standin.said` says a live one."""
     if isinstance(shown, model.Scalar):
         return _scalar(shown, unit, depth)
@@ -730,12 +730,12 @@ def _said(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
     if depth >= 3:
         return "…"
     if isinstance(shown, model.Sequence):
-        texts = [_said(item, unit, depth + 1) for item in shown.items[:12]]
+        texts = [_in_words(item, unit, depth + 1) for item in shown.items[:12]]
         return standin.sequence(shown.type.rpartition(".")[2], texts, shown.length)
     named = bool(shown.keys) and all(isinstance(k, model.Scalar) and k.type == "name" for k in shown.keys)
     kind = shown.type.rpartition(".")[2] if named else ""
     pairs = [
-        (_said(k, "", depth + 1), _said(v, unit, depth + 1))
+        (_in_words(k, "", depth + 1), _in_words(v, unit, depth + 1))
         for k, v in list(zip(shown.keys, shown.items, strict=False))[:12]
     ]
     return standin.mapping(kind, pairs, shown.length)
@@ -779,7 +779,7 @@ def _opaque(shown: model.Opaque) -> str:
 # ---------------------------------------------------------------------------- prose
 
 
-def _told(made: _Made, item: cells.Told) -> None:
+def _tell_statement(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
     found = made.of(item.function)
     section = made.section(item.function)
@@ -822,7 +822,7 @@ def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.E
     lines = [f"if {made.names['has_cuda']}():", line] if code.device else [line]
     outputs = []
     if piece.answer is not None:
-        said = standin.bounded(_said(found.snapshot(piece.answer), show.unit or ""))
+        said = standin.bounded(_in_words(found.snapshot(piece.answer), show.unit or ""))
         outputs.append(_stream(f"answer = {said}\n"))
     made.code(
         name, "\n".join(lines), outputs, ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]

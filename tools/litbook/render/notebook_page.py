@@ -91,12 +91,12 @@ def slim(html: str, notebook: str, top: Html = markup.NOTHING) -> tuple[Html, li
     if cells:
         cells[0] = Html(cells[0].replace("</h1>", f"</h1>{top}", 1))
     known = {_key(h.text): h.id for h in reader.headings}
-    text = re.sub(r'href="#([^"]*)"', lambda m: _resolved(m, known), "\n".join(cells))
+    text = re.sub(r'href="#([^"]*)"', lambda m: _resolve(m, known), "\n".join(cells))
     inside = Html(text)  # the cells, whose addresses on the page are now those of its headings
     return markup.tag("div", inside, class_="lb-notebook"), reader.headings
 
 
-def _resolved(match: re.Match[str], known: dict[str, str]) -> str:
+def _resolve(match: re.Match[str], known: dict[str, str]) -> str:
     found = known.get(_key(match[1]))
     return f'href="#{markup.text(found)}"' if found else "data-nowhere"
 
@@ -113,11 +113,11 @@ def _pictures(notebook: Any) -> list[tuple[str, str]]:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "image/svg+xml" in data:
-                found.append((_joined(data["image/svg+xml"]), _joined(data.get("text/plain", ""))))
+                found.append((_join(data["image/svg+xml"]), _join(data.get("text/plain", ""))))
     return found
 
 
-def _joined(text: str | list[str]) -> str:
+def _join(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "".join(text)
 
 

@@ -56,7 +56,7 @@ def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
     blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
-    summary = [markup.tag("p", verdicts.counted(found), class_="lb-summary")] if found else []
+    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     return markup.page([markup.heading(1, markup.text("Lectures")), *summary, *blocks])
 
 
@@ -81,7 +81,7 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = markup.tag("a", prose.inline(record.title, setting), href=f"{folder}/")
-    links = [_linked(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
+    links = [_link(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
     items = [
         markup.tag("li", link, markup.SPACE, verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
@@ -187,7 +187,7 @@ def _entry(book: Book, part: Section) -> Html:
     theses = [
         markup.tag(
             "li",
-            _linked(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
+            _link(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
             markup.SPACE,
             verdicts.tick(record, section, book.recordings),
         )
@@ -206,7 +206,7 @@ def _entry(book: Book, part: Section) -> Html:
     return markup.tag("div", title, tally, markup.tag("ul", *theses), class_="lb-part")
 
 
-def _linked(address: str, section: Section, setting: prose.Setting) -> Html:
+def _link(address: str, section: Section, setting: prose.Setting) -> Html:
     return markup.tag("a", prose.inline(section.heading or section.name, setting), href=address)
 
 
@@ -253,7 +253,7 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
     title = [markup.text("Imports and constants")]
     if not own:
         title += [markup.text(" of "), markup.tag("code", markup.text(text.path.rpartition("/")[2]))]
-    return _folded(text, kept, markup.join(title), None) if kept else markup.NOTHING
+    return _fold(text, kept, markup.join(title), None) if kept else markup.NOTHING
 
 
 def _rest(sheet: Sheet) -> list[Html]:
@@ -265,14 +265,14 @@ def _rest(sheet: Sheet) -> list[Html]:
         if it.heading:
             title = markup.join([title, markup.text(": "), prose.inline(it.heading, sheet.setting)])
         numbers = range(it.first, it.last + 1)
-        parts.append(_folded(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
+        parts.append(_fold(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
     parts += _preambles(sheet, own=False)
     references = sheet.setting.citations.references()
     head = markup.heading(2, markup.text("References"), "references")
     return [*parts, head, references] if references else parts
 
 
-def _folded(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:
+def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
@@ -289,7 +289,7 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
     versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]
     commit = environment.commit or ""
     facts = [
-        verdicts.counted(claims) if claims else markup.NOTHING,
+        verdicts.counts(claims) if claims else markup.NOTHING,
         markup.text(f"run on {machine}, {environment.cores} core{'' if environment.cores == 1 else 's'}"),
         markup.text(", ".join([f"Python {environment.python}", *versions])),
         markup.text(f"{day(environment.date)}, {part.seconds if part else record.seconds:.1f} s"),

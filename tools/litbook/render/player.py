@@ -70,7 +70,7 @@ def tracks(book: Book) -> dict[str, Track]:
         maker = makers.get(book.place.get(moment.section.key, ""))
         if maker is not None:
             maker.take(moment)
-    return {page: maker.made() for page, maker in makers.items()}
+    return {page: maker.finish() for page, maker in makers.items()}
 
 
 def file_of(page: str) -> str:
@@ -168,7 +168,7 @@ class _Maker:
             self._step(entry, *section.steps[step])
             self._turn(entry, step)
 
-    def made(self) -> Track:
+    def finish(self) -> Track:
         """The track, when all moments were taken."""
         for entry in self.entries.values():
             if entry.frame_of:

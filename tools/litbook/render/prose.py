@@ -26,7 +26,7 @@ from markdown.util import AtomicString
 
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
-from litbook.render.bibliography import Bibliography, BibliographyError, find, formatted, names
+from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
 from litbook.render.markup import Html
 
 LONGEST_FORMULA = 2000
@@ -70,7 +70,7 @@ class Citations:
 
     def references(self) -> Html:
         """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [markup.tag("li", formatted(self.bibliography[key]), id=anchor(key)) for key in self.cited]
+        items = [markup.tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
         return markup.tag("ol", *items, class_="lb-references") if items else markup.NOTHING
 
 

@@ -53,7 +53,7 @@ class _Body:
         beside = self._beside()
         parts = [self._absence()]
         if not self.code:
-            parts += self._unhoused(beside)
+            parts += self._without_code(beside)
         shown, at = set(self.code), section.first - 1
         for item in self.items:
             start, end = _span(item)
@@ -63,7 +63,7 @@ class _Body:
                 parts += sheet.follow(sheet, sheet.record.by_key[item.target], self.level)
                 self._take_prose()
             elif isinstance(item, outline.Told):
-                parts += self._told(start, end)
+                parts += self._tell(start, end)
             else:
                 parts.append(_block(self.text, item.lines, beside, self.evidence))
                 parts += self._shelf(_at_home(self.home, item.lines))
@@ -80,14 +80,14 @@ class _Body:
         told = any(p.kind in TOLD and first <= p.line <= last for p in self.evidence.pieces)
         return told or any(first <= note.first <= last for note in self.silent)
 
-    def _told(self, first: int, last: int) -> list[Html]:
+    def _tell(self, first: int, last: int) -> list[Html]:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         sheet, file = self.sheet, self.section.file
         parts: list[Html] = []
         for note in self.silent:
             if first <= note.first <= last:
                 sheet.at(file, note.first)
-                parts += _unspoken(sheet, note, self.section)
+                parts += _unrun_prose(sheet, note, self.section)
         for piece in self.evidence.pieces:
             if piece.kind in TOLD and first <= piece.line <= last:
                 sheet.at(file, piece.line)
@@ -118,7 +118,7 @@ class _Body:
     def _shelf(self, mine: Callable[[int], bool]) -> list[Html]:
         return shelf(self.evidence, self.text.path, self.drawn, mine)
 
-    def _unhoused(self, beside: dict[int, list[Html]]) -> list[Html]:
+    def _without_code(self, beside: dict[int, list[Html]]) -> list[Html]:
         """Values and failures of a section that shows no code at all."""
         shelf = self._shelf(lambda _: True)
         if 0 not in beside:
@@ -151,7 +151,7 @@ def _at_home(home: Home, lines: Sequence[int]) -> Callable[[int], bool]:
 # ---------------------------------------------------------------------------- prose and pictures
 
 
-def _unspoken(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
+def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
     for head, class_ in UNSPOKEN.items():
@@ -233,7 +233,7 @@ def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], ev
         cells.append(text.row(number, dedent, f"lb-c{dim}{' lb-failed' if number in failed else ''}"))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
-            it = fitting.fitted(beside[number], free, number)
+            it = fitting.fit(beside[number], free, number)
             notes = markup.tag("div", it.beside, class_="lb-v", style=f"--s:{free}")
             cells += [markup.SPACE, notes, markup.SPACE]  # spaces for the search
             below.append(it.below)

@@ -59,10 +59,10 @@ def _in_recordings(section: Section, recordings: Sequence[Record]) -> list[Rulin
 def summary(book: Book, mine: Sequence[Section]) -> Html:
     """`41 claims, all hold`, of these sections."""
     found = rulings(book.record, book.recordings, mine)
-    return markup.tag("p", counted(found), class_="lb-summary") if found else markup.NOTHING
+    return markup.tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
 
 
-def counted(found: Sequence[Ruling]) -> Html:
+def counts(found: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in found):
         tick = markup.tag("span", markup.text("✓"), class_="lb-ok")
@@ -142,4 +142,4 @@ def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
     where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
-    return markup.tag("p", counted(found), markup.text(f" · {where}"), class_="lb-tallies")
+    return markup.tag("p", counts(found), markup.text(f" · {where}"), class_="lb-tallies")
