@@ -501,5 +501,5 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
-    whole = code._coloured(text, PythonLexer(stripnl=False, ensurenl=False))
+    whole = code._color(text, PythonLexer(stripnl=False, ensurenl=False))
     assert [(line.runs, line.in_string) for line in code.lines(text)] == [(tuple(r), i) for r, i in whole]
