@@ -20,7 +20,7 @@ from typing import Any
 
 from litbook.errors import RecordError
 from litbook.record.model import SCHEMA, Definition, Record, Scalar, Section, Statement
-from litbook.record.reading import ROWS, SHOTS, Misfit, plain_scalar, reader
+from litbook.record.reading import ROWS, SHOTS, Misfit, objects, plain_scalar, reader, within
 
 Entry = Section | Definition
 Reference = tuple[str, int | None, int]
@@ -169,9 +169,9 @@ def _no_constant(name: str) -> Any:
 
 
 def _record(data: dict[str, Any]) -> Record:
-    places = reader(tuple[tuple[int, int], ...])(data.pop("places", []))
-    entries = [entry for name in _ENTRIES for entry in data.get(name, [])]
-    if len(places) != len(entries) or not all(type(entry) is dict for entry in entries):
+    places = within(".places", reader(tuple[tuple[int, int], ...]), data.pop("places", []))
+    entries = [entry for name in _ENTRIES for entry in within(f".{name}", objects, data.get(name, []))]
+    if len(places) != len(entries):
         raise Misfit(f"{len(places)} places for {len(entries)} sections and definitions")
     for entry, (file, first) in zip(entries, places, strict=True):
         _lengthen(entry | {"file": file, "first": first}, entry)
