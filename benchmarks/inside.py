@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import notebooks, texts
 from benchmarks.one import bibliography_of, program, silence
 from benchmarks.spreads import interleaved, spread
-from litbook.record import encoding, model, shots
+from litbook.record import encoding, model
 
 Found = dict[str, Any]
 
@@ -176,7 +176,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
     ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
-    shown = json.dumps(shots.shot(last["shot"]), ensure_ascii=False)
+    shown = json.dumps(encoding.plain_data(last["shot"]), ensure_ascii=False)
     bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
     return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 

@@ -185,7 +185,10 @@ def silent(made: model.Record) -> list[int]:
     """The lines of statements that were never reached, though what they stand in was entered."""
     found = []
     for section in made.sections:
-        entered = [section, *(made.definition_of[key] for key in section.calls)]
+        entered: list[model.Section | model.Definition] = [
+            section,
+            *(made.definition_of[key] for key in section.calls),
+        ]
         found += [
             entered[place].first + entered[place].statements[number].first
             for place, number in section.unreached

@@ -1493,7 +1493,7 @@ def test_a_claims_operands_die_with_it():
     exec(instrument.instrument(found, recorder, FILE), space)
     space["main"]()
     assert space["seen"] == [None, None]
-    assert [recorder.verdicts[n].failed for n in (0, 1)] == [False, True]
+    assert [recorder.judged(n).failed for n in (0, 1)] == [False, True]
 
 
 def test_an_inspected_object_dies_when_it_did():

@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, REPO, claims, command, line_of, section, write
+from tests import running
+from tests.running import HEAD, REPO, claims, command, line_of, section, shown, write
 
 from litbook.errors import LitbookError
 from litbook.record import encoding
@@ -45,9 +47,10 @@ def ended(folder: Path, text: str) -> str:
 def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> None:
     path = write(tmp_path, section("x = [1.5, 'two']  # @inspect x\nassert x[0] == 1.5\nnote('Prose.')"))
     there, here = process.record_of(path), run(path)
-    for name in ("values", "claims", "pieces", "snapshots", "statements", "functions", "sources"):
-        assert getattr(there, name) == getattr(here, name)
-    assert there.ran == () and process.record_of(path, sections=["one"]).ran == ("one",)
+    assert (there.sources, there.definitions) == (here.sources, here.definitions)
+    for other, it in zip(there.sections, here.sections, strict=True):
+        assert replace(other, seconds=0.0) == replace(it, seconds=0.0)
+    assert there.asked == () and process.record_of(path, sections=["one"]).asked == ("one",)
 
 
 # ------------------------------------------------------------------------ it ends, or is replaced
@@ -68,7 +71,7 @@ def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> Non
 def test_a_process_that_ends_early_gives_no_verdict(tmp_path: Path, line: str, says: str | None) -> None:
     text = two(line, "import ctypes, json, os, posix, signal, subprocess")
     if says is None:  # it kills the process that judges: there is nobody to say that all is well
-        done = command(write(tmp_path, text))
+        done = running.process(write(tmp_path, text))
         assert done.returncode == -signal.SIGKILL
         return
     assert ended(tmp_path, text) == f"lecture_sample.py: the process {says}, in the section one{NO_VERDICT}"
@@ -132,7 +135,7 @@ def test_a_false_claim_fails_whatever_the_section_before_it_has_changed(tmp_path
         CHANGES[name], "import atexit, json, logging, logging.config, os, shutil, sys, threading, time"
     )
     made = process.record_of(write(tmp_path, text))
-    assert (claims(made), [error.message for error in made.errors]) == ({"1 == 2": "fails"}, [])
+    assert (claims(made), [error.message for _, error in made.errors()]) == ({"1 == 2": "fails"}, [])
 
 
 @pytest.mark.parametrize(
@@ -252,7 +255,7 @@ def test_what_a_lecture_has_started_ends_with_it(tmp_path: Path) -> None:
         "import subprocess",
     )
     made = process.record_of(write(tmp_path, text))
-    (pid,) = [made.snapshots[it.value].number for it in made.values if it.value is not None]  # type: ignore[union-attr]
+    (pid,) = shown(made, "pid")
     deadline = time.monotonic() + 20
     while alive(int(str(pid))):
         assert time.monotonic() < deadline

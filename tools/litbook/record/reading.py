@@ -140,7 +140,7 @@ def _plain(kind: Any, data: Any) -> Any:
         raise Misfit(f"{data!r} is no {kind.__name__}")
     try:
         if kind is not float or math.isfinite(data):
-            return kind(data)
+            return float(data) if kind is float else data
     except OverflowError:
         pass  # an int beyond every float
     raise Misfit(f"{data!r} is too large for a number")  # 1e999; infinity itself is text
