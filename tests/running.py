@@ -185,10 +185,14 @@ def silent(made: model.Record) -> list[int]:
     """The lines of statements that were never reached, though what they stand in was entered."""
     found = []
     for section in made.sections:
-        called = (made.definition_of[key] for key in section.calls)
-        entered: list[model.Section | model.Definition] = [section, *called]
-        places = ((entered[place], number) for place, number in section.unreached)
-        found += [it.first + it.statements[number].first for it, number in places]
+        entered: list[model.Section | model.Definition] = [
+            section,
+            *(made.definition_of[key] for key in section.calls),
+        ]
+        found += [
+            entered[place].first + entered[place].statements[number].first
+            for place, number in section.unreached
+        ]
     return found
 
 

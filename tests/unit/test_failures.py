@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from tests.running import COMMAND, HEAD, REPO, command, line_of, process, section, write
 
+from litbook.record import model
+
 
 @pytest.fixture
 def lecture(tmp_path: Path):
@@ -628,7 +630,7 @@ def test_html_stays_text_in_the_record(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     done = command(write(tmp_path, text), "--out", out)
     assert done.returncode == 1
-    made = json.loads(out.read_text())
+    made = json.loads(out.read_text())["sections"][-1]
     assert [p["text"].strip() for p in made["pieces"]] == [evil, evil]
     assert made["claims"][0]["caption"] == evil
     assert f"# {evil}" in done.stdout
@@ -687,7 +689,7 @@ def test_a_lecture_leaves_no_file_in_the_working_tree(tmp_path: Path) -> None:
 def test_out_writes_a_whole_record_with_ordinary_permissions(tmp_path: Path, lecture) -> None:
     out = tmp_path / "record.json"
     assert command(lecture("x = 1  # @inspect x"), "--out", out).returncode == 0
-    assert json.loads(out.read_text())["schema"] == 2
+    assert json.loads(out.read_text())["schema"] == model.SCHEMA
     umask = os.umask(0)
     os.umask(umask)
     assert out.stat().st_mode & 0o777 == 0o666 & ~umask
@@ -726,7 +728,7 @@ def test_out_with_a_lone_surrogate_is_whole(tmp_path: Path, lecture) -> None:
     out = tmp_path / "record.json"
     done = command(lecture(r"x = '\ud800'  # @inspect x" + "\n" + r"print('\udc80')"), "--out", out)
     assert done.returncode == 0, done.stderr
-    assert json.loads(out.read_text())["pieces"][0]["text"] == "\udc80\n"
+    assert json.loads(out.read_text())["sections"][-1]["pieces"][0]["text"] == "\udc80\n"
 
 
 # ------------------------------------------------------------------------ streams
@@ -754,7 +756,7 @@ def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> No
     line = f"{' '.join(COMMAND)} {path} --out {out} <&- >&- 2>&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
-    assert json.loads(out.read_text())["pieces"][0]["text"] == "x\n"
+    assert json.loads(out.read_text())["sections"][-1]["pieces"][0]["text"] == "x\n"
 
 
 def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:

@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests import running
 from tests.running import HEAD, REPO, claims, command, line_of, section, shown, write
 
 from litbook.errors import LitbookError
-from litbook.record import encoding, model
+from litbook.record import encoding
 from litbook.run import process
 from litbook.run.run import run
 
@@ -43,15 +44,12 @@ def ended(folder: Path, text: str) -> str:
     return str(caught.value)
 
 
-def timeless(record: model.Record) -> object:
-    """What a run left, without when and how long it ran."""
-    return record.sources, record.definitions, [replace(section, seconds=0.0) for section in record.sections]
-
-
 def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> None:
     path = write(tmp_path, section("x = [1.5, 'two']  # @inspect x\nassert x[0] == 1.5\nnote('Prose.')"))
     there, here = process.record_of(path), run(path)
-    assert timeless(there) == timeless(here)
+    assert (there.sources, there.definitions) == (here.sources, here.definitions)
+    for other, it in zip(there.sections, here.sections, strict=True):
+        assert replace(other, seconds=0.0) == replace(it, seconds=0.0)
     assert there.asked == () and process.record_of(path, sections=["one"]).asked == ("one",)
 
 
@@ -73,7 +71,7 @@ def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> Non
 def test_a_process_that_ends_early_gives_no_verdict(tmp_path: Path, line: str, says: str | None) -> None:
     text = two(line, "import ctypes, json, os, posix, signal, subprocess")
     if says is None:  # it kills the process that judges: there is nobody to say that all is well
-        done = command(write(tmp_path, text))
+        done = running.process(write(tmp_path, text))
         assert done.returncode == -signal.SIGKILL
         return
     assert ended(tmp_path, text) == f"lecture_sample.py: the process {says}, in the section one{NO_VERDICT}"

@@ -44,15 +44,13 @@ from litbook.snapshot.snapshot import Storages, is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
 from litbook.snapshot.tensors import _Tensor
 
+READ = reading.reader(model.Snapshot)
 snapshot: Any = typed_snapshot  # a test knows which kind of snapshot it gets
 NAN, INF = float("nan"), float("inf")
 
 
-read_shot = reading.reader(model.Snapshot)
-
-
 def as_json(shot: model.Snapshot) -> str:
-    return json.dumps(encoding._data(shot), allow_nan=False, ensure_ascii=False)
+    return json.dumps(encoding.plain_data(shot), allow_nan=False, ensure_ascii=False)
 
 
 def check(value: object, most: int = 32_000) -> Any:
@@ -60,7 +58,7 @@ def check(value: object, most: int = 32_000) -> Any:
     shot = snapshot(value)
     text = as_json(shot)
     assert len(text.encode("utf-8")) <= most
-    assert read_shot(json.loads(text)) == shot
+    assert READ(json.loads(text)) == shot
     return shot
 
 
@@ -325,7 +323,7 @@ nested = st.recursive(
 @given(nested)
 def test_any_nesting_of_values_survives_json_and_stays_small(value):
     shot = check(value)
-    assert as_json(read_shot(json.loads(as_json(shot)))) == as_json(shot)
+    assert as_json(READ(json.loads(as_json(shot)))) == as_json(shot)
 
 
 # ---------------------------------------------------------------------------- hostile objects

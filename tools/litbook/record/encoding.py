@@ -20,7 +20,7 @@ from typing import Any
 
 from litbook.errors import RecordError
 from litbook.record.model import SCHEMA, Definition, Record, Scalar, Section, Statement
-from litbook.record.reading import ROWS, SHOTS, Misfit, plain_scalar, reader
+from litbook.record.reading import ROWS, SHOTS, Misfit, objects, plain_scalar, reader, within
 
 Entry = Section | Definition
 Reference = tuple[str, int | None, int]
@@ -34,7 +34,7 @@ _ON_ONE_LINE = ("steps", "calls", "unreached", "asked")  # lists that nobody rea
 def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
     entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
-    data = {"places": [[entry.file, entry.first] for entry in entries], **_data(record)}
+    data = {"places": [[entry.file, entry.first] for entry in entries], **plain_data(record)}
     for entry, written in zip(entries, chain(*(data.get(name, []) for name in _ENTRIES)), strict=True):
         _shorten(entry, written)
     return _text(data) + "\n"
@@ -77,8 +77,8 @@ def read(path: Path) -> Record:
 # ---------------------------------------------------------------------------- writing
 
 
-def _data(it: Any) -> Any:
-    """Dataclasses as objects or rows, tuples as lists."""
+def plain_data(it: Any) -> Any:
+    """What JSON holds of a record or of a part of one: dataclasses as objects or rows, tuples as lists."""
     kind = type(it)
     if kind is Scalar and plain_scalar(it.text if it.type == "str" else it.number) == it:
         return it.text if it.type == "str" else it.number
@@ -87,10 +87,10 @@ def _data(it: Any) -> Any:
     if is_dataclass(kind):
         tag = {"kind": it.kind} if kind in SHOTS.values() else {}
         known = ((field.name, getattr(it, field.name), field.default) for field in fields(it))
-        return tag | {n: _data(v) for n, v, usual in known if v != usual or type(v) is not type(usual)}
+        return tag | {n: plain_data(v) for n, v, usual in known if v != usual or type(v) is not type(usual)}
     if kind is tuple:
-        return [_data(item) for item in it]
-    return {key: _data(value) for key, value in it.items()} if kind is dict else it
+        return [plain_data(item) for item in it]
+    return {key: plain_data(value) for key, value in it.items()} if kind is dict else it
 
 
 def _row(it: Any) -> list[Any]:
@@ -99,7 +99,7 @@ def _row(it: Any) -> list[Any]:
     row = [getattr(it, field.name) for field in several]
     while row and row[-1] == several[len(row) - 1].default:
         row.pop()
-    return [_data(value) for value in row]
+    return [plain_data(value) for value in row]
 
 
 def _shorten(entry: Entry, data: dict[str, Any]) -> None:
@@ -169,9 +169,9 @@ def _no_constant(name: str) -> Any:
 
 
 def _record(data: dict[str, Any]) -> Record:
-    places = reader(tuple[tuple[int, int], ...])(data.pop("places", []))
-    entries = [entry for name in _ENTRIES for entry in data.get(name, [])]
-    if len(places) != len(entries) or not all(type(entry) is dict for entry in entries):
+    places = within(".places", reader(tuple[tuple[int, int], ...]), data.pop("places", []))
+    entries = [entry for name in _ENTRIES for entry in within(f".{name}", objects, data.get(name, []))]
+    if len(places) != len(entries):
         raise Misfit(f"{len(places)} places for {len(entries)} sections and definitions")
     for entry, (file, first) in zip(entries, places, strict=True):
         _lengthen(entry | {"file": file, "first": first}, entry)

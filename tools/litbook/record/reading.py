@@ -73,7 +73,8 @@ def reader(kind: Any) -> Reader:
     return functools.partial(_plain, kind)
 
 
-def _within(place: str, read: Reader, data: Any) -> Any:
+def within(place: str, read: Reader, data: Any) -> Any:
+    """What `read` makes of the data; its `Misfit` names the place."""
     try:
         return read(data)
     except Misfit as misfit:
@@ -93,18 +94,23 @@ def _dict(data: Any) -> dict[str, Any]:
     return data
 
 
+def objects(data: Any) -> tuple[dict[str, Any], ...]:
+    """A list of objects, as they are."""
+    return _each(_dict, data)
+
+
 def _each(read: Reader, data: Any) -> tuple[Any, ...]:
-    return tuple([_within(f"[{i}]", read, item) for i, item in enumerate(_list(data))])
+    return tuple([within(f"[{i}]", read, item) for i, item in enumerate(_list(data))])
 
 
 def _row(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
     if len(_list(data)) != len(kinds):
         raise Misfit(f"{len(kinds)} items were expected, {len(data)} are there")
-    return tuple([_within(f"[{i}]", reader(kind), data[i]) for i, kind in enumerate(kinds)])
+    return tuple([within(f"[{i}]", reader(kind), data[i]) for i, kind in enumerate(kinds)])
 
 
 def _named(read: Reader, data: Any) -> dict[str, Any]:
-    return {key: _within(f".{key}", read, value) for key, value in _dict(data).items()}
+    return {key: within(f".{key}", read, value) for key, value in _dict(data).items()}
 
 
 def _one_of(known: tuple[Any, ...], data: Any) -> Any:
@@ -130,13 +136,14 @@ def _choice(kinds: tuple[Any, ...]) -> Reader:
 
 
 def _plain(kind: Any, data: Any) -> Any:
-    if kind is float and type(data) is int:
-        return float(data)
-    if type(data) is not kind:
+    if type(data) is not kind and (kind, type(data)) != (float, int):
         raise Misfit(f"{data!r} is no {kind.__name__}")
-    if kind is float and not math.isfinite(data):  # 1e999; infinity itself is text
-        raise Misfit(f"{data!r} is too large for a number")
-    return data
+    try:
+        if kind is not float or math.isfinite(data):
+            return float(data) if kind is float else data
+    except OverflowError:
+        pass  # an int beyond every float
+    raise Misfit(f"{data!r} is too large for a number")  # 1e999; infinity itself is text
 
 
 def _object(kind: Any) -> Reader:
@@ -155,7 +162,7 @@ def _object(kind: Any) -> Reader:
             raise Misfit(f"unknown field {min(unknown)!r}")
         if missing := [name for name in needed if name not in data]:
             raise Misfit(f"the field {missing[0]!r} is missing")
-        return kind(**{name: _within(f".{name}", readers[name], value) for name, value in data.items()})
+        return kind(**{name: within(f".{name}", readers[name], value) for name, value in data.items()})
 
     return read
 
