@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from litbook.errors import UnusableLecture
 from litbook.text import cells, source
 
 HEAD = '"""A lecture."""\nimport math\nfrom statistics import mean\nfrom litbook import link, note, question, requires\n'
@@ -15,7 +16,7 @@ def laid_out(text: str, root: str = "main", **options) -> cells.Layout:
     text = HEAD + dedent(text)
     lecture = source.parse(text, "lecture_sample.py")
     index = next(i for i, f in enumerate(lecture.functions) if f.name == root)
-    return cells.layouts(text, "lecture_sample.py", [index], **options)[0]
+    return cells.layouts(lecture, [index], **options)[0]
 
 
 def code(found: cells.Layout) -> list[str]:
@@ -248,3 +249,128 @@ def test_what_main_does_before_a_part_comes_first():
             b = STATE
     """
     assert code(laid_out(text, "two")) == ["STATE = {}", 'STATE["x"] = 1', 'STATE["x"] = 2', "b = STATE"]
+
+
+# ---------------------------------------------------------------------------- a lecture in a folder
+
+
+def of_folder(root: str = "main", **files: str) -> cells.Layout:
+    """The layout of a lecture in the folder `book`; `init` is its `__init__.py`."""
+    names = {name: "" if name == "init" else name for name in files}
+    texts = [
+        source.Text(f"book/{it or '__init__'}.py", dedent(files[name]), f"book.{it}".rstrip("."), it)
+        for name, it in names.items()
+    ]
+    lecture = source.parse_files(tuple(texts))
+    return cells.layouts(lecture, [next(i for i, f in enumerate(lecture.functions) if f.name == root)])[0]
+
+
+MODELS = """
+    import math as m
+    from collections import OrderedDict
+    from statistics import mean
+    from .units import WIDE
+
+    TABLE = OrderedDict(wide=WIDE)
+
+    class Base:
+        size = WIDE
+
+    class Model(Base):
+        def area(self):
+            return m.floor(self.size * self.size) + helper()
+
+    def helper():
+        return len(TABLE)
+"""
+MAIN = "from .part import part\n\ndef main():\n    part()\n"
+PART = """
+    from collections import Counter, OrderedDict
+
+    from .models import Model, TABLE as table
+
+    def part():
+        one()
+
+    def one():
+        '''One.'''
+        area = Model().area()
+        found = Counter(table), OrderedDict
+"""
+
+
+def test_a_notebook_of_a_folder_holds_what_it_needs_of_every_file_in_an_order_that_runs():
+    found = of_folder(init=MAIN, part=PART, models=MODELS, units="WIDE = 4\nUNUSED = 5\n")
+    assert code(found) == [
+        "import math as m",
+        "from collections import Counter, OrderedDict",
+        "WIDE = 4",
+        "TABLE = OrderedDict(wide=WIDE)",
+        "table = TABLE",
+        "class Base:\n    size = WIDE",
+        "class Model(Base):\n    def area(self):\n        return m.floor(self.size * self.size) + helper()",
+        "def helper():\n    return len(TABLE)",
+        "area = Model().area()",
+        "found = Counter(table), OrderedDict",
+    ]
+    names: dict[str, object] = {}
+    exec("\n".join(code(found)), names)
+    assert names["area"] == 17
+
+
+def test_a_name_of_a_section_that_a_helper_in_another_file_reads_keeps_the_section_a_function():
+    text = "from .models import helper\n\ndef main():\n    one()\n\ndef one():\n    TABLE = helper()\n"
+    assert reasons(of_folder(init=text, models=MODELS, units="WIDE = 4\n")) == [
+        "its name 'TABLE' is also a name of other code here"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"a": "X = 1\ndef f(): return X\n", "b": "\nX = 2\ndef g(): return X\n"},
+            ("the notebook of main() needs two things that are called 'X': that of book/a.py:1 and "
+            "that of book/b.py:2\n    give one of them another name"),
+        ),
+        (
+            {"a": "def f(): return sum([1])\n", "b": "def sum(x): return x\ndef g(): return sum(1)\n"},
+            ("the notebook of main() needs two things that are called 'sum': Python's own, in book/a.py and "
+            "that of book/b.py:1\n    give one of them another name"),
+        ),
+        (
+            {"a": "from math import log as l\ndef f(): return l\n", "b": "from cmath import log as l\ndef g(): return l\n"},
+            "the notebook of main() needs two things that are called 'l': that of book/a.py:1 and that of book/b.py:1",
+        ),
+        (
+            {"a": "from . import b\ndef f(): return b.g()\n", "b": "def g(): return 1\n"},
+            ("book/a.py:1:1: the notebook of main() has no module b: its files become one\n    from . import b\n    ^\n"
+            "    import what you need: from .b import …"),
+        ),
+        (
+            {"a": "def f():\n    from .b import g\n    return g\n", "b": "def g(): return 1\n"},
+            ("book/a.py:2:5: the notebook of main() has no module b: its files become one\n    from .b import g\n    ^\n"
+            "    import it at the top of the file"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_one_namespace_cannot_hold_is_refused_with_both_places(files, message):
+    main = "from .a import f\nfrom .b import g\n\ndef main():\n    one()\n\ndef one():\n    x = f(), g()\n"
+    with pytest.raises(UnusableLecture) as caught:
+        of_folder(init=main, **files)
+    assert message in str(caught.value)
+
+
+def test_names_that_only_differ_in_their_file_do_not_clash_where_no_notebook_needs_both():
+    main = "from .a import a\nfrom .b import b\n\ndef main():\n    a()\n    b()\n"
+    part = "X = {0}\ndef {1}():\n    first()\n\ndef first():\n    y{0} = X\n"
+    files = {"init": main, "a": part.format(1, "a"), "b": part.format(2, "b")}
+    assert code(of_folder("a", **files)) == ["X = 1", "y1 = X"]
+    assert code(of_folder("b", **files)) == ["X = 2", "y2 = X"]
+
+
+def test_a_section_of_another_file_may_be_called_by_its_file_and_is_no_use_of_that():
+    main = (
+        "from . import a as work\nfrom litbook import link\n\ndef main():\n    work.a()\n    link(work.a)\n"
+    )
+    assert code(of_folder(init=main, a="def a():\n    x = 1\n")) == ["x = 1"]

@@ -28,6 +28,7 @@ from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
 from litbook.text import cells
+from litbook.text.source import parse_sources
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -116,9 +117,9 @@ def notebooks(
     roots = shelf.parts or [shelf.main]
     raised = {record.functions[e.function].name for e in record.errors if e.kind in _ENDS}
     found = cells.layouts(
-        record.sources[0].text, record.sources[0].path, roots,
+        parse_sources(record.sources), roots,
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
-        reserved=cells.reads(_source_of_standins(list(_blocks()), 0, [])),
+        reserved=cells.reads(_STANDINS),
         raised=raised,
     )  # fmt: skip
     made = {}
@@ -226,47 +227,23 @@ def _opening(made: _Made, shelf: books.Book, book: str) -> None:
 # ---------------------------------------------------------------------------- what stands in for litbook
 
 
-def _blocks() -> dict[str, str]:
-    """The functions and names of `standin`, each with its text."""
-    text = inspect.getsource(standin)
-    found = {}
-    for block in re.split(r"\n\n\n+", text):
-        if match := re.match(r"(?:def |)(\w+)(?:\(|: .* = | = )", block):
-            found[match[1]] = block.strip("\n")
-    return found
-
-
-_IMPORTS = (
-    ("dataclasses", "import dataclasses"), ("enum", "import enum"), ("io", "import io"),
-    ("random", "import random"), ("re", "import re"), ("sys", "import sys"),
-    ("threading", "import threading"),
-    ("array", "from array import array"), ("deque", "from collections import deque"),
-    ("KeysView", "from collections.abc import ItemsView, KeysView, ValuesView"),
-    ("cleandoc", "from inspect import cleandoc"), ("Any", "from typing import Any"),
-    ("get_ipython", "from IPython import get_ipython"),
-    ("Markdown", "from IPython.display import SVG, Markdown, display"),
-)  # fmt: skip
+_STANDINS = inspect.getsource(standin)
 
 
 def _standins_used(layout: cells.Layout) -> list[str]:
     """What the notebook's cells call, in the order of `standin`."""
-    every = [*layout.imports, *layout.setting, *layout.items]
     answers = [i.answer for i in layout.items if isinstance(i, cells.Told) and i.answer]
-    code = [it for it in [*every, *answers] if isinstance(it, cells.Code)]
-    text = "\n".join(row.text for it in code for row in it.rows)
-    used = {"reseed"} if any(isinstance(i, cells.Random) for i in layout.items) else set()
-    if any(row.show for it in code for row in it.rows):
-        used.add("show")
-    if any(isinstance(i, cells.Random) and i.kind != "seed" for i in layout.items):
-        used |= {"random_state", "set_random_state"}
-    if any(getattr(i, "device", None) for i in layout.items):
-        used.add("has_cuda")
-    if layout.asyncio:
-        used.add("run_coroutine")
-    for name, word in layout.words.items():
-        if re.search(rf"\b{re.escape(name)}\b", text):
-            used |= {word} if word else {w for w in cells.WORDS if re.search(rf"\b{w}\b", text)}
-    return [name for name in _blocks() if name in used]
+    code = [it for it in (*layout.setting, *layout.items, *answers) if isinstance(it, cells.Code)]
+    random = {i.kind for i in layout.items if isinstance(i, cells.Random)}
+    used = {
+        *layout.used,
+        *(["reseed"] if random else []),
+        *(["random_state", "set_random_state"] if random - {"seed"} else []),
+        *(["show"] if any(row.show for it in code for row in it.rows) else []),
+        *(["has_cuda"] if any(getattr(i, "device", None) for i in layout.items) else []),
+        *(["run_coroutine"] if layout.asyncio else []),
+    }
+    return [name for name in cells.defined(_STANDINS) if name in used]
 
 
 def _called(used: Sequence[str], layout: cells.Layout) -> dict[str, str]:
@@ -285,23 +262,12 @@ def _called(used: Sequence[str], layout: cells.Layout) -> dict[str, str]:
 
 def _source_of_standins(used: Sequence[str], seed: int, extra: Sequence[str]) -> str:
     """A function that defines what is used, and hands it out: so no helper's name meets the lecture's."""
-    blocks = _blocks()
-    wanted, waiting = set[str](), list(used)
-    while waiting:
-        name = waiting.pop()
-        if name not in wanted:
-            wanted.add(name)
-            waiting += [other for other in blocks if re.search(rf"\b{other}\b", blocks[name])]
-    chosen = [blocks[name] for name in blocks if name in wanted]
-    text = "\n\n\n".join(chosen)
-    text = text.replace("SEED = 0", f"SEED = {seed}")
-    imports = [line for name, line in _IMPORTS if re.search(rf"\b{name}\b", text)]
-    lines = "\n".join([*imports, "import os", "import tempfile", "", text, "", *extra])
-    lines = re.sub(r"\n{3,}", "\n\n", lines)
+    imports, definitions = cells.excerpt(_STANDINS, used)
+    text = "\n\n".join(definitions).replace("SEED = 0", f"SEED = {seed}")
     head = '"""What the cells below call: `show` and its like. The book has the same text."""'
-    return "def stand_in():\n" + textwrap.indent(
-        f"{head}\n{lines}\nreturn {', '.join(used) or 'None'}\n", "    "
-    )
+    lines = [head, *imports, "import os", "import tempfile", "", text, "", *extra]
+    lines.append(f"return {', '.join(used) or 'None'}")
+    return "def stand_in():\n" + textwrap.indent("\n".join(lines), "    ") + "\n"
 
 
 def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None:

@@ -1,8 +1,8 @@
 """What stands in for litbook inside a notebook: the text of this file, as much of it as a notebook uses.
 
-A notebook must run where litbook is not. So these functions are written to be copied: each stands between two
-pairs of empty lines, and the imports that it needs are added by name. The renderer says recorded values with
-the same functions, so that a run of the notebook prints the same text.
+A notebook must run where litbook is not. So these functions are written to be copied, with what they name and
+the imports that they need. The renderer says recorded values with the same functions, so that a run of the
+notebook prints the same text.
 """
 
 from __future__ import annotations

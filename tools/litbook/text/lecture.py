@@ -6,14 +6,18 @@ The other modules of this package fill a `Lecture`; everybody else reads it. It 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from litbook.errors import Ambiguous, NotFound, Place
 from litbook.record import model
 from litbook.text.tree import first_line, lines_of
+
+if TYPE_CHECKING:
+    from litbook.text.imports import Names
 
 INSTALLED = {"site-packages", "dist-packages"}  # what lies there is nobody's own
 FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
@@ -78,6 +82,7 @@ class Assertion:
     form: tuple[str, ...]  # the test's text around its operands
     operands: tuple[ast.expr, ...] = field(compare=False)
     operand_texts: tuple[str, ...] = ()
+    measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 
@@ -129,7 +134,7 @@ class Lecture:
     """Everything that the text of one lecture says. Built by `parse`; read-only afterwards.
 
     Functions, statements, watches and claims are numbered over all `files`. What is asked of one file without
-    saying which is asked of the first, which has `main`.
+    saying which is asked of the first, which has `main`; `by_file` gives views of which others are asked.
     """
 
     files: list[File]
@@ -147,30 +152,33 @@ class Lecture:
     stepover: set[ast.AST] = field(default_factory=set)
     untouched: set[ast.AST] = field(default_factory=set)
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
+    names: Names | None = None  # what a name means in each file
+    asked: int = 0  # the file that is meant where none is named
+    whole: Lecture | None = None  # what this is a view of
 
     @property
     def path(self) -> str:
-        return self.files[0].path
+        return self.files[self.asked].path
 
     @property
     def text(self) -> str:
-        return self.files[0].text
+        return self.files[self.asked].text
 
     @property
     def tree(self) -> ast.Module:
-        return self.files[0].tree
+        return self.files[self.asked].tree
 
     @property
     def lines(self) -> list[str]:
-        return self.files[0].lines
+        return self.files[self.asked].lines
 
     @property
     def cuts(self) -> list[tuple[int, int]]:
-        return self.files[0].cuts
+        return self.files[self.asked].cuts
 
-    def place(self, line: int, column: int = 1, file: int = 0) -> Place:
+    def place(self, line: int, column: int = 1, file: int | None = None) -> Place:
         """The position `line`:`column` (1-based) of a file with the user's own text."""
-        return self.files[file].place(line, column)
+        return self.files[self.asked if file is None else file].place(line, column)
 
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
@@ -191,6 +199,32 @@ class Lecture:
     def file_of_statement(self, statement: int) -> File:
         """The file in which a statement stands."""
         return self.file_of_function(self.statements[statement].function)
+
+    def meaning(self, name: str, file: int | None = None) -> int | None:
+        """The function or class that `name` (also `models.Decoder`) means at the left margin of a file."""
+        file = self.asked if file is None else file
+        meant = self.names.meaning(file, name) if self.names is not None else None
+        return (self.whole or self).function_of[meant] if isinstance(meant, ast.AST) else None
+
+    def by_file(self) -> Iterator[Lecture]:
+        """The lecture once for each file: what is asked without naming a file is asked of that one.
+
+        It knows the nodes of that file alone; numbers are those of the whole.
+        """
+        for number in range(len(self.files)) if len(self.files) > 1 else ():
+            here = {i for i, function in enumerate(self.functions) if function.file == number}
+            statements = {i for i, statement in enumerate(self.statements) if statement.function in here}
+            yield replace(
+                self,
+                asked=number,
+                whole=self,
+                function_of={k: i for k, i in self.function_of.items() if i in here},
+                statement_of={k: i for k, i in self.statement_of.items() if i in statements},
+                watches_of={k: i for k, i in self.watches_of.items() if self.watches[i[0]].file == number},
+                claim_of={k: i for k, i in self.claim_of.items() if self.claims[i].statement in statements},
+            )
+        if len(self.files) == 1:
+            yield self
 
     def section_names(self) -> list[str]:
         """Names of the parts and sections, in the order in which `main` reaches them; no two are equal."""

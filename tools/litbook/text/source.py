@@ -11,13 +11,14 @@ import contextlib
 import functools
 import tokenize
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
-from litbook.text.claims import dissect, find_claims
+from litbook.record import model
+from litbook.text.claims import dissect, find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
     DIRECTIVES,
@@ -54,8 +55,8 @@ from litbook.text.unspoken import unspoken
 __all__ = [
     "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
     "Lecture", "Text", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
-    "own_nodes", "parameters", "parse", "parse_files", "read", "shown_path", "uncollected", "unspoken",
-    "usable",
+    "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "shown_path", "uncollected",
+    "unspoken", "usable",
 ]  # fmt: skip
 
 
@@ -71,7 +72,10 @@ class Text(NamedTuple):
 def lecture_path(path: Path) -> Path:
     """The file or the folder that is the lecture: of a path to an `__init__.py` the folder."""
     folder = path.parent if path.name == "__init__.py" else path
-    return folder.resolve() if folder.is_dir() else path
+    try:
+        return folder.resolve() if folder.is_dir() else path
+    except OSError:  # a name that is too long is no lecture
+        return path
 
 
 def lecture_files(path: Path) -> list[Path]:
@@ -196,6 +200,17 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
     return parse_files((Text(path, text),), lecture=lecture)
 
 
+def parse_sources(sources: Sequence[model.Source]) -> Lecture:
+    """The lecture whose files a record holds, taken apart as in `parse`."""
+    paths = [PurePosixPath(it.path) for it in sources]
+    if paths[0].name != "__init__.py":
+        return parse(sources[0].text, sources[0].path)
+    names = ["" if it.stem == "__init__" else it.stem for it in paths]
+    modules = [f"{it.parent.name}.{name}".rstrip(".") for it, name in zip(paths, names, strict=True)]
+    given = zip(sources, modules, names, strict=True)
+    return parse_files(tuple(Text(it.path, it.text, module, name) for it, module, name in given))
+
+
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
 @uncollected()
 def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
@@ -218,8 +233,9 @@ def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
     """Which of the files nest their statements deeper than Python goes."""
     found = list[Problem]()
     for it in texts:
+        file = File(it.path, _plain(it.text), _ast(it))
         try:
-            number_statements(_numbered([File(it.path, _plain(it.text), _ast(it))]), {})
+            number_statements(_numbered([file], Names([file])), {})
         except RecursionError:
             what = f"{it.path} nests its statements too deep to be followed"
             found.append(Problem("too-deep", what))
@@ -263,7 +279,8 @@ def _taken_apart(
     if lecture and marked[files[0].path].tree is not None:
         found, names, calls = _found(files, problems)
     else:
-        found, names, calls = _numbered(files), Names(files), {}
+        names = Names(files)
+        found, calls = _numbered(files, names), {}
     number_statements(found, calls)
     find_claims(found)
     if lecture:
@@ -277,6 +294,7 @@ def _taken_apart(
             for directive in it.directives:
                 watches_in(file, directive, problems)
     hide(found)
+    mark_measured(found)
     leave_compiled_code_alone(found, names)
     return found
 
@@ -288,15 +306,15 @@ def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, 
     if len(files) > 1:
         files = [files[i] for i in files_in_order(files, names, calls)]
         names = Names(files)
-    found = _numbered(files)
+    found = _numbered(files, names)
     find_lost_sections(found, find_sections(found, calls, problems), names, problems)
     return found, names, calls
 
 
-def _numbered(files: list[File]) -> Lecture:
+def _numbered(files: list[File], names: Names) -> Lecture:
     """The lecture of these files with its definitions."""
     files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, files[0].module or Path(files[0].path).stem)
+    found = Lecture(files, files[0].module or Path(files[0].path).stem, names=names)
     number_definitions(found)
     return found
 

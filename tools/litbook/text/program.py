@@ -1,0 +1,213 @@
+"""Files that import one another -> their statements as one program, and which of these some names need.
+
+In go the files with their names, out come statements in an order that runs from top to bottom, with what each
+binds and reads, and where every name comes from. It knows no sections and no notebook.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from litbook.text import scopes
+from litbook.text.imports import Names
+from litbook.text.lecture import File
+from litbook.text.tree import Definition, first_line
+
+Key = tuple[int, str]  # a file's number, and a name in it
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A statement of a file: the names that it binds, and those whose objects it changes.
+
+    An import of another file's name under a new one (`renames`) becomes the assignment `text`.
+    """
+
+    file: int
+    node: ast.stmt
+    binds: frozenset[str]
+    fills: frozenset[str]
+    needs: Callable[[ast.stmt], frozenset[str]]
+    renames: Key | None = None
+    text: str = ""
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The names of its file, and builtins, that it needs to run or to be called."""
+        return frozenset() if self.renames else self.needs(self.node)
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """What it reads, by file."""
+        return [self.renames] if self.renames else [(self.file, name) for name in self.reads]
+
+
+class Program:
+    """All statements of some files, in the order in which Python runs them.
+
+    What they import from each other is no statement: both mean the same name. `needs` says what one reads.
+    """
+
+    def __init__(self, names: Names, needs: Callable[[ast.stmt], frozenset[str]] = scopes.reads) -> None:
+        self.names, self.needs = names, needs
+        self.foreign: dict[Key, str] = {}  # what an import from elsewhere binds: its full name
+        self.whole: dict[Key, ast.stmt] = {}  # names that stand for a file, and where that is imported
+        self.units: list[Unit] = []
+        self.imports: dict[int, list[int]] = {}  # the other files that one imports
+        for file in range(len(names.files)):
+            self._add(file)
+        self._about: dict[Key, list[Unit]] = {}
+        for unit in self.units:
+            for name in unit.binds | unit.fills:
+                self._about.setdefault(self.source(unit.file, name), []).append(unit)
+
+    # -- reading the files
+
+    def _add(self, file: int) -> None:
+        """The statements of a file, those of the files that it imports before them."""
+        if file in self.imports:
+            return
+        self.imports[file] = []
+        mine: list[Unit] = []
+        for node in _statements(self.names.files[file].tree):
+            inside = [*self.names.imports(file, node)]
+            for alias, other, name in inside:
+                mine += self._borrowed(file, node, alias, (other, name))
+            if not inside:
+                self.foreign |= {(file, name): whole for name, whole in _imported(node)}
+                mine.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
+        self.units += mine
+
+    def _borrowed(self, file: int, node: ast.stmt, alias: ast.alias, key: Key) -> Iterator[Unit]:
+        """The name of another file is this file's name too; under another name it is given that here."""
+        name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0])
+        other, theirs = self.names.source(*key) if key[1] else key
+        self.imports[file].append(other)
+        self._add(other)
+        if not theirs:
+            self.whole[file, name] = node
+        elif name not in (theirs, "*"):
+            yield Unit(file, node, frozenset({name}), frozenset(), self.needs, key, f"{name} = {theirs}")
+
+    # -- asking
+
+    def source(self, file: int, name: str) -> Key:
+        """The file that a name of a file really comes from, and its name there."""
+        key = self.names.source(file, name)
+        return key if name == key[1] else (file, name)
+
+    def origin(self, file: int, name: str) -> str:
+        """What a name stands for, by its full name: `lecture.measure.flops`, `torch.nn`, `builtins.len`."""
+        key = self.source(file, name)
+        if key in self._about and key not in self.foreign:
+            return f"{self.names.files[key[0]].module}.{key[1]}"
+        return self.foreign.get(key, f"builtins.{key[1]}")
+
+    def binding(self, file: int, name: str) -> Unit | None:
+        """The last statement that gives a name its value."""
+        key = self.source(file, name)
+        return next((it for it in reversed(self._about.get(key, [])) if key[1] in it.binds), None)
+
+    def reached(self, files: Iterable[int]) -> set[int]:
+        """These files, and those that they import in turn."""
+        found, waiting = set[int](), [*files]
+        while waiting:
+            file = waiting.pop()
+            if file not in found:
+                found.add(file)
+                waiting += self.imports[file]
+        return found
+
+    def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
+        """The statements that bind or change these names, and what those read in turn; in order.
+
+        `may` says which statements count; the others, and what they read, are left out.
+        """
+        found, seen, waiting = set[Unit](), set[Key](), [*keys]
+        while waiting:
+            key = self.source(*waiting.pop())
+            for unit in () if key in seen else self._about.get(key, ()):
+                if unit not in found and may(unit):
+                    found.add(unit)
+                    waiting += unit.keys
+            seen.add(key)
+        return {unit: None for unit in self.units if unit in found}
+
+
+def excerpt(text: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What of a module's text some of its names need: lines of imports, and the texts of its statements.
+
+    What only a type checker imports counts as imported.
+    """
+    program = _alone(text)
+    lines = text.split("\n")
+    units = program.needed([(0, name) for name in names])
+    read = {name for unit in units if not isinstance(unit.node, ast.If) for name in unit.reads}
+    imports, found = list[str](), list[str]()
+    for unit in units:
+        within = unit.node.body if isinstance(unit.node, ast.If) else [unit.node]
+        for node in within:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                kept = [it for it in node.names if (it.asname or it.name) in read]
+                imports += [ast.unparse(only(node, kept))] if kept else []
+            else:
+                found.append("\n".join(lines[first_line(node) - 1 : node.end_lineno]))
+    return imports, found
+
+
+@functools.lru_cache(maxsize=1)  # every notebook asks for the same
+def _alone(text: str) -> Program:
+    return Program(Names([File("", text, ast.parse(text))]))
+
+
+def defined(text: str) -> list[str]:
+    """The names that the statements of a module's text bind, in order; what it imports is none of them."""
+    program = _alone(text)
+    return [name for unit in program.units for name in sorted(unit.binds) if (0, name) not in program.foreign]
+
+
+def reads(text: str) -> frozenset[str]:
+    """The builtins, and other names that it does not bind, that a module's text reads."""
+    program = _alone(text)
+    names = {name for unit in program.units for name in unit.reads}
+    return frozenset(name for name in names if program.origin(0, name).startswith("builtins."))
+
+
+def only(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.Import | ast.ImportFrom:
+    """The same import, of these names."""
+    return (
+        ast.Import(names) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, names, node.level)
+    )
+
+
+def _statements(tree: ast.Module) -> list[ast.stmt]:
+    """A module's, but for its docstring and the `if __name__ == ...`: no other program has them."""
+    first = 1 if ast.get_docstring(tree, clean=False) is not None else 0
+    return [node for node in tree.body[first:] if not _is_entry(node)]
+
+
+def _is_entry(node: ast.stmt) -> bool:
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return False
+
+
+def _imported(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """For every name that an import binds, what it stands for."""
+    match node:
+        case ast.Import(names=aliases):
+            for it in aliases:
+                yield (it.asname, it.name) if it.asname else (it.name.partition(".")[0],) * 2
+        case ast.ImportFrom(module=module, names=aliases, level=level):
+            for it in aliases:
+                yield it.asname or it.name, f"{'.' * level}{module or ''}.{it.name}"
+
+
+def definition(unit: Unit) -> bool:
+    """Whether a statement defines a function or a class: nothing of it runs before it is called."""
+    return isinstance(unit.node, Definition)

@@ -1,0 +1,261 @@
+"""A syntax tree -> what its names mean, by Python's own rules. Knows no lecture, and runs nothing.
+
+In goes a node: a statement of a module, a definition, an expression. Out come the names that it gives a value
+(`binds`, `fills`), those that a function has to itself (`own`), and every place where it means something of
+the module around it (`outer`, `reads`).
+
+A *block* is what has names of its own: a function, a class, a comprehension. What is evaluated where a block
+stands (decorators, defaults, bases, the first `in` of a comprehension) is not inside it. What a class binds
+is seen by its own statements and not by its methods.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from litbook.text.tree import LEAVES, children
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Block = Function | ast.ClassDef
+
+_FUNCTIONS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda}
+_COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
+
+
+class _Names(NamedTuple):
+    """The names that mean nothing of the module: in a block, and in the functions inside it."""
+
+    here: frozenset[str] = frozenset()
+    below: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()  # declared `global`: storing them changes the module
+    private: bool = False  # in a class `__x` is another name
+
+    def hide(self, names: frozenset[str]) -> _Names:
+        """The same with more names hidden."""
+        return self._replace(here=self.here | names, below=self.below | names, shared=self.shared - names)
+
+
+# ---------------------------------------------------------------------------- what is read
+
+
+def reads(node: ast.AST, *, called: bool = True) -> frozenset[str]:
+    """The names of the module, and builtins, that `node` means; of a definition also those that it sets.
+
+    With `called=False` not those that are only called: `f` of `f(x)`, `torch` of `torch.rand(2)`.
+    """
+    if called:
+        return frozenset(name.id for name in outer(node))
+    heads = {id(_head(it.func)) for it in ast.walk(node) if isinstance(it, ast.Call)}
+    return frozenset(name.id for name in outer(node) if id(name) not in heads)
+
+
+def outer(node: ast.AST) -> Iterator[ast.Name]:
+    """Every place in `node` that means a name of the module around it; in no order.
+
+    Read, or under `global` also set. What a statement of the module itself sets is told by `binds`.
+    """
+    todo: list[tuple[ast.AST, _Names]] = [(node, _Names())]
+    while todo:
+        at, names = todo.pop()
+        kind = type(at)
+        if kind is ast.Name:
+            if _means_the_module(at, names):  # type: ignore[arg-type]  # a name, as its type says
+                yield at  # type: ignore[misc]
+        elif kind in _FUNCTIONS or kind in _COMPREHENSIONS or kind is ast.ClassDef:
+            todo += _parts(at, names)
+        elif kind is not ast.Constant:
+            if kind is ast.AugAssign and isinstance(at.target, ast.Name):  # type: ignore[attr-defined]
+                todo.append((_read(at.target), names))  # type: ignore[attr-defined]
+            names = names.hide(_type_parameters(at)) if "type_params" in at.__dict__ else names
+            todo += [(child, names) for child in children(at)]
+
+
+def _means_the_module(name: ast.Name, names: _Names) -> bool:
+    if name.id in names.here or (type(name.ctx) is not ast.Load and name.id not in names.shared):
+        return False
+    return not (names.private and name.id.startswith("__") and not name.id.endswith("__"))
+
+
+def _read(target: ast.Name) -> ast.Name:
+    """`x += 1` reads `x`."""
+    return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+
+
+def _parts(block: ast.AST, names: _Names) -> Iterator[tuple[ast.AST, _Names]]:
+    """The nodes right inside a block, and what is evaluated around it, each with the names hidden there."""
+    yield from ((node, names) for node in _before(block))
+    names = names.hide(_type_parameters(block))
+    yield from ((node, names) for node in _annotations(block))
+    match block:
+        case ast.ClassDef(body=body):
+            mine, shared = _own_and_shared(block)
+            inside = _Names((names.below - shared) | mine, names.below | {"__class__"}, shared, private=True)
+            yield from ((node, inside) for node in body)
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            mine, shared = _own_and_shared(block)
+            here = (names.below - shared) | mine
+            yield from ((node, _Names(here, here, shared, names.private)) for node in _body(block))
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            inside = names._replace(here=names.below).hide(_targets(block))
+            first = block.generators[0]
+            yield from ((node, inside) for node in children(block) if node is not first)
+            yield from ((node, inside) for node in (first.target, *first.ifs))
+
+
+def _head(node: ast.expr) -> ast.expr:
+    """`torch` of `torch.cuda.now`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+# ---------------------------------------------------------------------------- what is given a value
+
+
+def binds(statement: ast.AST) -> tuple[str, ...]:
+    """The names that a statement gives another value, or deletes, in order; not what statements inside it do.
+
+    Of `try` and `match` the names of `except` and `case` too. `x += 1` may change `x` in place: see `fills`.
+    """
+    return tuple(dict.fromkeys(_bound(_inside(statement, nested=False))))
+
+
+def fills(statement: ast.AST) -> frozenset[str]:
+    """The names whose objects a statement changes: `table["x"] = 1`, `x.grad = None`, `total += 1`."""
+    found: set[str] = set()
+    for node in _inside(statement, nested=False):
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                base: ast.expr = node
+                while isinstance(base, ast.Attribute | ast.Subscript):
+                    base = base.value
+                found |= {base.id} if isinstance(base, ast.Name) else set()
+    return frozenset(found)
+
+
+def sets(statement: ast.AST) -> frozenset[str]:
+    """The names that a statement of a module gives a value, with all statements inside it."""
+    return frozenset(_bound(_inside(statement)))
+
+
+def own(block: Block) -> frozenset[str]:
+    """The names that a function or class has to itself: parameters, and what its body binds."""
+    return _own_and_shared(block)[0]
+
+
+def _own_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that a block has to itself, and those that it declares `global`."""
+    found = {arg.arg for arg in _arguments(block)} if isinstance(block, Function) else set[str]()
+    shared, elsewhere = set[str](), set[str]()
+    for node in _inside(*_body(block)):
+        match node:
+            case ast.Global(names=names):
+                shared.update(names)
+            case ast.Nonlocal(names=names):
+                elsewhere.update(names)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case _:
+                found.update(_bound([node]))
+    return frozenset(found - shared - elsewhere), frozenset(shared)
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that these nodes themselves bind, without what is below them."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other) if name != "*":
+                yield (other or name).partition(".")[0]
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield name
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                yield name
+
+
+def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
+    """These nodes and all below them in the same block, in order; if not `nested` no statement in another."""
+    todo = [*nodes]
+    while todo:
+        node = todo.pop()
+        yield node
+        kind = type(node)
+        if kind in LEAVES:
+            continue
+        if kind in _COMPREHENSIONS:
+            below = [*_before(node), *_walruses(node)]
+        elif kind in _FUNCTIONS or kind is ast.ClassDef:
+            below = [*_before(node), *_annotations(node)]
+        elif kind is ast.AugAssign and type(node.target) is ast.Name:  # type: ignore[attr-defined]
+            below = [node.value]  # type: ignore[attr-defined]
+        elif kind is ast.AnnAssign and not (node.value or (nested and node.simple)):  # type: ignore[attr-defined]
+            below = [node.annotation]  # type: ignore[attr-defined]  # `x: int` gives no value, `(x): int` no name
+        else:
+            below = children(node)
+        todo += below[::-1] if nested else [it for it in below[::-1] if not isinstance(it, ast.stmt)]
+
+
+def _walruses(comprehension: ast.AST) -> Iterator[ast.AST]:
+    """The targets of `:=` inside a comprehension, which belong to the block around it."""
+    todo = children(comprehension)
+    while todo:
+        node = todo.pop()
+        if type(node) is ast.NamedExpr:
+            yield node.target
+        if type(node) is not ast.Lambda:
+            todo += children(node)
+
+
+# ---------------------------------------------------------------------------- the parts of a block
+
+
+def _before(block: ast.AST) -> list[ast.expr]:
+    """What is evaluated before a block is entered, with the names of where it stands."""
+    match block:
+        case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a):
+            return [*block.decorator_list, *a.defaults, *filter(None, a.kw_defaults)]
+        case ast.Lambda(args=a):
+            return [*a.defaults, *filter(None, a.kw_defaults)]
+        case ast.ClassDef():
+            return block.decorator_list
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return [block.generators[0].iter]
+    return []
+
+
+def _annotations(block: ast.AST) -> list[ast.AST]:
+    """What may name a block's type parameters: bases and annotations, and the parameters' bounds."""
+    found: list[ast.AST] = [*block.__dict__.get("type_params", ())]
+    match block:
+        case ast.FunctionDef(returns=returns) | ast.AsyncFunctionDef(returns=returns):
+            noted = (arg.annotation for arg in _arguments(block))
+            return [*found, *(it for it in (*noted, returns) if it)]
+        case ast.ClassDef(bases=bases, keywords=keywords):
+            return [*found, *bases, *keywords]
+    return found
+
+
+def _type_parameters(node: ast.AST) -> frozenset[str]:
+    return frozenset(it.name for it in node.__dict__.get("type_params", ()))
+
+
+def _arguments(function: Function) -> Iterator[ast.arg]:
+    a = function.args
+    yield from (it for it in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if it)
+
+
+def _body(block: Block) -> list[ast.AST]:
+    return [block.body] if isinstance(block, ast.Lambda) else [*block.body]
+
+
+def _targets(comprehension: ast.AST) -> frozenset[str]:
+    """The names that a comprehension's `for` gives values."""
+    generators: list[ast.comprehension] = comprehension.generators  # type: ignore[attr-defined]
+    return frozenset(name for it in generators for name in _bound(ast.walk(it.target)))
