@@ -75,8 +75,9 @@ def _drawn(lecture: source.Lecture, count: int, seed: int) -> set[int]:
 def _sections(lecture: source.Lecture, claims: set[int]) -> list[str]:
     """The sections of these claims; all, where one of them stands in `main`."""
     owners = {lecture.statements[lecture.claims[i].statement].function for i in sorted(claims)}
-    names = [lecture.functions[i].name for i in sorted(owners)]
-    return [] if "main" in names else names
+    if any(lecture.functions[i].kind == "main" for i in owners):
+        return []
+    return [lecture.section_name(i) for i in sorted(owners)]
 
 
 def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
@@ -92,19 +93,19 @@ def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
 def _said(lecture: source.Lecture, outcome: Outcome, record: model.Record) -> Iterator[str]:
     """What there is to say of one claim: survivors, excused ones, idle excuses."""
     claim = lecture.claims[outcome.claim]
-    line = lecture.statements[claim.statement].first
+    line, path = lecture.statements[claim.statement].first, lecture.file_of_statement(claim.statement).path
     if outcome.unsteady and record.claims[outcome.claim].verdict == "fails":
         return  # the run itself says so, with its values
     if outcome.unsteady:
-        yield f"{lecture.path}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
+        yield f"{path}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
     else:
         for trial in outcome.left:
             excuse = outcome.excuse(trial)
             verdict = f"excused: {excuse}" if excuse else "survives"
-            place = f"{lecture.path}:{trial.line or line}:{trial.column}"
+            place = f"{path}:{trial.line or line}:{trial.column}"
             yield "\n".join([f"{place}: {verdict}: {_changes(trial)}", *_shown(claim, outcome, trial)])
     for change in outcome.idle:
-        yield f"{lecture.path}:{line}: the excuse for {change!r} excuses nothing: remove it"
+        yield f"{path}:{line}: the excuse for {change!r} excuses nothing: remove it"
 
 
 def _changes(trial: Trial) -> str:

@@ -506,3 +506,34 @@ def test_plain_python_prints_the_prose_and_what_is_printed():
     assert done.stdout == (
         "Two parts, each a file, and the models they share.\n\nIts class is a definition of the lecture.\n\n6\n"
     )
+
+
+def test_the_lecture_can_be_asked_file_by_file():
+    whole = source.read(PARTS)
+    views = list(whole.by_file())
+    assert [view.path for view in views] == [file.path for file in whole.files]
+    assert [view.tree for view in views] == [file.tree for file in whole.files]
+    for name in ("function_of", "statement_of", "watches_of", "claim_of"):
+        together = {node: number for view in views for node, number in getattr(view, name).items()}
+        assert together == getattr(whole, name)
+    assert views[3].place(7).text == "    def __init__(self, first: int, second: int) -> None:"
+    assert [claim.text for n in views[2].claim_of.values() for claim in [whole.claims[n]]] == [
+        "parts.models.twice(Two(1, 2)) == 6"
+    ]
+    single = source.read(SAMPLES / "tour.py")
+    assert list(single.by_file()) == [single]
+
+
+@pytest.mark.parametrize(
+    "name, file, key",
+    [
+        ("storage", 0, "storage.storage"), ("work.compute", 0, "compute.compute"), ("work.Two", 0, "models.Pair"),
+        ("Pair", 1, "models.Pair"), ("Two", 2, "models.Pair"), ("parts.models.twice", 2, "models.twice"),
+        ("parts.main", 2, "main"), ("Pair", 2, None), ("work", 0, None), ("pickle", 1, None),
+    ],
+)  # fmt: skip
+def test_a_name_means_a_definition_of_any_file(name, file, key):
+    found = source.read(PARTS)
+    number = found.meaning(name, file)
+    assert list(found.by_file())[file].meaning(name) == number
+    assert (found.functions[number].key if number is not None else None) == key

@@ -117,13 +117,13 @@ def test_type_parameters_are_known_to_annotations_and_bodies_and_not_to_decorato
     assert sorted(names) == [1, 2]  # the decorator, and the default
     assert scopes.reads(ast.parse("class C[T](B[T]):\n  x: T").body[0]) == {"B"}
     assert scopes.reads(ast.parse("type X[T] = list[T]").body[0]) == {"list"}
-    assert scopes.binds(ast.parse("type X[T] = list[T]").body[0]) == {"X"}
+    assert scopes.binds(ast.parse("type X[T] = list[T]").body[0]) == ("X",)
 
 
 @pytest.mark.parametrize(
     ("text", "values", "objects"),
     [
-        ("x, (y, *z) = w = 1", "w x y z", ""),
+        ("x, (y, *z) = w = 1", "x y z w", ""),
         ("x: int = 1", "x", ""),
         ("x: int", "", ""),
         ("x += 1", "", "x"),
@@ -149,7 +149,7 @@ def test_what_the_header_of_a_statement_gives_a_value_and_what_it_changes(
     text: str, values: str, objects: str
 ) -> None:
     statement = ast.parse(text).body[0]
-    assert scopes.binds(statement) == set(values.split())
+    assert scopes.binds(statement) == tuple(values.split())
     assert scopes.fills(statement) == set(objects.split())
 
 

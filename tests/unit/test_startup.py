@@ -41,6 +41,8 @@ def modules(*words: str) -> tuple[int, set[str]]:
         (["--help"], 0),
         (["--list"], 0),
         (["lecture_02", "--list"], 0),
+        ([str(SAMPLES / "parts"), "--list"], 0),
+        ([str(SAMPLES / "parts"), "no_such_section"], 2),
         (["no_such_lecture"], 2),
         ([str(SAMPLES / "tour.py"), "no_such_section"], 2),
         (["--device", "abacus"], 2),

@@ -7,9 +7,6 @@ import contextlib
 import faulthandler
 import gc
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import io
 import os
 import random
@@ -18,7 +15,6 @@ import signal
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +28,7 @@ from litbook.record import model
 from litbook.run import device as device_memory
 from litbook.run import state
 from litbook.run.environment import environment, has_cuda, why_no_cuda
+from litbook.run.modules import Modules
 from litbook.text import source
 from litbook.text.source import INSTALLED
 
@@ -170,9 +167,7 @@ def _seed(seed: int) -> None:
 
 def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int) -> None:
     lecture = recorder.lecture
-    importing = _import_folder if path.is_dir() else _import_file
-    modules = dict[str, types.ModuleType]()
-    load = importing(path, recorder, instrument_files(lecture, recorder), modules)
+    modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
     recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
@@ -183,81 +178,12 @@ def _execute(recorder: Recorder, path: Path, sections: Sequence[str], device: st
     start = time.perf_counter()
     try:
         _seed(seed)
-        if _survives(recorder, 0, load):
+        if _survives(recorder, 0, modules.load):
             _run_asked(recorder, modules, sections, seed)
     finally:
         recorder.seconds = time.perf_counter() - start
         author.hand_to(before)
         _close_figures()
-
-
-def _import_file(
-    path: Path, recorder: Recorder, codes: list[types.CodeType], modules: dict[str, types.ModuleType]
-) -> Callable[[], object]:
-    """What runs a lecture of one file as the module of its name, which is then in `modules`."""
-    module = types.ModuleType(path.stem)
-    module.__file__ = str(path)
-    sys.modules[path.stem] = modules[recorder.lecture.files[0].module] = module
-    return lambda: exec(codes[0], module.__dict__)
-
-
-def _import_folder(
-    path: Path, recorder: Recorder, codes: list[types.CodeType], modules: dict[str, types.ModuleType]
-) -> Callable[[], object]:
-    """What imports a folder as the package of its name; `modules` has its modules as they come."""
-    lecture = recorder.lecture
-    package = lecture.name
-    for name in list(sys.modules):  # another package may have the name
-        if name == package or name.startswith(f"{package}."):
-            del sys.modules[name]
-    loaders = {
-        file.module: _Loader(file, code, modules, recorder)
-        for file, code in zip(lecture.files, codes, strict=True)
-    }
-    sys.meta_path.insert(0, _Finder(path, loaders))
-    return lambda: importlib.import_module(package)
-
-
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Python's own loader of source files, which is given the code; so it reads and writes no bytecode."""
-
-    def __init__(
-        self,
-        file: source.File,
-        code: types.CodeType,
-        modules: dict[str, types.ModuleType],
-        recorder: Recorder,
-    ) -> None:
-        super().__init__(file.module, file.filename)
-        self._file, self._code, self._modules, self._recorder = file.number, code, modules, recorder
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, of which `modules` knows from now on."""
-        self._modules[module.__name__] = module
-        with self._recorder.inside_file(self._file):
-            super().exec_module(module)
-
-    def get_code(self, fullname: str) -> types.CodeType:
-        """The instrumented code of the module."""
-        del fullname
-        return self._code
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of the lecture in `folder`, and leaves all others to Python."""
-
-    def __init__(self, folder: Path, loaders: dict[str, _Loader]) -> None:
-        self._folder, self._loaders = folder, loaders
-
-    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        """The module's place and loader; None for a module that is none of the lecture's."""
-        loader = self._loaders.get(fullname)
-        if loader is None:
-            return None
-        inside = [str(self._folder)] if loader.is_package(fullname) else None
-        return importlib.util.spec_from_file_location(
-            fullname, loader.path, loader=loader, submodule_search_locations=inside
-        )
 
 
 class _Exit(SystemExit):
@@ -277,26 +203,16 @@ def _no_exit(here: int) -> Callable[[int], NoReturn]:
     return _exit
 
 
-def _run_asked(
-    recorder: Recorder, modules: dict[str, types.ModuleType], sections: Sequence[str], seed: int
-) -> None:
+def _run_asked(recorder: Recorder, modules: Modules, sections: Sequence[str], seed: int) -> None:
     """The whole lecture through `main`, or each section that was asked for."""
     lecture = recorder.lecture
     for number in dict.fromkeys(map(lecture.section, sections)):
-        recorder.section(number, partial(_call, lecture, modules, number))
+        recorder.section(number, partial(modules.call, number))
     if not sections:
         main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
         _seed(seed)
         with recorder.inside(main):
-            _survives(recorder, main, partial(_call, lecture, modules, main))
-
-
-def _call(lecture: source.Lecture, modules: dict[str, types.ModuleType], function: int) -> None:
-    """Call a function of the lecture. It is looked up late: a lecture may have deleted it, its own error."""
-    name = lecture.file_of_function(function).module
-    if name not in modules:  # a file that main imports while it runs
-        importlib.import_module(name)
-    getattr(modules[name], lecture.functions[function].name)()
+            _survives(recorder, main, partial(modules.call, main))
 
 
 def _run_section(

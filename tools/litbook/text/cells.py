@@ -143,7 +143,7 @@ class _Writer:
     def _runs_a_loop(self, unit: Unit) -> bool:
         called = (dotted(it.func) for it in ast.walk(unit.node) if isinstance(it, ast.Call))
         return any(
-            it == "asyncio.run" or self.program.origin(unit.module, it) == "asyncio.run" for it in called
+            it == "asyncio.run" or self.program.origin(unit.file, it) == "asyncio.run" for it in called
         )
 
     # -- what comes before the sections
@@ -171,7 +171,7 @@ class _Writer:
 
     def _names(self, unit: Unit, alias: ast.alias) -> bool:
         name = (alias.asname or alias.name).partition(".")[0]
-        return name == "*" or (unit.module, name) in self.plan.read
+        return name == "*" or (unit.file, name) in self.plan.read
 
     def _setting(self) -> list[Code]:
         """The needed statements of the files that are no definitions, and the definitions that they need."""
@@ -280,7 +280,7 @@ class _Writer:
 
     def _whole(self, unit: Unit) -> Code:
         """A statement of a module with the comment right above it; a section's own with what it shows."""
-        function = self.lecture.function_of[self.program.trees[unit.module]]
+        function = self.lecture.function_of[self.lecture.files[unit.file].tree]
         if unit.text:
             return Code(function, unit.node.lineno, unit.node.lineno, (Row(unit.text),))
         function = self.lecture.function_of.get(unit.node, function)

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from litbook.text import scopes
 from litbook.text.lecture import Assertion, Lecture
 from litbook.text.tree import Definition, directly_in, segment
 
@@ -45,7 +46,43 @@ def _add_claim(
     form, operands = dissect(shown, source) if kind == "assert" else (("",), [])
     texts = tuple(segment(source, operand) for operand in operands)
     found.claim_of[node] = len(found.claims)
-    found.claims.append(Assertion(number, kind, text, caption, form, tuple(operands), texts, node))
+    found.claims.append(Assertion(number, kind, text, caption, form, tuple(operands), texts, node=node))
+
+
+def mark_measured(found: Lecture) -> None:
+    """Mark the claims that read a name that their section measures, or hold what it measures as a whole."""
+    names, wholes = dict[int, set[str]](), dict[int, set[str]]()
+    for anchor, numbers in found.watches_of.items():
+        for node in (found.watches[i].node for i in numbers if found.watches[i].kind == "measure"):
+            function = _owner(found, anchor)
+            names.setdefault(function, set()).update(scopes.reads(node, called=False))
+            wholes.setdefault(function, set()).update([] if isinstance(node, ast.Name) else [ast.dump(node)])
+    for number, claim in enumerate(found.claims):
+        function = found.statements[claim.statement].function
+        if function in names and claim.node is not None:
+            test = claim.node.test if isinstance(claim.node, ast.Assert) else claim.node
+            read = names[function] & {*scopes.reads(test), *scopes.binds(test)}
+            if read or any(ast.dump(it) in wholes[function] for it in ast.walk(test)):
+                found.claims[number] = replace(claim, measured=True)
+
+
+def _owner(found: Lecture, anchor: ast.AST) -> int:
+    """The function that a statement, or an `except` or `case`, stands in; of a definition, that itself."""
+    if anchor in found.function_of:
+        return found.function_of[anchor]
+    body: list[ast.stmt] = getattr(anchor, "body", [])
+    statement = anchor if isinstance(anchor, ast.stmt) else body[0]
+    return found.statements[found.statement_of[statement]].function
+
+
+def is_address(node: ast.expr) -> bool:
+    """Whether an expression is nothing but an address: `x.data_ptr()`, `id(x)`, `hex(id(x))`."""
+    match node:
+        case ast.Call(ast.Name("hex"), [inner], []):
+            return is_address(inner)
+        case ast.Call(ast.Name("id"), [_], []) | ast.Call(ast.Attribute(attr="data_ptr"), [], []):
+            return True
+    return False
 
 
 def _caption(node: ast.Assert) -> str:

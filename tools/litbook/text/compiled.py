@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.tree import Definition, dotted, everything
@@ -27,10 +28,9 @@ def leave_compiled_code_alone(found: Lecture, names: Names) -> None:
     while todo:
         node = todo.pop()
         found.untouched.add(node)
-        inner = everything(node)
-        own, there = _variables(inner), named[found.functions[found.function_of[node]].file]
-        for used in inner:
-            if not (isinstance(used, ast.Name) and used.id in own):
+        there, outer = named[found.functions[found.function_of[node]].file], {*scopes.outer(node)}
+        for used in everything(node):
+            if not isinstance(used, ast.Name) or used in outer:
                 todo.extend(it for it in there.get(_called(used), []) if it not in found.untouched)
 
 
@@ -44,14 +44,6 @@ def _definitions(found: Lecture, names: Names) -> Named:
         if isinstance(node, Definition):
             named[found.functions[number].file].setdefault(node.name, []).append(node)
     return named
-
-
-def _variables(nodes: list[ast.AST]) -> set[str]:
-    """Parameters and variables of a function: where it says `gradients`, it does not mean the section."""
-    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    taken = {n.arg for n in nodes if isinstance(n, ast.arg)}
-    shared = {n for it in nodes if isinstance(it, ast.Global | ast.Nonlocal) for n in it.names}
-    return (stored | taken) - shared
 
 
 def _compiled(found: Lecture, named: Named) -> Iterator[ast.AST]:

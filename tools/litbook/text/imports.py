@@ -104,11 +104,25 @@ class Names:
         """The other files that a file imports from while it is imported itself, each with the first place."""
         found: dict[int, ast.alias] = {}
         for node in _at_margin(self.files[file].tree):
-            for alias, other, name in self._imports(file, node):
+            for alias, other, name in self.imports(file, node):
                 if isinstance(node, ast.ImportFrom) or alias.name.count("."):
                     inside = self._numbers.get(f"{self.files[0].module}.{name}") if other == 0 else None
                     found.setdefault(other if inside is None else inside, alias)
         return found
+
+    def source(self, file: int, name: str) -> tuple[int, str]:
+        """The file that a name comes from, and its name there: "" where it means that file itself."""
+        seen: set[tuple[int, str]] = set()
+        while (file, name) not in seen:
+            seen.add((file, name))
+            bound = self._margins[file].bound.get(name)
+            if isinstance(bound, _Import):
+                file, name = bound.file, bound.name
+            elif bound is None and not name.startswith("_"):
+                stars = (it for it in self._margins[file].stars if name in self._margins[it].bound)
+                file = next(stars, file)
+        inside = self._numbers.get(f"{self.files[0].module}.{name}") if file == 0 and name else None
+        return (file, name) if inside is None or name in self._margins[0].bound else (inside, "")
 
     # -- bindings
 
@@ -132,13 +146,13 @@ class Names:
     def _bound(self, file: int, node: Anchor) -> Iterator[tuple[str, Definition | _Import]]:
         if isinstance(node, Definition):
             yield node.name, node
-        for alias, other, name in self._imports(file, node):
+        for alias, other, name in self.imports(file, node):
             if isinstance(node, ast.Import) and alias.asname is None:
                 yield alias.name.partition(".")[0], _Import(0, "", alias)
             else:
                 yield alias.asname or alias.name, _Import(other, name, alias)
 
-    def _imports(self, file: int, node: Anchor) -> Iterator[tuple[ast.alias, int, str]]:
+    def imports(self, file: int, node: Anchor) -> Iterator[tuple[ast.alias, int, str]]:
         """Every name that a statement imports of the lecture: from which file, and its name there."""
         if isinstance(node, ast.Import):
             known = ((alias, self._numbers.get(alias.name)) for alias in node.names)

@@ -82,6 +82,7 @@ class Assertion:
     form: tuple[str, ...]  # the test's text around its operands
     operands: tuple[ast.expr, ...] = field(compare=False)
     operand_texts: tuple[str, ...] = ()
+    measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
+from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
 from litbook.text.tree import Definition, FunctionNode, dotted, first_line, own_nodes
@@ -42,7 +43,7 @@ class Text:
                 self.calls.setdefault(it.function, []).append(it.target)
         self.own = functools.cache(lambda index: scopes.own(self.function(index)))
         self._linked = self._names_in_calls_of_sections_and_links()
-        self.program = Program([(file.module, file.tree) for file in lecture.files], self.reads)
+        self.program = Program(lecture.names or Names(lecture.files), self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
     def file(self, function: int) -> int:
@@ -183,14 +184,14 @@ class Plan:
         """The statements of the files that it holds: its sections, what has an effect, what is read."""
         here = self.program.reached(self.text.file(i) for i in self.sections) | {0}
         chosen = [unit for unit in self.program.units
-                  if unit.node in self.mine or (unit.module in here and self._has_effect(unit))]  # fmt: skip
+                  if unit.node in self.mine or (unit.file in here and self._has_effect(unit))]  # fmt: skip
         start = [key for unit in chosen for key in unit.keys] + self._keys_before()
         found = self.program.needed(start) | dict.fromkeys(chosen)
         return {unit: None for unit in self.program.units if unit in found}
 
     def _has_effect(self, unit: Unit) -> bool:
         """Whether a statement of a module does more than bind a name: a call, a loop, a library's setting."""
-        if any(self.program.is_foreign(unit.module, name) for name in unit.fills):
+        if any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills):
             return True
         match unit.node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import():
@@ -271,7 +272,7 @@ class Plan:
     def _reason_of_names(self, index: int) -> str:
         """A name of the section that other code of the notebook would find changed."""
         mine, me = self.text.own(index), self.text.unit_of[self.text.function(index)]
-        clash = mine & (self.reserved | set(self.text.words[me.module]))
+        clash = mine & (self.reserved | set(self.text.words[me.file]))
         for unit in self.needed:
             clash |= mine & unit.reads if unit is not me else frozenset()
         clash |= mine & {name for _, name in self._keys_before()}
@@ -301,7 +302,7 @@ class Plan:
         """Two things of two files under one name."""
         kept = [(self.text.file(i), self.lecture.functions[i].name) for i in self.why]
         others = (it for it in self.needed if it.node not in self.mine)
-        bound = [(it.module, name) for it in others if it.text or not isinstance(it.node, Import)
+        bound = [(it.file, name) for it in others if it.text or not isinstance(it.node, Import)
                  for name in it.binds]  # fmt: skip
         first: dict[str, Key] = {}
         for key in sorted({*self.read, *kept, *bound}):
@@ -316,7 +317,7 @@ class Plan:
         unit = self.program.binding(*key)
         if unit is None:
             return f"Python's own, in {self.lecture.files[key[0]].path}"
-        return f"that of {self.lecture.files[unit.module].path}:{first_line(unit.node)}"
+        return f"that of {self.lecture.files[unit.file].path}:{first_line(unit.node)}"
 
     @cached_property
     def mine(self) -> set[ast.AST]:
@@ -342,12 +343,12 @@ class Plan:
             inner = (
                 it for it in ast.walk(unit.node) if it is not unit.node and isinstance(it, ast.ImportFrom)
             )
-            for node in (it for it in inner if self.program.own(unit.module, it) is not None):
+            for node in (it for it in inner if any(self.program.names.imports(unit.file, it))):
                 what = f"{self._notebook} has no module {node.module}: its files become one"
                 yield Problem(
                     "clash",
                     what,
-                    self.lecture.files[unit.module].at(node),
+                    self.lecture.files[unit.file].at(node),
                     "import it at the top of the file",
                 )
 

@@ -1,159 +1,125 @@
-"""Modules that import one another -> their statements as one program: which of them some names need.
+"""Files that import one another -> their statements as one program, and which of these some names need.
 
-In go trees by the names of their modules, and out come statements in an order that runs from top to bottom,
-with what each binds and reads, and where every name comes from. It knows no lecture and no notebook.
+In go the files with their names, out come statements in an order that runs from top to bottom, with what each
+binds and reads, and where every name comes from. It knows no sections and no notebook.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from litbook.text import scopes
+from litbook.text.imports import Names
+from litbook.text.lecture import File
 from litbook.text.tree import Definition, first_line
 
-Key = tuple[int, str]  # a module's number, and a name in it
+Key = tuple[int, str]  # a file's number, and a name in it
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A statement of a module: the names that it binds, whose objects it changes, and that it needs.
+    """A statement of a file: the names that it binds, and those whose objects it changes.
 
-    `text` is what stands in its place in a program of one namespace, where that is another.
+    An import of another file's name under a new one (`renames`) becomes the assignment `text`.
     """
 
-    module: int
+    file: int
     node: ast.stmt
     binds: frozenset[str]
     fills: frozenset[str]
-    reads: frozenset[str]
+    needs: Callable[[ast.stmt], frozenset[str]]
+    renames: Key | None = None
     text: str = ""
 
-    @property
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The names of its file, and builtins, that it needs to run or to be called."""
+        return frozenset() if self.renames else self.needs(self.node)
+
+    @cached_property
     def keys(self) -> list[Key]:
-        """What it reads, by module."""
-        return [(self.module, name) for name in self.reads]
+        """What it reads, by file."""
+        return [self.renames] if self.renames else [(self.file, name) for name in self.reads]
 
 
 class Program:
-    """All statements of some modules, in the order in which Python runs them.
+    """All statements of some files, in the order in which Python runs them.
 
-    What modules of the program import from each other is no statement of it: both mean the same name.
+    What they import from each other is no statement: both mean the same name. `needs` says what one reads.
     """
 
-    def __init__(
-        self,
-        modules: Sequence[tuple[str, ast.Module]],
-        reads: Callable[[ast.stmt], frozenset[str]] = scopes.reads,
-    ) -> None:
-        self.names = [name for name, _ in modules]
-        self.trees = [tree for _, tree in modules]
-        self.number = {name: i for i, name in enumerate(self.names)}
-        self._reads = reads
-        self._borrowed: dict[Key, Key] = {}
-        self._foreign: dict[Key, str] = {}  # what an import from elsewhere binds: its full name
-        self.whole: dict[Key, ast.stmt] = {}  # names that stand for a module of the program
+    def __init__(self, names: Names, needs: Callable[[ast.stmt], frozenset[str]] = scopes.reads) -> None:
+        self.names, self.needs = names, needs
+        self.foreign: dict[Key, str] = {}  # what an import from elsewhere binds: its full name
+        self.whole: dict[Key, ast.stmt] = {}  # names that stand for a file, and where that is imported
         self.units: list[Unit] = []
-        self.imports: dict[int, list[int]] = {}  # the modules of the program that one imports
-        for module in range(len(self.trees)):
-            self._add(module)
+        self.imports: dict[int, list[int]] = {}  # the other files that one imports
+        for file in range(len(names.files)):
+            self._add(file)
         self._about: dict[Key, list[Unit]] = {}
         for unit in self.units:
             for name in unit.binds | unit.fills:
-                self._about.setdefault(self.source(unit.module, name), []).append(unit)
+                self._about.setdefault(self.source(unit.file, name), []).append(unit)
 
-    # -- reading the modules
+    # -- reading the files
 
-    def _add(self, module: int) -> None:
-        """The statements of a module, those of the modules that it imports before them."""
-        if module in self.imports:
+    def _add(self, file: int) -> None:
+        """The statements of a file, those of the files that it imports before them."""
+        if file in self.imports:
             return
-        self.imports[module] = []
+        self.imports[file] = []
         mine: list[Unit] = []
-        for node in _statements(self.trees[module]):
-            if isinstance(node, ast.ImportFrom) and (other := self.own(module, node)) is not None:
-                mine += self._borrow(module, node, other)
-            else:
-                self._note_imports(module, node)
-                binds, fills = scopes.sets(node), scopes.fills(node)
-                mine.append(Unit(module, node, binds, fills, self._reads(node)))
+        for node in _statements(self.names.files[file].tree):
+            inside = [*self.names.imports(file, node)]
+            for alias, other, name in inside:
+                mine += self._borrowed(file, node, alias, (other, name))
+            if not inside:
+                self.foreign |= {(file, name): whole for name, whole in _imported(node)}
+                mine.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
         self.units += mine
 
-    def _borrow(self, module: int, node: ast.ImportFrom, other: int) -> Iterator[Unit]:
-        """Names of another module are that module's names; under another name they are given it here."""
-        for alias in node.names:
-            submodule = self.number.get(f"{self.names[other]}.{alias.name}")
-            if submodule is not None and not node.module:
-                self._import(module, submodule)
-                self.whole[module, alias.asname or alias.name] = node
-                continue
-            self._import(module, other)
-            if alias.name == "*":
-                public = (it for unit in self.units if unit.module == other for it in unit.binds)
-                self._borrowed |= {(module, it): (other, it) for it in public if not it.startswith("_")}
-            elif alias.asname in (None, alias.name):
-                self._borrowed[module, alias.name] = other, alias.name
-            else:
-                text = f"{alias.asname} = {alias.name}"
-                yield Unit(module, node, frozenset({str(alias.asname)}), frozenset(), frozenset({text}), text)
-                self._borrowed[module, text] = other, alias.name  # a name that nobody can write
-
-    def _import(self, module: int, other: int) -> None:
-        self.imports[module].append(other)
+    def _borrowed(self, file: int, node: ast.stmt, alias: ast.alias, key: Key) -> Iterator[Unit]:
+        """The name of another file is this file's name too; under another name it is given that here."""
+        name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0])
+        other, theirs = self.names.source(*key) if key[1] else key
+        self.imports[file].append(other)
         self._add(other)
-
-    def _note_imports(self, module: int, node: ast.stmt) -> None:
-        for name, whole in _imported(node):
-            self._foreign[module, name] = whole
-            if whole in self.number:
-                self.whole[module, name] = node
-
-    def own(self, module: int, node: ast.ImportFrom) -> int | None:
-        """The module of this program that a statement imports from; None for all others."""
-        here = self.names[module]
-        if not node.level or not here:
-            return self.number.get(node.module) if node.module else None
-        is_package = any(name.startswith(f"{here}.") for name in self.names)
-        parts = [*here.split("."), ""] if is_package else here.split(".")
-        base = parts[: len(parts) - node.level]
-        return self.number.get(".".join([*base, *([node.module] if node.module else [])]))
+        if not theirs:
+            self.whole[file, name] = node
+        elif name not in (theirs, "*"):
+            yield Unit(file, node, frozenset({name}), frozenset(), self.needs, key, f"{name} = {theirs}")
 
     # -- asking
 
-    def source(self, module: int, name: str) -> Key:
-        """The module that a name of a module really comes from, and its name there."""
-        key, seen = (module, name), set[Key]()
-        while key in self._borrowed and key not in seen:
-            seen.add(key)
-            key = self._borrowed[key]
-        return key
+    def source(self, file: int, name: str) -> Key:
+        """The file that a name of a file really comes from, and its name there."""
+        key = self.names.source(file, name)
+        return key if name == key[1] else (file, name)
 
-    def origin(self, module: int, name: str) -> str:
+    def origin(self, file: int, name: str) -> str:
         """What a name stands for, by its full name: `lecture.measure.flops`, `torch.nn`, `builtins.len`."""
-        key = self.source(module, name)
-        if key in self._about and key not in self._foreign:
-            return f"{self.names[key[0]]}.{key[1]}"
-        return self._foreign.get(key, f"builtins.{key[1]}")
+        key = self.source(file, name)
+        if key in self._about and key not in self.foreign:
+            return f"{self.names.files[key[0]].module}.{key[1]}"
+        return self.foreign.get(key, f"builtins.{key[1]}")
 
-    def binding(self, module: int, name: str) -> Unit | None:
+    def binding(self, file: int, name: str) -> Unit | None:
         """The last statement that gives a name its value."""
-        key = self.source(module, name)
+        key = self.source(file, name)
         return next((it for it in reversed(self._about.get(key, [])) if key[1] in it.binds), None)
 
-    def is_foreign(self, module: int, name: str) -> bool:
-        """Whether an import from elsewhere binds the name."""
-        return self.source(module, name) in self._foreign
-
-    def reached(self, modules: Iterable[int]) -> set[int]:
-        """These modules, and those that they import in turn."""
-        found, waiting = set[int](), [*modules]
+    def reached(self, files: Iterable[int]) -> set[int]:
+        """These files, and those that they import in turn."""
+        found, waiting = set[int](), [*files]
         while waiting:
-            module = waiting.pop()
-            if module not in found:
-                found.add(module)
-                waiting += self.imports[module]
+            file = waiting.pop()
+            if file not in found:
+                found.add(file)
+                waiting += self.imports[file]
         return found
 
     def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
@@ -195,13 +161,13 @@ def excerpt(text: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 @functools.lru_cache(maxsize=1)  # every notebook asks for the same
 def _alone(text: str) -> Program:
-    return Program([("", ast.parse(text))])
+    return Program(Names([File("", text, ast.parse(text))]))
 
 
 def defined(text: str) -> list[str]:
     """The names that the statements of a module's text bind, in order; what it imports is none of them."""
     program = _alone(text)
-    return [name for unit in program.units for name in sorted(unit.binds) if not program.is_foreign(0, name)]
+    return [name for unit in program.units for name in sorted(unit.binds) if (0, name) not in program.foreign]
 
 
 def reads(text: str) -> frozenset[str]:

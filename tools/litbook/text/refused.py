@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterable
 
 from litbook.errors import Problem
+from litbook.text import scopes
 from litbook.text.claims import names_axes, outside_try
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Lecture
-from litbook.text.sections import bare_calls, bound_names, is_plain, is_requires
+from litbook.text.sections import bare_calls, is_plain, is_requires
 from litbook.text.tree import (
     Anchor,
     Definition,
@@ -47,7 +48,7 @@ def find_lost_sections(
                 continue
             kind = found.functions[found.function_of[caller]].kind
             why, way_out = _why_no_section(node, means, kind != "section")
-            if why and name.split(".")[0] not in bound_names(caller) - names.imported(caller):
+            if why and name.split(".")[0] not in scopes.own(caller) - names.imported(caller):
                 said.add(node)
                 file, here = means.file(node), means.file(caller)
                 where = (

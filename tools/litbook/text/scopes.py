@@ -114,12 +114,12 @@ def _head(node: ast.expr) -> ast.expr:
 # ---------------------------------------------------------------------------- what is given a value
 
 
-def binds(statement: ast.AST) -> frozenset[str]:
-    """The names that a statement gives another value, or deletes; not what statements inside it do.
+def binds(statement: ast.AST) -> tuple[str, ...]:
+    """The names that a statement gives another value, or deletes, in order; not what statements inside it do.
 
     Of `try` and `match` the names of `except` and `case` too. `x += 1` may change `x` in place: see `fills`.
     """
-    return frozenset(_bound(_inside(statement, nested=False)))
+    return tuple(dict.fromkeys(_bound(_inside(statement, nested=False))))
 
 
 def fills(statement: ast.AST) -> frozenset[str]:
@@ -181,7 +181,7 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
-    """These nodes and all below them in the same block; with `nested=False` no statement inside another."""
+    """These nodes and all below them in the same block, in order; if not `nested` no statement in another."""
     todo = [*nodes]
     while todo:
         node = todo.pop()
@@ -199,7 +199,7 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
             below = [node.annotation]  # type: ignore[attr-defined]  # `x: int` gives no value, `(x): int` no name
         else:
             below = children(node)
-        todo += below if nested else (it for it in below if not isinstance(it, ast.stmt))
+        todo += below[::-1] if nested else [it for it in below[::-1] if not isinstance(it, ast.stmt)]
 
 
 def _walruses(comprehension: ast.AST) -> Iterator[ast.AST]:

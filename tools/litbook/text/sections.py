@@ -15,6 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from litbook.errors import Problem
+from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
 from litbook.text.tree import Definition, directly_in, dotted, first_line, heading_of, own_nodes
@@ -104,7 +105,7 @@ def section_calls(files: list[File], names: Names) -> Calls:
         made = [(node, called, _callee(names, file, called, caller)) for node, called in bare_calls(caller)]
         made = [it for it in made if it[2] not in (None, caller, main) and plain(it[2])]
         if made and plain(caller):
-            own = bound_names(caller) - names.imported(caller)
+            own = scopes.own(caller) - names.imported(caller)
             if several := [(node, to) for node, called, to in made if to and called.split(".")[0] not in own]:
                 calls[caller] = several
     return calls
@@ -132,18 +133,6 @@ def bare_calls(node: ast.AST) -> Iterator[tuple[ast.Expr, str]]:
                 pass
             case other:
                 todo += directly_in(other)[::-1]
-
-
-def bound_names(function: ast.FunctionDef) -> set[str]:
-    """The names that a function binds itself: there they are no functions of the module."""
-    names = set()
-    for node in own_nodes(function):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)) | ast.alias(name=name):
-                names.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-    return names
 
 
 def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.record import model
-from litbook.text.claims import dissect, find_claims
+from litbook.text.claims import dissect, find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
     DIRECTIVES,
@@ -294,6 +294,7 @@ def _taken_apart(
             for directive in it.directives:
                 watches_in(file, directive, problems)
     hide(found)
+    mark_measured(found)
     leave_compiled_code_alone(found, names)
     return found
 

@@ -29,8 +29,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litbook.errors import Problem
+from litbook.record import model
+from litbook.text import scopes
+from litbook.text.imports import Names
+from litbook.text.lecture import Lecture
 from litbook.text.literals import HOLE, Passage, Source
-from litbook.text.source import Lecture, parse
+from litbook.text.program import Program
+from litbook.text.source import parse, parse_sources
+from litbook.text.tree import FunctionNode
 
 # The arguments of the author's words that are prose; the others are addresses, units and values.
 PROSE: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
@@ -107,9 +113,15 @@ class _Text:
 
 
 def unbacked(lecture: Lecture) -> list[Problem]:
-    """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of the text."""
+    """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files."""
+    program = Program(lecture.names or Names(lecture.files))
+    return [problem for file in lecture.by_file() for problem in _unbacked(file, program)]
+
+
+def _unbacked(lecture: Lecture, program: Program) -> list[Problem]:
+    """Those of the file that is asked for."""
     found: dict[tuple[int, int], Problem] = {}
-    for text in _texts(lecture):
+    for text in _texts(lecture, program):
         forgotten = list(_forgotten(text, lecture))
         for match in forgotten:
             what = f"{match[0]} is shown as it stands: its string has no f"
@@ -124,8 +136,13 @@ def unbacked(lecture: Lecture) -> list[Problem]:
 
 
 def in_text(text: str, path: str) -> list[Problem]:
-    """The same for a lecture's text: what a record holds."""
+    """The same for a lecture that is one file."""
     return unbacked(parse(text, path))
+
+
+def in_sources(sources: Sequence[model.Source]) -> list[Problem]:
+    """The same for a lecture's text: what a record holds."""
+    return unbacked(parse_sources(sources))
 
 
 def _numbers(text: _Text, holes: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[tuple[int, int], str]]:
@@ -212,34 +229,18 @@ def _would_be_filled(braced: str, known: frozenset[str]) -> bool:
 _BUILT_IN = frozenset(dir(builtins))
 
 
-def _bound(scope: ast.AST) -> frozenset[str]:
-    """The names that a function binds; of a module, those of its top level."""
-    names: set[str] = set()
-    for node in _top_level(scope) if isinstance(scope, ast.Module) else ast.walk(scope):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
-                names.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
-    return frozenset(names)
-
-
-def _top_level(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from _top_level(child)
-
-
 # ---------------------------------------------------------------------------- where prose stands
 
 
-def _texts(lecture: Lecture) -> Iterator[_Text]:
+def _texts(lecture: Lecture, program: Program) -> Iterator[_Text]:
     source = Source(lecture.text)
-    held = functools.cache(lambda function: _held(lecture, function))
-    known = functools.cache(lambda function: _bound(lecture.tree) | _bound(function))
+    held = functools.cache(lambda function: _held(lecture, function, program))
+    margin = frozenset().union(*map(scopes.sets, lecture.tree.body))
+    known = functools.cache(
+        lambda function: (
+            margin | (scopes.own(function) if isinstance(function, FunctionNode) else frozenset())
+        )
+    )
     functions = {index: node for node, index in lecture.function_of.items()}
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
@@ -362,27 +363,18 @@ def _formatted(passage: Passage, fields: str) -> Passage:
 # ---------------------------------------------------------------------------- numbers that code holds
 
 
-def _held(lecture: Lecture, function: ast.AST) -> frozenset[float]:
-    """The numbers in the code of `function`, and of what it names at the top of the file."""
+def _held(lecture: Lecture, function: ast.AST, program: Program) -> frozenset[float]:
+    """The numbers in the code of `function`, and of what it names at the top of any file; not of sections."""
     if isinstance(function, ast.Module):
         return frozenset()
-    named = _top(lecture)
-    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} & set(named)
-    return frozenset(n for node in [function, *map(named.__getitem__, used)] for n in _constants(node))
+    named = (program.binding(lecture.asked, name) for name in scopes.reads(function))
+    nodes = [it.node for it in named if it is not None and not _is_section(lecture, it.node)]
+    return frozenset(n for node in [function, *nodes] for n in _constants(node))
 
 
-def _top(lecture: Lecture) -> dict[str, ast.AST]:
-    """Functions, classes and assignments at the top of the file, by name; no sections."""
-    sections = {f.name for f in lecture.functions if f.kind in ("main", "part", "section")}
-    named: dict[str, ast.AST] = {}
-    for node in lecture.tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name not in sections:
-            named[node.name] = node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
-            named |= {name.id: node for name in names}
-    return named
+def _is_section(lecture: Lecture, node: ast.stmt) -> bool:
+    index = (lecture.whole or lecture).function_of.get(node)
+    return index is not None and lecture.functions[index].kind in ("main", "part", "section")
 
 
 def _constants(node: ast.AST) -> Iterator[float]:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 from litbook.errors import LitbookError, Problem
 from litbook.record.model import Record
-from litbook.text.source import Definition, Lecture, parse
+from litbook.text.lecture import Lecture
+from litbook.text.source import parse_sources
+from litbook.text.tree import Definition
 
-Key = tuple[str, str]  # the function's name and the text: what a claim is called in another recording
+Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
@@ -43,45 +45,37 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     lecture = _read(record)
     if lecture is None:
         return []
-    ended = _ended_early(lecture, record)
     elsewhere = {key for other in recordings for key in _keys_that_ran(other)}
-    dead = _behind_an_end(lecture)
+    dead = {number for file in lecture.files for number in _behind_an_end(lecture, file.tree)}
     reached = _Reached(lecture, record)
     found = []
     for item in _items(lecture):
         function = lecture.statements[item.statement].function
-        asked = record.asked(_section(lecture, function)) and function not in ended
-        if not asked or _key(lecture, item) in elsewhere:
+        if not reached.asked(function) or _key(lecture, item) in elsewhere:
             continue
         if item.statement not in dead and reached.ran(item.statement) is not False:
             continue
         device = None if item.statement in dead else reached.missing_device(function)
-        found.append(_named(lecture, item, device))
+        found.append(_never(lecture, item, device))
     return found
 
 
 def _read(record: Record) -> Lecture | None:
     """The text of a record, taken apart again; None where somebody has changed it into no lecture."""
     with contextlib.suppress(LitbookError, IndexError):
-        return parse(record.sources[0].text, record.sources[0].path)
+        return parse_sources(record.sources)
     return None
 
 
-def _ended_early(lecture: Lecture, record: Record) -> set[int]:
-    """The functions that an exception kept from their end: that is what is to be said of them."""
-    raised = {error.function for error in record.errors if error.kind != "inspect"}
-    whole = any(lecture.functions[i].kind in ("module", "main") for i in raised)
-    return set(range(len(lecture.functions))) if whole else raised
-
-
-def _named(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
+def _never(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
     if device is None:
         what, way_out = f"never ran: {item.what} {item.text}", WAY_OUT_DEAD
     else:
         what = f"has not run yet: {item.what} {item.text}: it needs {device}"
         way_out = "record the lecture where there is one: run_lecture.py --record"
-    line = lecture.lines[item.line - 1]
-    place = lecture.place(item.line, len(line) - len(line.lstrip()) + 1)
+    file = lecture.file_of_statement(item.statement)
+    line = file.lines[item.line - 1]
+    place = file.place(item.line, len(line) - len(line.lstrip()) + 1)
     return Unrun(Problem("never-ran", what, place, way_out), device is None)
 
 
@@ -101,7 +95,8 @@ def _items(lecture: Lecture) -> list[_Item]:
         statement = _statement(lecture, anchor)
         asked = [lecture.watches[number] for number in watches]
         found += [_Item(statement, w.line, f"@{w.kind}", w.text) for w in asked if w.kind != "clear"]
-    return sorted(found, key=lambda item: (item.line, item.text))
+    file = {item: lecture.file_of_statement(item.statement).number for item in found}
+    return sorted(found, key=lambda item: (file[item], item.line, item.text))
 
 
 def _statement(lecture: Lecture, anchor: ast.AST) -> int:
@@ -113,24 +108,23 @@ def _statement(lecture: Lecture, anchor: ast.AST) -> int:
 
 
 def _key(lecture: Lecture, item: _Item) -> Key:
-    function = lecture.functions[lecture.statements[item.statement].function]
-    return function.name, item.text
+    return _called(lecture, lecture.statements[item.statement].function), item.text
 
 
-def _section(lecture: Lecture, function: int) -> int | None:
-    """What `Record.asked` can answer for: a section. Of helpers only a whole run says something."""
-    return function if lecture.functions[function].kind in ("part", "section") else None
+def _called(lecture: Lecture, function: int) -> str:
+    """What a record calls a function: a section as it is asked for, others with the names around them."""
+    spec = lecture.functions[function]
+    return lecture.section_name(function) if spec.kind in ("part", "section") else spec.key
 
 
-def _behind_an_end(lecture: Lecture) -> set[int]:
+def _behind_an_end(lecture: Lecture, tree: ast.Module) -> Iterator[int]:
     """Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block."""
-    found: set[int] = set()
-    for node in ast.walk(lecture.tree):
+    for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list):
-                found |= {number for statement in _dead(block) for number in _numbers(lecture, statement)}
-    return found
+            for statement in _dead(block) if isinstance(block, list) else ():
+                inside = (it for it in ast.walk(statement) if isinstance(it, ast.stmt))
+                yield from (lecture.statement_of[it] for it in inside)
 
 
 def _dead(block: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -141,12 +135,6 @@ def _dead(block: list[ast.stmt]) -> Iterator[ast.stmt]:
         ended = ended or isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
 
 
-def _numbers(lecture: Lecture, statement: ast.stmt) -> Iterator[int]:
-    for inner in ast.walk(statement):
-        if isinstance(inner, ast.stmt):
-            yield lecture.statement_of[inner]
-
-
 # ---------------------------------------------------------------------------- what did run
 
 
@@ -154,23 +142,43 @@ class _Reached:
     """Which statements of a lecture one run of it reached."""
 
     def __init__(self, lecture: Lecture, record: Record) -> None:
-        self.lecture = lecture
-        self.entered = {frame.function for frame in record.frames}
-        self.unreached = set(record.unreached)
-        self.ran_claims = {(claim.function, claim.line) for claim in record.claims if claim.count}
+        self.lecture, self.record = lecture, record
+        self.keys = [_called(lecture, i) for i in range(len(lecture.functions))]
+        self.entered: set[str] = set()  # keys of what was called
+        self.missed: dict[str, list[set[int]]] = {}  # key -> for each section that called it, what it missed
+        for section in record.sections:
+            called = (section.key, *section.calls)
+            for place in {frame.called for frame in section.frames}:
+                missed = {number for where, number in section.unreached if where == place}
+                self.entered.add(called[place])
+                self.missed.setdefault(called[place], []).append(missed)
+        self.ran_claims = {(s.key, s.first + claim.line) for s, claim in record.claims() if claim.count}
+        self.ended = {s.key for s, error in record.errors() if error.kind != "inspect"}
+        self.broken = any(s.key in self.ended for s in record.sections if s.kind in ("module", "main"))
         self.named = _uses(lecture)
-        self.missing = {claim.function for claim in record.claims if claim.verdict == "needs-device"} | {
-            i for i, function in enumerate(lecture.functions) if function.requires and i not in self.entered
+        self.missing = {s.key for s, claim in record.claims() if claim.verdict == "needs-device"} | {
+            s.key for s in record.sections if s.requires and not s.ran
         }
+
+    def asked(self, function: int) -> bool:
+        """Whether a function was to run to its end. Of helpers only a whole run says something.
+
+        Where an exception kept it from that, that is what is to be said of it.
+        """
+        section = self.record.by_key.get(self.keys[function])
+        of_section = section is not None and section.kind in ("part", "section")
+        asked = self.record.was_asked(section) if section and of_section else not self.record.asked
+        return asked and not self.broken and self.keys[function] not in self.ended
 
     def ran(self, statement: int) -> bool | None:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
-        if (spec.function, spec.first) in self.ran_claims:
+        key, function = self.keys[spec.function], self.lecture.functions[spec.function]
+        if (key, spec.first) in self.ran_claims:
             return True
-        if spec.function in self.entered:
-            return statement not in self.unreached
-        function = self.lecture.functions[spec.function]
+        if key in self.entered:
+            own = [i for i, it in enumerate(self.lecture.statements) if it.function == spec.function]
+            return any(own.index(statement) not in missed for missed in self.missed[key])
         if function.kind in ("helper", "class"):
             return None if function.name in self.named or function.name.startswith("__") else False
         return False
@@ -180,7 +188,7 @@ class _Reached:
         at: int | None = function
         while at is not None:
             spec = self.lecture.functions[at]
-            if spec.requires and at in self.missing:
+            if spec.requires and self.keys[at] in self.missing:
                 return spec.requires
             at = spec.parent
         return None
@@ -189,7 +197,7 @@ class _Reached:
 def _uses(lecture: Lecture) -> set[str]:
     """The names that something in the text refers to, other than by defining them."""
     found = set()
-    for node in ast.walk(lecture.tree):
+    for node in (inner for file in lecture.files for inner in ast.walk(file.tree)):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):

@@ -1,0 +1,100 @@
+"""How the modules of a lecture are executed: instrumented, and otherwise as Python does it.
+
+A file becomes the module of its name. A folder becomes the package of its name: Python finds and imports its
+modules as ever, and is only given other code for them. Nothing here knows what the code records.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from litbook.text.source import File, Lecture
+
+Inside = Callable[[int], AbstractContextManager[None]]
+
+
+class Modules:
+    """The modules of a lecture in this process.
+
+    `codes` has the code of each of its files; what a file does when it is imported runs `inside(its number)`.
+    """
+
+    def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], inside: Inside) -> None:
+        self.lecture, self._inside = lecture, inside
+        self._code, self._loaded = codes[0], dict[str, types.ModuleType]()
+        if path.is_dir():
+            self._find(path, codes)
+        else:
+            module = types.ModuleType(path.stem)
+            module.__file__ = str(path)
+            sys.modules[path.stem] = self._loaded[""] = module
+
+    def _find(self, folder: Path, codes: list[types.CodeType]) -> None:
+        """From now on `import` finds the modules of the folder with these codes."""
+        package = self.lecture.name
+        for name in list(sys.modules):  # another package may have the name
+            if name == package or name.startswith(f"{package}."):
+                del sys.modules[name]
+        both = zip(self.lecture.files, codes, strict=True)
+        loaders = {file.module: _Loader(file, code, self._loaded, self._inside) for file, code in both}
+        sys.meta_path.insert(0, _Finder(folder, loaders))
+
+    def load(self) -> None:
+        """Run the lecture's file, or import its folder and so what that imports."""
+        if self.lecture.files[0].module:
+            importlib.import_module(self.lecture.files[0].module)
+        else:
+            exec(self._code, self._loaded[""].__dict__)
+
+    def call(self, function: int) -> None:
+        """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
+        name = self.lecture.file_of_function(function).module
+        if name not in self._loaded:  # a file that nothing has imported so far
+            importlib.import_module(name)
+        getattr(self._loaded[name], self.lecture.functions[function].name)()
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Python's own loader of source files, which is given the code; so it reads and writes no bytecode."""
+
+    def __init__(
+        self, file: File, code: types.CodeType, loaded: dict[str, types.ModuleType], inside: Inside
+    ) -> None:
+        super().__init__(file.module, file.filename)
+        self._file, self._code, self._loaded, self._inside = file.number, code, loaded, inside
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """The instrumented code of the module."""
+        del fullname
+        return self._code
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run the module, which is the one of its name from now on."""
+        self._loaded[module.__name__] = module
+        with self._inside(self._file):
+            super().exec_module(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of the lecture in `folder`, and leaves all others to Python."""
+
+    def __init__(self, folder: Path, loaders: dict[str, _Loader]) -> None:
+        self._folder, self._loaders = folder, loaders
+
+    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """The module's place and loader; None for a module that is none of the lecture's."""
+        loader = self._loaders.get(fullname)
+        if loader is None:
+            return None
+        inside = [str(self._folder)] if loader.is_package(fullname) else None
+        return importlib.util.spec_from_file_location(
+            fullname, loader.path, loader=loader, submodule_search_locations=inside
+        )
