@@ -11,6 +11,7 @@ player has it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,18 +39,18 @@ FIRST = 3  # turns of a loop that a notebook's `show` prints
 
 
 @dataclass
-class _Made:
-    """One notebook in the making."""
+class _Run:
+    """What a record, with the recordings there are, says of the functions of its text; by their numbers."""
 
     record: model.Record
-    layout: cells.Layout
-    functions: Sequence[Function]  # of the lecture's text, as the layout counts them
+    functions: Sequence[Function]
     recordings: Sequence[model.Record]
-    text: Prose
-    names: Mapping[str, str]  # a stand-in's name -> what it is called in this notebook
-    cells: list[Any] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    found: dict[int, evidence.Evidence] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.section = functools.cache(lambda function: section_of(self.record, self.functions[function]))
+        self.of = functools.cache(
+            lambda function: evidence.gather(self.record, self.section(function), self.recordings)
+        )
 
     @cached_property
     def order(self) -> dict[tuple[str, int, bool], int]:
@@ -61,15 +62,22 @@ class _Made:
             found.setdefault((*place, False), number)
         return found
 
-    def section(self, function: int) -> model.Section:
-        """The section, or module, that a function of the text is."""
-        return section_of(self.record, self.functions[function])
 
-    def of(self, function: int) -> evidence.Evidence:
-        """What the record, or a recording, says about a section."""
-        if function not in self.found:
-            self.found[function] = evidence.gather(self.record, self.section(function), self.recordings)
-        return self.found[function]
+@dataclass
+class _Made:
+    """One notebook in the making."""
+
+    run: _Run
+    layout: cells.Layout
+    text: Prose
+    names: Mapping[str, str]  # a stand-in's name -> what it is called in this notebook
+    cells: list[Any] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def record(self) -> model.Record:
+        """The record that the notebook is of."""
+        return self.run.record
 
     def id(self, role: str) -> str:
         """An id that depends on the text alone: the same cell has it in every build."""
@@ -123,7 +131,7 @@ def notebooks(
     modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
     lecture = parse_sources(record.sources)
-    functions = lecture.functions
+    run = _Run(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
     found = cells.layouts(
         lecture, [_root(lecture, root) for root in shelf.parts or [record.main]],
@@ -133,8 +141,7 @@ def notebooks(
     )  # fmt: skip
     made = {}
     for layout in found:
-        root = section_of(record, functions[layout.root])
-        made[file_of(page_of(shelf, root))] = _notebook(shelf, layout, functions, modules, book)
+        made[file_of(page_of(shelf, run.section(layout.root)))] = _notebook(run, shelf, layout, modules, book)
     return made
 
 
@@ -170,21 +177,14 @@ def pages(record: model.Record) -> list[tuple[str, str]]:
 
 
 def _notebook(
-    shelf: books.Book,
-    layout: cells.Layout,
-    functions: Sequence[Function],
-    modules: Mapping[str, str],
-    book: str,
+    run: _Run, shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str
 ) -> str:
-    record = shelf.record
-    here = [section_of(record, functions[i.function]) for i in layout.items if isinstance(i, cells.Section)]
+    here = [run.section(i.function) for i in layout.items if isinstance(i, cells.Section)]
     known = {it.name: it.heading or it.name for it in here}
     levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
     made = _Made(
-        record,
+        run,
         layout,
-        functions,
-        shelf.recordings,
         Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels),
         setup.called(layout),
     )
@@ -202,7 +202,7 @@ def _notebook(
         metadata={
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
-            "litbook": {"lecture": record.lecture, "section": made.section(layout.root).name},
+            "litbook": {"lecture": run.record.lecture, "section": run.section(layout.root).name},
         },
     )
     nbformat.validate(notebook)
@@ -231,7 +231,7 @@ _HOW = (
 
 def _opening(made: _Made, shelf: books.Book, book: str) -> None:
     """Title, where it comes from, what it needs."""
-    record, root = made.record, made.section(made.layout.root)
+    record, root = made.record, made.run.section(made.layout.root)
     title = record.title if root.kind == "main" else root.heading or root.name
     place = "A lecture"
     if root.kind != "main":
@@ -278,7 +278,7 @@ def _items(made: _Made) -> None:
 
     def flush() -> None:
         if waiting:
-            _cells(made, waiting, made.functions[waiting[0].function or 0].name, starts)
+            _cells(made, waiting, made.run.functions[waiting[0].function or 0].name, starts)
             waiting.clear()
 
     for item in made.layout.items:
@@ -318,12 +318,12 @@ def _random(made: _Made, item: cells.Random, starts: list[str]) -> None:
 
 
 def _heading(made: _Made, item: cells.Section) -> None:
-    section = made.section(item.function)
+    section = made.run.section(item.function)
     parts = []
     if item.function != made.layout.root:
         parts.append(f"{'#' * min(6, item.level)} {made.text.markdown(section.heading or section.name)}")
     if item.device:
-        found = made.of(item.function)
+        found = made.run.of(item.function)
         parts.append(
             f"*This section needs {item.device}: without it, its cells do nothing. "
             + (f"The outputs are from {plain(found.stamp)}.*" if found.stamp
@@ -412,7 +412,7 @@ def _quoted(text: str) -> str:
 def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
     if show.kind == "answer" or code.function is None:
         return ""
-    found = made.of(code.function)
+    found = made.run.of(code.function)
     for value in found.values:
         if (value.line, value.text) == (show.line, show.text):
             snapshot = found.snapshot_of(value)
@@ -456,7 +456,7 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
 
 def _events(made: _Made, function: int, first: int, last: int) -> list[Event]:
     """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
-    found, section = made.of(function), made.section(function)
+    found, section = made.run.of(function), made.run.section(function)
     pieces = [piece for piece in found.pieces if first <= piece.line <= last]
     shown = [value for value in found.values if first <= value.line <= last]
     events = [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
@@ -478,7 +478,7 @@ def _all_events(made: _Made, section: model.Section) -> list[Event]:
 
 def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> int:
     """When in the run a step came, or what was shown after it; of a recording, when in its section."""
-    return step if found.stamp else made.order.get((found.entry.key, step, shown), step)
+    return step if found.stamp else made.run.order.get((found.entry.key, step, shown), step)
 
 
 def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
@@ -569,7 +569,7 @@ def _failed(made: _Made, code: cells.Code) -> Any | None:
     """The output of a claim that failed on these lines, or of the exception that ended the section called."""
     if code.function is None or code.role == "definition":
         return None
-    section, called = made.section(code.function), code.role == "call"
+    section, called = made.run.section(code.function), code.role == "call"
     for it in _with_sections(made.record, section) if called else [section]:
         found = evidence.here(made.record, it)
         for error in found.errors if called else ():
@@ -606,8 +606,8 @@ def _error(name: str, message: str, lines: Sequence[str]) -> Any:
 
 def _told(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
-    found = made.of(item.function)
-    section = made.section(item.function)
+    found = made.run.of(item.function)
+    section = made.run.section(item.function)
     name = section.name
     told = [p for p in found.pieces if item.first <= p.line <= item.last and p.kind in cells.STATED]
     if not told and not found.stamp:

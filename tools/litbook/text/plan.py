@@ -211,6 +211,11 @@ class Plan:
         """The names that the notebook's code reads, by the file that it stands in."""
         return {key for unit in self.needed for key in unit.keys} | {*self._keys_before()}
 
+    @cached_property
+    def used(self) -> set[Key]:
+        """The same names, by the file that they come from."""
+        return {self.program.source(*key) for key in self.read}
+
     # -- which sections lie open
 
     def _reasons(self) -> dict[int, str]:
@@ -264,8 +269,7 @@ class Plan:
             return "it is called inside another statement"
         if len(group) > 1:
             return "its call shares a line with other code"
-        me = self.text.file(index), self.lecture.functions[index].name
-        if any(self.program.source(*key) == me for key in self.read):
+        if (self.text.file(index), self.lecture.functions[index].name) in self.used:
             return "it is used as a value"
         return ""
 
