@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import notebooks, texts
 from benchmarks.one import bibliography_of, program, silence
 from benchmarks.spreads import interleaved, spread
-from litbook.record import encoding, model
+from litbook.record import encoding, model, shots
 
 Found = dict[str, Any]
 
@@ -64,11 +64,11 @@ def _recorded(lecture: Path, last: Found) -> float:
     from litbook.run.run import run
 
     record = run(lecture)
-    if record.errors or record.count().fails:
-        raise AssertionError(f"the case fails: {record.errors}")
+    if problems := [error.message for _, error in record.errors()] or record.count().fails:
+        raise AssertionError(f"the case fails: {problems}")
     text = encoding.dumps(record).encode()
     last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))
-    return record.seconds["one"]
+    return record.by_key["one"].seconds
 
 
 def _in_a_notebook(kernel: notebooks.Kernel, text: str, last: Found) -> float:
@@ -127,8 +127,9 @@ def _measured(lecture: Path) -> float:
     from litbook.run.run import run
 
     record = run(lecture)
-    value = next(it.value for it in record.values if it.text == "seconds")
-    shown = record.snapshots[value or 0]
+    one = record.by_key["one"]
+    value = next(it.value for it in one.values if it.text == "seconds")
+    shown = one.snapshots[value or 0]
     return float(shown.number or 0.0) if isinstance(shown, model.Scalar) else 0.0
 
 
@@ -175,7 +176,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
     ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
-    shown = encoding._compact(encoding.to_data(last["shot"]))
+    shown = json.dumps(shots.shot(last["shot"]), ensure_ascii=False)
     bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
     return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 

@@ -68,7 +68,7 @@ def litbook(lecture: Path) -> Found:
     start = perf_counter()
     record = run.run(lecture)
     seconds = perf_counter() - start
-    sections = sum(record.seconds[record.functions[i].name] for i in record.sections())
+    sections = sum(section.seconds for section in record.inside())
     parts["sections, without figures"] = sections - parts.get("drawing figures as SVG", 0.0)
     start = perf_counter()
     text = encoding.dumps(record).encode(errors="backslashreplace")
@@ -85,8 +85,8 @@ def litbook(lecture: Path) -> Found:
         "bytes": len(text),
         "gzip": len(gzip.compress(text, mtime=0)),
         "claims": counts.holds,
-        "failing": counts.fails + len(record.errors),
-        "steps": len(record.steps),
+        "failing": counts.fails + len(list(record.errors())),
+        "steps": sum(len(section.steps) for section in record.sections),
         "text": len(record.sources[0].text.encode()),
         "pages": len(pages),
         "largest page": max(len(it.encode()) for it in pages.values()),
@@ -104,12 +104,16 @@ def bibliography_of(lecture: Path) -> Any:
 
 
 def fields(text: bytes) -> Found:
-    """What a record's bytes are of: its fields, the pieces by kind, each alone as JSON and compressed."""
+    """What a record's bytes are of: its fields, those of sections, pieces by kind; plain and compressed."""
     data = json.loads(text)
-    found = {name: _weights(value) for name, value in data.items() if name != "pieces"}
-    for kind in sorted({piece["kind"] for piece in data["pieces"]}):
-        found[f"pieces: {kind}"] = _weights([piece for piece in data["pieces"] if piece["kind"] == kind])
-    return found
+    found = {name: value for name, value in data.items() if name != "sections"}
+    for section in data["sections"]:
+        for name, value in section.items():
+            found.setdefault(name, []).append(value)
+    pieces = [piece for several in found.pop("pieces", []) for piece in several]
+    for kind in sorted({kind for kind, *_ in pieces}):
+        found[f"pieces: {kind}"] = [piece for piece in pieces if piece[0] == kind]
+    return {name: _weights(value) for name, value in found.items()}
 
 
 def _weights(value: Any) -> list[int]:

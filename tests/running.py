@@ -67,9 +67,8 @@ def shown(made: model.Record, text: str) -> list[Any]:
     """What the inspected expression `text` was each time: the number, the text, or the whole snapshot."""
     found: list[Any] = []
     for section in made.sections:
-        for value in section.values:
-            if value.text == text and value.value is not None:
-                found.append(plain(section.snapshots[value.value]))
+        places = (value.value for value in section.values if value.text == text)
+        found += [plain(section.snapshots[place]) for place in places if place is not None]
     return found
 
 
@@ -122,11 +121,10 @@ def silent(made: model.Record) -> list[int]:
     """The lines of statements that were never reached, though what they stand in was entered."""
     found = []
     for section in made.sections:
-        entered = [section, *(made.definition_of[key] for key in section.calls)]
-        found += [
-            entered[place].first + entered[place].statements[number].first
-            for place, number in section.unreached
-        ]
+        called = (made.definition_of[key] for key in section.calls)
+        entered: list[model.Section | model.Definition] = [section, *called]
+        places = ((entered[place], number) for place, number in section.unreached)
+        found += [it.first + it.statements[number].first for it, number in places]
     return found
 
 

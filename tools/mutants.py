@@ -18,7 +18,6 @@ from time import perf_counter
 
 from litbook.cli import find_lecture
 from litbook.errors import LitbookError
-from litbook.record import model
 from litbook.render import report, values
 from litbook.render.report import harmless
 from litbook.run import run, trials
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_status
     excuses = trials.unreadable(lecture)
-    said = [line for outcome in found for line in _said(lecture, outcome, record)]
+    said = [line for outcome in found for line in _said(lecture, outcome)]
     said = [*report.problems(record), *map(harmless, [*said, *map(str, excuses)])]
     print(*said, sep="\n\n", end="\n\n" if said else "")
     print(_summary(lecture, found, claims, asked.sections))
@@ -90,11 +89,11 @@ def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
     return None
 
 
-def _said(lecture: source.Lecture, outcome: Outcome, record: model.Record) -> Iterator[str]:
+def _said(lecture: source.Lecture, outcome: Outcome) -> Iterator[str]:
     """What there is to say of one claim: survivors, excused ones, idle excuses."""
     claim = lecture.claims[outcome.claim]
     line, path = lecture.statements[claim.statement].first, lecture.file_of_statement(claim.statement).path
-    if outcome.unsteady and record.claims[outcome.claim].verdict == "fails":
+    if outcome.unsteady and outcome.failed:
         return  # the run itself says so, with its values
     if outcome.unsteady:
         yield f"{path}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"

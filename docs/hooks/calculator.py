@@ -20,6 +20,7 @@ from mkdocs.structure.files import File, Files
 from litbook.errors import LitbookError
 from litbook.render import markup, values
 from litbook.render.bibliography import Bibliography, read
+from litbook.render.markup import Html
 
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")
 Row = Mapping[str, Any]
@@ -97,7 +98,7 @@ def data(
     return "// Written from lectures/hardware.py and lectures/napkin.py.\n" + "".join(lines)
 
 
-def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> str:
+def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> Html:
     """Every card: dense peaks, memory and source."""
     head = ("device", *FORMATS, "memory", "source")
     rows = [
@@ -110,7 +111,7 @@ def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> str:
     return _table("Dense peak rates in TFLOP/s, and memory", head, rows)
 
 
-def recipes_table(recipes: Sequence[Row]) -> str:
+def recipes_table(recipes: Sequence[Row]) -> Html:
     """Every recipe: the bytes that training keeps for each parameter."""
     parts = ("parameter", "gradient", "master", "state")
     rows = [_texts(it["name"], *(it[part] for part in parts), _total(it)) for it in recipes]
@@ -140,18 +141,18 @@ def _memory(size: int) -> str:
     return f"{size / 1e9:g} GB"
 
 
-def _link(card: Row, bibliography: Bibliography) -> str:
+def _link(card: Row, bibliography: Bibliography) -> Html:
     entry = bibliography.get(card["source"])
     text = _source(card, bibliography)
     return markup.tag("a", markup.text(text), href=entry.url) if entry and entry.url else markup.text(text)
 
 
-def _texts(*cells: object) -> tuple[str, ...]:
+def _texts(*cells: object) -> tuple[Html, ...]:
     return tuple(map(markup.text, cells))
 
 
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column names the row. Cells are HTML already."""
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]]) -> Html:
+    """A table whose first column names the row."""
     top = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in head))
     body = [
         markup.tag(
@@ -163,7 +164,7 @@ def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     ]
     table = markup.tag(
         "table",
-        markup.tag("caption", caption),
+        markup.tag("caption", markup.text(caption)),
         markup.tag("thead", top),
         markup.tag("tbody", *body),
         class_="lb-table",

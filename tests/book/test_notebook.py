@@ -18,6 +18,7 @@ from tests.running import SAMPLES, record, section
 from litbook.record import model
 from litbook.render import notebook, notebook_page, standin
 from litbook.render.bibliography import Entry
+from litbook.render.markup import Html
 from litbook.render.prose import MATHML
 from litbook.site import plugin as hook
 
@@ -475,7 +476,7 @@ def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreig
     file.write_text(text, encoding="utf-8")
     from mkdocs_jupyter import convert
 
-    html, headings = notebook_page.slim(convert.nb2html(str(file)), text, "<p>top</p>")
+    html, headings = notebook_page.slim(convert.nb2html(str(file)), text, Html("<p>top</p>"))
     tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", html))
     assert tags <= notebook_page._KEPT | {"div", "span", "samp", "figure", "a"} | MATHML
     assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", html)

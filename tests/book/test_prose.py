@@ -292,10 +292,10 @@ def test_a_heading_made_of_any_text_says_that_text(text):
 
 
 def test_a_reference_reads_authors_title_year():
-    assert bibliography.formatted(REFERENCES["glu"]) == (
+    assert bibliography.reference(REFERENCES["glu"]) == (
         'Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.'
     )
-    assert bibliography.formatted(REFERENCES["other"]).startswith("A et al. ")
+    assert bibliography.reference(REFERENCES["other"]).startswith("A et al. ")
 
 
 def test_accents_and_dashes_are_ordinary_text():

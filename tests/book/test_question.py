@@ -208,7 +208,7 @@ def test_an_answer_that_points_nowhere_is_a_damaged_record(made: model.Record) -
     from litbook.errors import RecordError
 
     damaged = fill(made, "one", pieces=tuple(replace(piece, answer=999) for piece in asked(made)))
-    with pytest.raises(RecordError, match="snapshot 999 of .one. does not exist"):
+    with pytest.raises(RecordError, match=r"snapshot 999 of 'one' does not exist"):
         encoding.loads(encoding.dumps(damaged))
 
 

@@ -24,6 +24,7 @@ from tests.running import HEAD, SAMPLES, line_of, record, section
 from litbook.record import limits, model
 from litbook.render import page as pages
 from litbook.render import player
+from litbook.render.books import Entry
 from litbook.run.run import run
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def test_the_steps_and_values_of_a_record_are_those_of_its_page():
     assert sum(len(data["steps"]) for data in found) > 20
     shown = {v.text for s in made.sections for v in s.values if v.kind != "clear"}
     assert {name for data in found for _, name, _ in said(data)} <= shown
-    entries = [*made.sections, *made.definitions]
+    entries: list[Entry] = [*made.sections, *made.definitions]
     hidden = {it.first + s.first for it in entries for s in it.statements if s.kind == "hidden"}
     assert all(not hidden & set(lines(data)) for data in found)
 

@@ -215,7 +215,7 @@ def shows(tmp_path: Path):
 
 
 def test_an_image_is_read_from_beside_the_lecture(shows) -> None:
-    (piece,) = shows('image("dot.png", alt="A dot.", caption="One pixel")').pieces
+    (piece,) = shows('image("dot.png", alt="A dot.", caption="One pixel")').by_key["one"].pieces
     assert (piece.kind, piece.text, piece.alt) == ("image", "One pixel", "A dot.")
     assert piece.data.startswith("data:image/png;base64,iVBORw0KGgo")
 
@@ -233,7 +233,7 @@ def test_an_image_is_read_from_beside_the_lecture(shows) -> None:
     ],
 )  # fmt: skip
 def test_an_image_that_cannot_be_shown_says_why(shows, call: str, says: str) -> None:
-    (error,) = shows(call).errors
+    ((_, error),) = shows(call).errors()
     assert (error.kind, error.text) == ("author", call)
     assert says in error.message
 
@@ -243,7 +243,7 @@ def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
     made = record(tmp_path, section('image("big.png", alt="x")'))
     assert (
         f"image() takes up to {author.LARGEST_IMAGE} bytes; 'big.png' has {author.LARGEST_IMAGE + len(PIXEL)}"
-        in made.errors[0].message
+        in next(made.errors())[1].message
     )
 
 

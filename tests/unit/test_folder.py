@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from tests.running import REPO, SAMPLES, claims, messages, shown
+from tests.running import REPO, SAMPLES, called, claims, messages, shown
 
 from litbook import cli
 from litbook.errors import Ambiguous, NotFound, TimedOut, UnusableLecture
@@ -43,7 +43,7 @@ def refused(at: Path, **files: str) -> str:
 
 
 def output(record: model.Record) -> str:
-    return "".join(piece.text for piece in record.pieces if piece.kind == "output")
+    return "".join(piece.text for it in record.sections for piece in it.pieces if piece.kind == "output")
 
 
 # ------------------------------------------------------------------------------- the text
@@ -342,9 +342,8 @@ def test_all_that_its_files_say_is_recorded():
     assert shown(record, "sum(numbers)") == [6] and shown(record, "pair.total()") == [7]
     assert set(shown(record, "both")) == {7, 3}
     assert output(record) == "6\n"
-    entered = [record.functions[frame.function].name for frame in record.frames]
-    assert {"Pair", "__init__", "total", "twice"} <= set(entered)
-    assert not record.errors
+    assert {"Pair", "__init__", "total", "twice"} <= set(called(record))
+    assert messages(record) == []
 
 
 @pytest.mark.parametrize(
@@ -352,7 +351,7 @@ def test_all_that_its_files_say_is_recorded():
 )
 def test_one_section_runs_alone(asked, held):
     record = run(PARTS, sections=[asked])
-    assert record.count().holds == held and not record.errors
+    assert record.count().holds == held and messages(record) == []
 
 
 STATE = """
@@ -422,24 +421,25 @@ def test_an_exception_names_the_lines_of_all_files_as_in_plain_python(tmp_path):
     (tmp_path / "beside.py").write_text("def divide(x):\n    return 1 / x\n")
     plain = plainly(made)
     record = run(made)
-    [error] = record.errors
+    [(section, error)] = record.errors()
     assert error.message == "ZeroDivisionError: division by zero" == plain.stderr.splitlines()[-1]
     assert [(file, line) for file, line, _, _ in error.trace] == [
         ("book/one.py", 5), ("book/two.py", 4), ("beside.py", 2),
     ]  # fmt: skip
     for file, line, *_ in error.trace:
         assert f'File "{tmp_path / file}", line {line}, in ' in plain.stderr
-    assert (error.line, error.text) == (4, "return beside.divide(x)")
+    assert (section.key, section.first + error.line, error.text) == ("section", 5, "helper(0)")
 
 
 def test_an_exception_while_a_file_is_imported_is_an_error_of_the_lecture(tmp_path):
     made = folder(
         tmp_path, init="from .one import a\ndef main():\n    a()\n", one="x = 1\ny = [][x]\ndef a(): pass\n"
     )
-    [error] = run(made).errors
+    [(section, error)] = run(made).errors()
     assert error.message == "IndexError: list index out of range"
     assert [it[:2] for it in error.trace] == [("book/__init__.py", 1), ("book/one.py", 2)]
-    assert error.text == "y = [][x]"
+    assert (section.key, error.line, error.text) == ("<module>", 0, "from .one import a")
+    assert error.trace[-1][-1] == "y = [][x]"
 
 
 def test_an_inspected_expression_that_raises_names_its_file(tmp_path):
@@ -448,8 +448,9 @@ def test_an_inspected_expression_that_raises_names_its_file(tmp_path):
         init="from .one import a\ndef main():\n    a()\n",
         one="def a():\n    x = 0  # @inspect 1 / x\n",
     )
-    [error] = run(made).errors
-    assert error.trace == (("book/one.py", 2, "a", "x = 0  # @inspect 1 / x"),)
+    [(section, error)] = run(made).errors()
+    assert (section.key, section.file, section.first + error.line) == ("a", 1, 2)
+    assert error.trace == ()  # the section's own line says it
 
 
 def test_a_timeout_names_the_line_of_the_file_it_reached(tmp_path):

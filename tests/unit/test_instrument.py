@@ -90,7 +90,7 @@ def outcome(text: str, probes: str, lecture: bool = False) -> dict[str, Any]:
     if probes == "silent":
         assert kept.count > 1, "no probe ran"
     elif probes == "recorder":
-        assert any(kept.reached), "no probe ran"
+        assert any(kept.log.reached), "no probe ran"
     return {"namespace": visible(module.__dict__), "output": output.getvalue(), "error": error}
 
 
@@ -1492,7 +1492,7 @@ def test_a_claims_operands_die_with_it():
     exec(instrument.instrument(found, recorder, FILE), space)
     space["main"]()
     assert space["seen"] == [None, None]
-    assert [recorder.verdicts[n].failed for n in (0, 1)] == [False, True]
+    assert [recorder.judged(n).failed for n in (0, 1)] == [False, True]
 
 
 def test_an_inspected_object_dies_when_it_did():

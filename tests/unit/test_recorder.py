@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from tests.running import (
-    HEAD, called, claims, line_of, messages, one, plain, record, section, shown, silent, steps, write,
+    HEAD,
+    called,
+    claims,
+    line_of,
+    messages,
+    one,
+    plain,
+    record,
+    section,
+    shown,
+    silent,
+    steps,
+    write,
 )  # fmt: skip
 
 from litbook.probe.instrument import instrument
@@ -44,7 +56,10 @@ def test_frames_know_their_caller_and_the_line_it_called_from(tmp_path: Path) ->
     assert one(made).calls == ("outer", "inner", "g")
     assert [frame.called for frame in one(made).frames] == [0, 1, 2, 3, 3]
     assert [frame.parent for frame in one(made).frames] == [None, 0, 1, 2, 2]
-    above = [one(made), *map(made.definition_of.get, ("outer", "inner", "inner"))]
+    above: list[model.Section | model.Definition] = [
+        one(made),
+        *(made.definition_of[key] for key in ("outer", "inner", "inner")),
+    ]
     found = [it.first + frame.line for it, frame in zip(above, one(made).frames[1:], strict=True)]
     assert found == [line_of(text, part) for part in ("outer(2)", "inner(x) + 1", "g(i) for", "g(i) for")]
 

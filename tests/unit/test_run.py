@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, claims, line_of, messages, record, section, shown, write
+from tests.running import HEAD, called, claims, line_of, messages, record, section, shown, write
 
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
@@ -46,7 +46,12 @@ def third():
 def same(record: model.Record) -> model.Record:
     """The record without what differs from run to run on purpose."""
     environment = dataclasses.replace(record.environment, date="", commit=None)
-    return dataclasses.replace(record, environment=environment, seconds={})
+    return dataclasses.replace(
+        record,
+        environment=environment,
+        seconds=0.0,
+        sections=tuple(dataclasses.replace(it, seconds=0.0) for it in record.sections),
+    )
 
 
 # ------------------------------------------------------------------------ seeds
@@ -61,9 +66,9 @@ def test_a_section_alone_gives_the_values_of_the_whole_run(tmp_path: Path) -> No
         (["third", "first"], "gabc"),
     ):
         alone = record(tmp_path, RANDOM, sections=names)
-        assert alone.ran == tuple(names)
+        assert alone.asked == tuple(names)
         assert {t: shown(alone, t) for t in texts} == {t: shown(whole, t) for t in texts}
-        assert {v.text for v in alone.values} == set(texts)
+        assert {v.text for it in alone.sections for v in it.values} == set(texts)
 
 
 def test_a_section_leaves_the_random_state_of_its_caller_alone(tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def inside():
 
 def test_claims_that_need_another_device_are_counted_with_those_of_nested_sections(tmp_path: Path) -> None:
     made = record(tmp_path, NEEDS, device="cpu")
-    assert [(c.caption, c.verdict, c.why) for c in made.claims] == [
+    assert [(c.caption, c.verdict, c.why) for c in (it for _, it in made.claims())] == [
         ("here", "holds", ""), ("there", "needs-device", "needs cuda"), ("inside", "needs-device", "needs cuda"),
     ]  # fmt: skip
     assert made.count() == model.Counts(holds=1, needs_device=2)
@@ -156,7 +161,7 @@ def test_a_lecture_that_cannot_be_read_is_unusable(tmp_path: Path) -> None:
 
 def test_claims_behind_an_exception_are_not_reached(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1, 'before'\n1 / 0\nassert 1, 'after'"))
-    assert [c.verdict for c in made.claims] == ["holds", "not-reached"]
+    assert [c.verdict for c in (it for _, it in made.claims())] == ["holds", "not-reached"]
     assert report.summary(made).endswith("1 was not reached; 1 error")
     assert not report.holds(made)
 
@@ -183,26 +188,28 @@ def last():
     assert 1 == 1, "last"
 """
     made = record(tmp_path, text)
-    assert [c.verdict for c in made.claims] == ["holds"] * 3
+    assert [c.verdict for c in (it for _, it in made.claims())] == ["holds"] * 3
     assert messages(made) == [f"{line_of(text, 'raise')}: KeyError: 'x'"]
-    assert made.functions[made.errors[0].function].name == "bad"
+    assert [it.key for it, _ in made.errors()] == ["bad"]
 
 
 def test_the_traceback_holds_the_lectures_own_lines(tmp_path: Path) -> None:
     text = section("helper('[')", "import json\ndef helper(x):\n    return json.loads(x)\n")
     made = record(tmp_path, text)
     call, raised = line_of(text, "helper('[')"), line_of(text, "return json")
-    assert made.errors[0].trace == (
+    ((_, error),) = made.errors()
+    assert error.trace == (
         ("lecture_sample.py", call, "one", "helper('[')"),
         ("lecture_sample.py", raised, "helper", "return json.loads(x)"),
     )
-    assert made.errors[0].line == raised
+    assert made.by_key["one"].first + error.line == call
     assert f"called from lecture_sample.py:{call} in one" in report.problems(made)[0]
 
 
 def test_an_error_of_an_authors_word_is_named_as_such(tmp_path: Path) -> None:
     made = record(tmp_path, section("note(3)"))
-    assert (made.errors[0].kind, made.errors[0].message) == (
+    ((_, error),) = made.errors()
+    assert (error.kind, error.message) == (
         "author",
         "AuthorError: note() takes text, not int: 3",
     )
@@ -369,7 +376,7 @@ def test_compiled_functions_run_as_they_stand(tmp_path: Path) -> None:
     assert messages(made) == []
     assert shown(made, "z") == [3]
     assert shown(made, "total") == []
-    assert {made.functions[f.function].name for f in made.frames} == {"<module>", "main", "one"}
+    assert called(made) == ["<module>", "main", "one"]
 
 
 # ------------------------------------------------------------------------ ending early

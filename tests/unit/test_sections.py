@@ -257,6 +257,18 @@ def test_an_exception_in_an_inner_section_is_its_own_and_the_part_goes_on(tmp_pa
     assert (one(made).errors, len(one(made, "two").errors), shown(made, "x")) == ((), 1, [5])
 
 
+def test_what_a_lecture_does_to_its_process_keeps_no_section_from_being_made(tmp_path: Path) -> None:
+    text = lecture(
+        "two()\nx = 3  # @inspect x",
+        "sys.setrecursionlimit(len(inspect.stack()) + 25)\na = [[1, [2, [3]]], {'k': (1, 2)}]  # @inspect a\nnote('said')",
+        before="import inspect, sys",
+        main="one()",
+    )
+    made = record(tmp_path, text)
+    assert messages(made) == []
+    assert (shown(made, "x"), shown(made, "a")[0].length, len(one(made, "two").pieces)) == ([3], 2, 1)
+
+
 # ------------------------------------------------------------------------ texts
 
 

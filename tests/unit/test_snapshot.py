@@ -36,19 +36,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from litbook.errors import TimedOut
-from litbook.record import encoding, model
+from litbook.record import model, shots
+from litbook.record.limits import NESTED_READ
 from litbook.snapshot import libraries
 from litbook.snapshot.moments import shortest
 from litbook.snapshot.snapshot import Storages, is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
-from litbook.snapshot.tensors import NESTED_READ, _Tensor
+from litbook.snapshot.tensors import _Tensor
 
 snapshot: Any = typed_snapshot  # a test knows which kind of snapshot it gets
 NAN, INF = float("nan"), float("inf")
 
 
 def as_json(shot: model.Snapshot) -> str:
-    return json.dumps(encoding.to_data(shot), allow_nan=False, ensure_ascii=False)
+    return json.dumps(shots.shot(shot), allow_nan=False, ensure_ascii=False)
 
 
 def check(value: object, most: int = 32_000) -> Any:
@@ -56,7 +57,7 @@ def check(value: object, most: int = 32_000) -> Any:
     shot = snapshot(value)
     text = as_json(shot)
     assert len(text.encode("utf-8")) <= most
-    assert encoding._decode(model.Snapshot, json.loads(text), "shot") == shot
+    assert shots.read_shot(json.loads(text)) == shot
     return shot
 
 
@@ -321,7 +322,7 @@ nested = st.recursive(
 @given(nested)
 def test_any_nesting_of_values_survives_json_and_stays_small(value):
     shot = check(value)
-    assert as_json(encoding._decode(model.Snapshot, json.loads(as_json(shot)), "shot")) == as_json(shot)
+    assert as_json(shots.read_shot(json.loads(as_json(shot)))) == as_json(shot)
 
 
 # ---------------------------------------------------------------------------- hostile objects

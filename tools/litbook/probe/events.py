@@ -1,8 +1,8 @@
 """What a running section leaves, event by event, and the log that holds it until the section is made.
 
 The events of one call of a section stand in one list, in order of execution. What comes with every line is a
-plain tuple, told apart by its length, because a named one takes 90 ns longer to make: a step has two places, a
-frame four, a value six. `Entered` and `Seen` name the places of the last two for whoever takes them.
+plain tuple, told apart by its length, because a named one takes 90 ns longer to make: a step has two places,
+a frame four, a value six. `Entered` and `Seen` name the places of the last two for whoever takes them.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ class LoopState:
 
 @dataclass
 class Log:
-    """One call of a section while it runs: filled by the probes, taken when the call ends, then dropped.
+    """One call of a section: filled by the probes while it runs, and put aside when it ends.
 
-    Frames are numbered through the whole run. Those of this call lie in `spans`: while a section inside it runs,
-    that one has the next numbers. A frame from elsewhere, of a generator say, is one that the section is handed.
+    Frames are numbered through the whole run. Those of this call lie in `spans`: while a section inside it
+    runs, that one has the next numbers. A frame from elsewhere, of a generator say, is one that the section
+    is handed.
     """
 
     function: int  # of the section

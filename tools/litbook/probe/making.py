@@ -3,6 +3,9 @@
 In go the logs that the probes filled, one for each call of the section; out comes a `model.Section`, whole in
 itself: frames, loops and snapshots get numbers of their own, as folding left gaps, and lines are counted from
 the first of what they stand in. It does not know how anything was seen.
+
+While the lecture runs a log is only put aside: a lecture may leave a recursion limit, or builtins, with which
+nothing can be made. Everything is made when the run is over and the process is as it was.
 """
 
 from __future__ import annotations
@@ -61,7 +64,8 @@ class Making:
         self.seconds = 0.0
         self.reached: set[int] = set()  # statements of the lecture
         self.called: list[int] = []  # functions, in the order of `Section.calls`
-        self._times = 0  # that it was called
+        self._logs: list[Log] = []  # of its calls
+        self._entered: set[int] = set()  # functions, in calls of which no log is kept
         self._dropped = 0
         self._kept = Kept()
         self._frames: list[model.Frame] = []
@@ -74,19 +78,29 @@ class Making:
 
     # -- one call
 
-    def take(self, log: Log) -> None:
-        """What happened in one call. Of a section that is called again and again the first calls are kept."""
-        self._times += 1
-        self._dropped += log.dropped
+    def put(self, log: Log) -> None:
+        """A call has ended. Of a section that is called again and again the first calls are kept."""
+        log.axes.clear()  # they may keep values alive
+        log.glimpsed.clear()
+        if len(self._logs) < CALLS:
+            self._logs.append(log)
+            return
         self.reached.update(compress(range(len(log.reached)), log.reached))
-        if self._times > CALLS:
-            self._dropped += sum(1 for event in log.events if len(event) == 2 and type(event) is tuple)
-        else:
+        self._entered.update(*(self.functions[first:end] for first, end in log.spans))
+        self._dropped += log.dropped + sum(1 for it in log.events if len(it) == 2 and type(it) is tuple)
+
+    def _make(self) -> None:
+        """All that the logs hold, once."""
+        for log in self._logs:
+            self._dropped += log.dropped
+            self.reached.update(compress(range(len(log.reached)), log.reached))
             for event in log.events:
                 self._take(log, event)
-        for first, end in log.spans:
-            for function in dict.fromkeys(self.functions[first:end]):
-                self._number_of(function)
+            for first, end in log.spans:
+                self._entered.update(self.functions[first:end])
+        self._logs.clear()
+        for function in sorted(self._entered):
+            self._number_of(function)
 
     def _take(self, log: Log, event: Event) -> None:
         if type(event) is not tuple:
@@ -142,7 +156,8 @@ class Making:
     def _frame_of(self, log: Log, number: int) -> int | None:
         """Where a frame of the run stands here; None for one of a call that was folded.
 
-        One that another section has entered, of a generator say, is entered here anew, called by what ran last.
+        One that another section has entered, of a generator say, is entered here anew, called by what ran
+        last.
         """
         found = self._frame_at.get(number)
         if found is not None or log.owns(number):
@@ -220,6 +235,7 @@ class Making:
 
     def section(self, missing: str) -> model.Section:
         """The entry. `missing` names the device that kept the section from running, or is empty."""
+        self._make()
         numbering, it = self.numbering, self.lecture.functions[self.function]
         claims = [
             claim_of(numbering, number, self.judged.get(number), missing, self._kept.keep)

@@ -1,7 +1,8 @@
 """A lecture's text as the record has it: keys instead of numbers, lines counted from the first of a section.
 
-In goes a `Lecture`, where functions and statements are numbered through and lines are those of a file; out come
-the definitions of a record, and the statements of its sections. It knows nothing of a run but what was reached.
+In goes a `Lecture`, where functions and statements are numbered through and lines are those of a file; out
+come the definitions of a record, and the statements of its sections. It knows nothing of a run but what was
+reached.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Numbering:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
         self.is_section = [function.kind in SECTIONS for function in lecture.functions]
-        self.keys = [_key(lecture, number) for number in range(len(lecture.functions))]
+        self.keys = [lecture.key(number) for number in range(len(lecture.functions))]
         self.within: list[int] = []  # statement -> its number in its own section or definition
         self.own: list[list[int]] = [[] for _ in lecture.functions]  # function -> its statements
         for number, statement in enumerate(lecture.statements):
@@ -70,7 +71,7 @@ class Numbering:
         return {it.file: number for number, it in enumerate(self.lecture.functions) if it.kind == "module"}
 
     def order(self) -> list[int]:
-        """The functions that are sections, in the order of the book: modules, main, parts with their sections."""
+        """The functions that are sections, in the order of the book: modules, `main`, parts and theirs."""
         kinds = [function.kind for function in self.lecture.functions]
         modules = [i for i, kind in enumerate(kinds) if kind == "module"]
         return [*modules, *(i for i, kind in enumerate(kinds) if kind == "main"), *self.lecture.order]
@@ -92,7 +93,7 @@ class Numbering:
         )
 
     def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
-        """A function's statements; a note that is not among the `reached` carries its text, which pages show."""
+        """A function's statements; a note that was not `reached` carries its text, which pages show."""
         return tuple(self._statement(number, reached) for number in self.own[function])
 
     def _statement(self, number: int, reached: Container[int]) -> model.Statement:
@@ -133,9 +134,3 @@ class Numbering:
             if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
-
-
-def _key(lecture: Lecture, number: int) -> str:
-    """A section is called as it is asked for, everything else with its file and the names around it."""
-    asked_for = lecture.functions[number].kind in ("part", "section")
-    return lecture.section_name(number) if asked_for else lecture.functions[number].key

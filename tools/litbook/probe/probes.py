@@ -1,11 +1,12 @@
 """The probes that run on every line of a lecture, and nothing else.
 
-They are closures over shared variables, not methods: that halves their cost. State, all of it, while a lecture
-runs; what belongs to the section that is running is exchanged when one begins and ends:
+They are closures over shared variables, not methods: that halves their cost. State, all of it, while a
+lecture runs. What belongs to the section that is running is exchanged when one begins and ends:
 
-    log       of the section: `events`, a list in order of execution. Folding a loop deletes slices near its end,
-              so memory does not grow with iterations. `reached`: per statement, whether it ever ran; folding
-              does not forget this. `glimpsed`: function -> how many of its calls had their arguments looked at.
+    log       of the section. `events` is a list in order of execution; folding a loop deletes slices near its
+              end, so memory does not grow with iterations. `reached` says of every statement whether it ever
+              ran; folding does not forget this. `glimpsed` counts, per function, calls whose arguments were
+              looked at.
     limit     of its events; -1 while nothing is recorded, so that a step has one thing to ask
     spare     of it: function -> a frame that stands for all its calls beyond the limit; no page shows it
     outer     what the sections around it will go on with
@@ -16,11 +17,11 @@ and for the whole run:
               overwritten before it can be mistaken.
     functions frame -> its function
     loops     (id of a live frame object, statement) -> the loop now running there
-    calls     id of a live frame object -> (function, line) -> how often it called; after `CALLS` of them, calls
-              are only counted
+    calls     id of a live frame object -> (function, line) -> how often it called; after `CALLS` of them,
+              calls are only counted
     folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too
-    codes     per function, its code: at the address of a frame that ended, one of untouched code may stand, which
-              enters nothing, and is no caller that is known
+    codes     per function, its code: at the address of a frame that ended, one of untouched code may stand,
+              which enters nothing, and is no caller that is known
     sites     (id of a code object, place of a call in it) -> its line, and the code, so that its id stays
     told      per watch, how often the listener heard of it
     paused    how many stepped-over lines are running
@@ -98,8 +99,8 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
         if paused or ident() != home:
             active.pop(address, None)
             return
-        if address in calls:  # of an earlier frame at this address
-            del calls[address]
+        if address in calls:  # of an earlier frame there; asking is quicker than `pop`
+            del calls[address]  # noqa: RUF051
         if len(events) >= limit and not sections[function]:
             if function not in spare:
                 spare[function] = len(functions)

@@ -1,11 +1,12 @@
 """The recorder: a running lecture's sections, values, words and errors, and the record made of them all.
 
-In go the calls that instrumented code makes (`instrument.Probes`); out comes a `model.Record`. The probes that run
-on every line stand in `probes`, the judging of claims in `verdicts`, the making of a section's entry in `making`.
+In go the calls that instrumented code makes (`instrument.Probes`); out comes a `model.Record`. The probes
+that run on every line stand in `probes`, the judging of claims in `verdicts`, the making of a section's entry
+in `making`.
 
-Every call of a section has a log of its own, which holds what happens until it ends; then it is taken into the
-section's entry and dropped. So nothing of one section gets into another's. The logs are on a stack: the module's
-own lines, `main`, a part, its section.
+Every call of a section has a log of its own, which holds what happens until it ends. So nothing of one
+section gets into another's. The logs are on a stack: the module's own lines, `main`, a part, its section.
+When the run is over, and the process as it was, the entries are made from them.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Recorder(Judge):
 
     @contextlib.contextmanager
     def inside(self, function: int) -> Iterator[None]:
-        """What runs in here is a call of the section `function`, also `main` or a module: it has its own log."""
+        """What runs in here is a call of the section `function`, `main` or a module: it has its own log."""
         self._begin(self._new_log(function))
         start = time.perf_counter()
         try:
@@ -92,10 +93,10 @@ class Recorder(Judge):
         finally:
             making = self.making(function)
             making.seconds += time.perf_counter() - start
-            making.take(self._end())
+            making.put(self._end())
 
     def inside_file(self, file: int) -> contextlib.AbstractContextManager[None]:
-        """What runs in here are a file's own lines; those of the first belong to the log that is there from the start."""
+        """What runs in here are a file's own lines. Those of the first have the log that is there anyway."""
         return self.inside(self.numbering.module_of[file]) if file else contextlib.nullcontext()
 
     def making(self, function: int) -> Making:
@@ -272,8 +273,8 @@ class Recorder(Judge):
     # -- the record
 
     def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
-        """Everything that was seen, as a record. `asked` are the names of the sections that were to run."""
-        self.making(0).take(self._end())
+        """Everything that was seen, as a record. `asked` are the keys of the sections that were to run."""
+        self.making(0).put(self._end())
         numbering, lecture = self.numbering, self.lecture
         order = numbering.order()
         made = tuple(self.making(function).section(self._missing_device(function)) for function in order)
@@ -293,7 +294,7 @@ class Recorder(Judge):
             definitions=tuple(definitions),
             sections=made,
             seconds=round(self.seconds, 4),
-            asked=tuple(it.key for name in asked for it in made if name in (it.key, it.name)),
+            asked=asked,
         )
 
     def _missing_device(self, function: int | None) -> str:
@@ -306,7 +307,7 @@ class Recorder(Judge):
 
 
 def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
-    """For every watch: the innermost loop statement around it in its own function, or -1; and the function."""
+    """For every watch, the innermost loop around it in its own function, or -1; and that function."""
     loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
 
     def walk(node: ast.AST, loop: int, owner: int) -> None:

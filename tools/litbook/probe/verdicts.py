@@ -67,7 +67,7 @@ class Judge:
         asked = self.lecture.claims[number]
         shown = asked.caption if caption is None else _caption(caption)
         _, seen = self.open_claims.pop()
-        judged = self._judged(number)
+        judged = self.judged(number)
         judged.count += 1
         if judged.count > 1 and not (failed and not judged.failed):
             return
@@ -98,7 +98,7 @@ class Judge:
         if not why and names is not None:
             remember(text, tuple(value.shape), sizes, self.lecture.statements[asked.statement].first)
             self.log.axes[frame, asked.text.split(":")[0]] = names, _weakly(value)
-        judged = self._judged(number)
+        judged = self.judged(number)
         judged.count += 1
         if judged.count == 1 or (why and not judged.failed):
             judged.failed, judged.why = bool(why), why
@@ -113,17 +113,18 @@ class Judge:
     def unread(self, number: int) -> None:
         """The annotation itself raised; plain Python would never have evaluated it."""
         error = sys.exc_info()[1]
-        judged = self._judged(number)
+        judged = self.judged(number)
         judged.count += 1
         judged.failed = True
         judged.why = f"the annotation cannot be read: {said(error)}"
         self._tell(number)
 
     def _making_of(self, number: int) -> Making:
-        """The section that a claim belongs to, which need not be the one that runs: it may be called as a helper."""
+        """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
         return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
-    def _judged(self, number: int) -> Judged:
+    def judged(self, number: int) -> Judged:
+        """What a claim came to so far."""
         return self._making_of(number).judged.setdefault(number, Judged())
 
     def _tell(self, number: int) -> None:
@@ -133,7 +134,7 @@ class Judge:
             snapshots.append(shown)
             return len(snapshots) - 1
 
-        self.tell_claim(claim_of(self.numbering, number, self._judged(number), "", keep), snapshots)
+        self.tell_claim(claim_of(self.numbering, number, self.judged(number), "", keep), snapshots)
 
 
 def _weakly(value: object) -> Callable[[], object]:

@@ -1,7 +1,8 @@
 """JSON data -> dataclasses, strictly: a reader for every type, built once from its annotations.
 
-In goes what `json.loads` found; out comes the value that the annotation promises, or a `Misfit` that names the
-place. It knows types, not what they mean: how a field is written differently from a plain object stands in `rows`.
+In goes what `json.loads` found; out comes the value that the annotation promises, or a `Misfit` that names
+the place. It knows types, not what they mean: how a field is written differently from a plain object stands
+in `rows`.
 """
 
 from __future__ import annotations

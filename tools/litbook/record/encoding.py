@@ -1,11 +1,12 @@
 """The record's JSON: a record -> text and back, strictly.
 
-In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by hand, or
-is of another schema is refused, with the way to record anew. How a section's parts are written short stands in
-`rows`, how snapshots are in `shots`; it knows nothing of how a record came about.
+In goes a `Record` or the text that `dumps` wrote; out comes the other. What is cut short, was changed by
+hand, or is of another schema is refused, with the way to record anew. How a section's parts are written short
+stands in `rows`, how snapshots are in `shots`; it knows nothing of how a record came about.
 
-Every element of a list has a line of its own, so that a diff of two records is readable. Where the sections and
-definitions stand in their files says one table, `places`: so moving a section changes no byte of its entry.
+Every element of a list has a line of its own, so that a diff of two records is readable. Where the sections
+and definitions stand in their files says one table, `places`: so moving a section changes no byte of its
+entry.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from litbook.errors import RecordError
 from litbook.record import checked, rows, told
 from litbook.record.checked import Misfit, within
-from litbook.record.model import SCHEMA, Definition, Error, Record, Section, Series, Source
+from litbook.record.model import SCHEMA, Definition, Record, Section, Source
 from litbook.record.shots import read_shot, shot
 
 Entry = Section | Definition
+Made = TypeVar("Made", Record, Section, Definition)
 AGAIN = "record it again"
 
 
@@ -32,7 +35,7 @@ def dumps(record: Record) -> str:
     """The record as JSON text; the same for the same record."""
     lines = [source.text.split("\n") for source in record.sources]
     data = _object(record)
-    entries = (*record.definitions, *record.sections)
+    entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
     data["places"] = [_place(entry) for entry in entries]
     data["definitions"] = [_definition(entry, _own(lines, entry)) for entry in record.definitions]
     data["sections"] = [_section(entry, _own(lines, entry)) for entry in record.sections]
@@ -45,8 +48,8 @@ def dumps(record: Record) -> str:
 def loads(text: str, where: str = "record") -> Record:
     """The record that `dumps` wrote.
 
-    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that no
-    run writes, or is of an older or a newer schema.
+    Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
+    no run writes, or is of an older or a newer schema.
     """
     try:
         data = json.loads(text, parse_constant=_no_constant)
@@ -62,7 +65,7 @@ def loads(text: str, where: str = "record") -> Record:
         )
         raise RecordError(f"{where} has schema {data['schema']}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
-        record = within("record", _record, data)
+        record: Record = within("record", _record, data)
         _check(record)
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    {AGAIN}") from None
@@ -225,7 +228,7 @@ def _record(data: dict[str, Any]) -> Record:
     return _with(head, sources=sources, definitions=tuple(definitions), sections=tuple(sections))
 
 
-def _with(it: Any, **given: Any) -> Any:
+def _with(it: Made, **given: Any) -> Made:
     """`it` with fields that have been read already. Only for what nobody else has seen yet."""
     for name, value in given.items():
         object.__setattr__(it, name, value)
@@ -260,7 +263,7 @@ def _read_definition(place: tuple[int, int], lines: list[list[str]], data: Any) 
         statements=within(
             ".statements", partial(rows.read_statements, source=source), data.get("statements", [])
         ),
-    )  # type: ignore[no-any-return]
+    )
 
 
 def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> Section:
@@ -283,7 +286,7 @@ def _read_section(place: tuple[int, int], lines: list[list[str]], data: Any) -> 
     statements = part(
         "statements", partial(rows.read_statements, source=source, claims=tuple(_asserted(claims)))
     )
-    return _with(  # type: ignore[no-any-return]
+    return _with(
         it,
         claims=claims,
         steps=steps,
@@ -309,7 +312,8 @@ def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
     sections = _by_key("section", record.sections)
     definitions = _by_key("definition", record.definitions)
-    for entry in (*record.definitions, *record.sections):
+    entries: tuple[Entry, ...] = (*record.definitions, *record.sections)
+    for entry in entries:
         if not 0 <= entry.file < max(1, len(record.sources)):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
         for statement in entry.statements:
@@ -333,10 +337,9 @@ def _check_section(section: Section, keys: dict[str, Section], definitions: dict
         if key not in definitions:
             raise ValueError(f"{key!r}, which {section.key!r} calls, does not exist")
     _check_parents(section, keys)
-    for references in (_run_references, _found_references):
-        for what, index, size in references(section, definitions):
-            if index is not None and not 0 <= index < size:
-                raise ValueError(f"{what} {index} of {section.key!r} does not exist")
+    for what, index, size in chain(_run_references(section, definitions), _found_references(section)):
+        if index is not None and not 0 <= index < size:
+            raise ValueError(f"{what} {index} of {section.key!r} does not exist")
 
 
 def _check_parents(section: Section, keys: dict[str, Section]) -> None:
@@ -370,7 +373,7 @@ def _run_references(section: Section, definitions: dict[str, Definition]) -> Ite
             yield "statement", step_statement, sizes[step_frame]
 
 
-def _found_references(section: Section, definitions: dict[str, Definition]) -> Iterator[Reference]:
+def _found_references(section: Section) -> Iterator[Reference]:
     frames, snapshots, loops = len(section.frames), len(section.snapshots), len(section.loops)
     steps = max(1, len(section.steps))  # what came before the first step carries the number 0
     for loop in section.loops:

@@ -1,8 +1,8 @@
 """The record of one run: frozen dataclasses.
 
 This is the waist of the house. What stands before it (text, probe, run) makes a `Record` and formats
-nothing; what stands behind it (compare, render, site) reads a `Record` and executes nothing. It knows no torch,
-no `ast` and no HTML. `docs/record.md` explains every field.
+nothing; what stands behind it (compare, render, site) reads a `Record` and executes nothing. It knows no
+torch, no `ast` and no HTML. `docs/record.md` explains every field.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Frame:
-    """One call, of the section itself or of a definition. `line`, in `parent`'s lines, is where it came from."""
+    """One call, of the section itself or of a definition. `line` of its `parent` is where it came from."""
 
     called: int = 0  # 0: the section; n: the n-th of the section's `calls`
     parent: int | None = None
@@ -337,9 +337,9 @@ class Section:
     """One section of a run, whole in itself: its text's lines, and all that happened while it ran.
 
     Nothing in it points outside: statements, frames, steps, values, snapshots and storages are numbered
-    within it, lines count from its first. Only `parent`, `calls` and the targets of statements name others, by key.
-    So a section is reused, compared, kept or shown by taking its entry, and moving it changes none of it but
-    `file` and `first`.
+    within it, and its lines count from its first, which is 0. Only `parent`, `calls` and the targets of
+    statements name others, by key. So a section is reused, compared, kept or shown by taking its entry, and
+    moving it changes none of it but `file` and `first`.
     """
 
     key: str  # its name; where two parts have a section of one name, in a folder: `storage.a_view`

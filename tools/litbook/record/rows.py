@@ -1,19 +1,19 @@
 """Parts of a section as the record's JSON has them, and back: short rows instead of objects.
 
-There are thousands of them, so a row says first what most have to say, and last, in an object, what only some
-have. What the rows before it, the other fields or the lecture's own text say is left out. A row counts lines and
-steps within its section alone; so it stays as it is when the section moves.
+There are thousands of them, so a row says first what most have to say, and last, in an object, what only
+some have. What the rows before it, the other fields or the lecture's own text say is left out. A row counts
+lines and steps within its section alone; so it stays as it is when the section moves.
 
     statement   0   [1, "x"]   [[0, 2, 5], "@section", "tensors"]      lines, its kind, its names
     frame       [1, 0, 12, "x", 5, "y", 7]   [1, 0, 13, 6, 8]          called, parent, line, arguments
     steps       [0, 0, -4, 7]                                          in frame 0 the statements 0 to 4, and 7
     loop        [0, 12, 100]                                           frame, line, count
     value       [3, 12, "x.shape", 5, {...}]                           step, line, text, snapshot
-    piece       ["note", 3, [0, "2.25"], {...}]                        kind, step, what the run put into its text
+    piece       ["note", 3, [0, "2.25"], {...}]                        kind, step, what fills its text
     claim       [12, [0, 5, 4, 1], [5, 6], {...}]                      line, how its text is cut, operands
 
-The lines of a statement are counted from the last of the statement before: how many are between them, and where
-they differ how far its last is from its first, and its end from that.
+The lines of a statement are counted from the last of the statement before: how many are between them, and
+where they differ how far its last is from its first, and its end from that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _row(data: Any, least: int) -> list[Any]:
 
 
 def statements(several: Iterable[Statement], source: Lines, claims: Iterable[Span] = ()) -> list[Any]:
-    """Rows of statements. Those that a claim is of need not be said to be claims: `claims` are their lines."""
+    """Rows of statements. `claims` are the lines of those that need not be said to be claims."""
     known, before, rows = set(claims), -1, []
     for it in several:
         rows.append(_statement(it, before, source, known))
@@ -85,12 +85,7 @@ def _statement(it: Statement, before: int, source: Lines, claims: set[Span]) -> 
         names = (_name(it.target),) if it.kind == "def" else ()
     bound = [] if it.binds == names else list(it.binds) or [""]
     plain = it.kind in _TARGETED or not it.target
-    if (
-        it.prose
-        or not plain
-        or any(name.startswith("@") for name in bound)
-        or (len(bound) > 1 and "" in bound)
-    ):
+    if it.prose or not plain or any(name[:1] in ("@", "") for name in it.binds):
         rest = _rest(it, {"first": it.first, "last": it.last, "end": it.end, "binds": None})
         return [lines, rest]
     head = lines if len(lines) > 1 else lines[0]
@@ -182,7 +177,8 @@ def read_frames(data: Any) -> tuple[Frame, ...]:
     known: dict[int, list[str]] = {}
 
     def read(row: Any) -> Frame:
-        called, parent, line, *rest = [*_row(row, 1), *(None, 0)[len(row) - 1 :]]
+        called, *more = _row(row, 1)
+        parent, line, rest = more[0] if more else None, more[1] if len(more) > 1 else 0, more[2:]
         if type(called) is not int or type(line) is not int or not (parent is None or type(parent) is int):
             raise Misfit("numbers of what is called, of its caller, and of a line were expected")
         if rest and type(rest[0]) is str:
@@ -280,7 +276,7 @@ def read_value(data: Any, taken: Steps) -> Value:
 
 
 def piece(it: Piece, taken: Steps, several: Sequence[Statement], source: Lines) -> Any:
-    """A piece's row. Its line is that of the statement of its step, and its words are those of the text there.
+    """A piece's row. Its line is that of the statement of its step, its words are those of the text there.
 
     What a run put between them is listed, after the number of the string in the statement: `[0, "2.25"]`.
     """
@@ -347,7 +343,7 @@ def read_piece(data: Any, taken: Steps, several: Sequence[Statement], source: Li
 
 
 def claim(it: Claim, source: Lines) -> Any:
-    """A claim's row. Where the section's text `source` has the claim under `assert`, only its cuts are kept."""
+    """A claim's row. Of what the section's text `source` has behind `assert`, only the cuts are kept."""
     said = _said(source, it.line, it.last)
     parts = _parts(it)
     known = _claim(it.line, it.last, it.text, it.verdict, said)
@@ -357,7 +353,7 @@ def claim(it: Claim, source: Lines) -> Any:
             rest["operands"] = [[operand.text, operand.value] for operand in it.operands]
     else:
         rest = _rest(it, {**known, "form": it.form, "operands": it.operands})
-    cuts = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
+    cuts: Any = parts and [len(part) for part in parts] if said.startswith(it.text) else parts
     if cuts and not cuts[-1]:
         cuts = cuts[:-1]
     places = [] if parts is None else [operand.value for operand in it.operands]
@@ -379,7 +375,7 @@ def _parts(it: Claim) -> list[str] | None:
 
 
 def _claim(line: int, last: int, text: str, verdict: str, said: str) -> dict[str, Any]:
-    """What goes without saying of a claim: that it holds, ran once, and has the caption that stands behind it."""
+    """What goes without saying: a claim holds, ran once, and has the caption that stands behind it."""
     ran = verdict in ("holds", "fails")
     caption = told.caption(said, text)
     return {

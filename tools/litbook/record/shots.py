@@ -15,6 +15,7 @@ Of a tensor `strides` are those of a contiguous one, `bytes` and `storage_bytes`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -23,9 +24,9 @@ from litbook.record.checked import READERS, Misfit, within
 from litbook.record.model import Mapping, Opaque, Scalar, Sequence, Snapshot, Stats, Tensor
 
 WIDTHS = {
-    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "int16": 2, "uint16": 2, "float16": 2,
-    "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "complex64": 8,
-    "complex128": 16,
+    "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "uint16": 2, "int16": 2, "float16": 2, "bfloat16": 2, "uint32": 4, "int32": 4, "float32": 4,
+    "uint64": 8, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 """dtype -> bytes of one element, for those whose size need not be written."""
 
@@ -189,9 +190,9 @@ def _trimmed(stats: Stats) -> list[Any]:
 def _read_tensor(data: list[Any]) -> Tensor:
     if not 2 <= len(data) <= 4:
         raise Misfit("shape, dtype, storage and more of a tensor were expected")
-    shape, dtype, storage, rest = [*data, *(None, {})[len(data) - 2 :]]
-    shape, dtype = within("[0]", _SHAPE, shape), within("[1]", _TEXT, dtype)
-    storage = within("[2]", _STORAGE, storage)
+    shape, dtype = within("[0]", _SHAPE, data[0]), within("[1]", _TEXT, data[1])
+    storage = within("[2]", _STORAGE, data[2]) if len(data) > 2 else None
+    rest = data[3] if len(data) > 3 else {}
     if type(rest) is not dict:
         raise Misfit("an object was expected").under("[3]")
     found = {
@@ -213,5 +214,11 @@ def _read_tensor(data: list[Any]) -> Tensor:
 
 
 _SHAPE, _TEXT, _STORAGE = (checked.reader(kind) for kind in (tuple[int, ...], str, int | None))
-_WAYS = {Scalar: _scalar, Sequence: _sequence, Mapping: _mapping, Tensor: _tensor, Opaque: _opaque}
+_WAYS: dict[type, Callable[[Any], Any]] = {
+    Scalar: _scalar,
+    Sequence: _sequence,
+    Mapping: _mapping,
+    Tensor: _tensor,
+    Opaque: _opaque,
+}
 READERS[Snapshot] = read_shot

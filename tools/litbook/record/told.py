@@ -1,9 +1,9 @@
 """What the lecture's text says, so that its record need not say it again.
 
-A record holds the text of its lecture, and much of the rest stands there word for word: prose but for the numbers
-in it, claims, captions, headings, the names that a line binds. Here is a reading of the text that is good enough
-to find most of it, and the same for whoever writes and whoever reads. It need not be right: the record says what
-differs, and all of it where there is no text. It reads lines, and knows no values.
+A record holds the text of its lecture, and much of the rest stands there word for word: prose but for the
+numbers in it, claims, captions, headings, the names that a line binds. Here is a reading of the text that is
+good enough to find most of it, and the same for whoever writes and whoever reads. It need not be right: the
+record says what differs, and all of it where there is no text. It reads lines, and knows no values.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from bibtexparser.entrypoint import parse_string
 
 from litbook.errors import LitbookError
 from litbook.render import markup
+from litbook.render.markup import Html
 
 
 class BibliographyError(LitbookError):
@@ -70,14 +71,14 @@ def find(bibliography: Bibliography, key: str) -> Entry:
     raise BibliographyError(f"[@{key}] is in no bibliography{hint}")
 
 
-def formatted(entry: Entry) -> str:
+def reference(entry: Entry) -> Html:
     """The reference as HTML: authors, title (linked), venue, year."""
     title = markup.tag("cite", markup.text(entry.title))
     if entry.url:
         title = markup.tag("a", title, href=entry.url)
     tail = ", ".join(part for part in (entry.venue, entry.year) if part)
     parts = [markup.text(names(entry)), title, markup.text(tail)]
-    return ". ".join(part for part in parts if part) + "."
+    return markup.join([markup.join(filter(None, parts), markup.text(". ")), markup.text(".")])
 
 
 def names(entry: Entry) -> str:
@@ -182,11 +183,11 @@ def _plain(value: str) -> str:
     """TeX's accents, dashes and protecting braces as ordinary text."""
     import unicodedata
 
-    def accented(match: re.Match[str]) -> str:
+    def accent(match: re.Match[str]) -> str:
         letter = {"\\i": "i", "\\j": "j"}.get(match[2], match[2])
         return unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
 
-    value = re.sub(r"\{?\\(['`^\"~])\{?(\\[ij]|\w)\}?\}?", accented, value)
-    value = re.sub(r"\{?\\([cv])\{(\w)\}\}?", accented, value)
+    value = re.sub(r"\{?\\(['`^\"~])\{?(\\[ij]|\w)\}?\}?", accent, value)
+    value = re.sub(r"\{?\\([cv])\{(\w)\}\}?", accent, value)
     value = re.sub(r"\\([&%_#$])", r"\1", value)
     return " ".join(re.sub(r"[{}]", "", value).replace("---", "—").replace("--", "–").split())

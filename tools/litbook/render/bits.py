@@ -14,6 +14,7 @@ from fractions import Fraction
 from litbook.record.model import Tensor
 from litbook.render import floats, markup
 from litbook.render.drawings import svg
+from litbook.render.markup import Html
 
 MOST = 8  # values of one drawing
 CELL, HEIGHT, GAP = 12, 19, 5
@@ -28,18 +29,18 @@ def drawable(tensor: Tensor) -> bool:
     return bool(tensor.bits) and tensor.dtype in floats.FORMATS
 
 
-def stack(values: Sequence[tuple[str, Tensor]]) -> str:
+def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
     """These values under each other, their signs in one column."""
-    named = [one for name, tensor in values for one in _named(name, tensor)]
-    shown = named[:MOST]
+    every = [one for name, tensor in values for one in _floats(name, tensor)]
+    shown = every[:MOST]
     width = max(_width(it.format) for _, _, it in shown)
     rows = [_row(*one, width, first=i == 0) for i, one in enumerate(shown)]
     more = sum(math.prod(tensor.shape) for _, tensor in values) - len(shown)
-    caption = markup.tag("figcaption", f"… and {more:,} more") if more else ""
+    caption = markup.tag("figcaption", markup.text(f"… and {more:,} more")) if more else markup.NOTHING
     return markup.tag("figure", *rows, caption, class_="lb-bits")
 
 
-def _named(name: str, tensor: Tensor) -> Iterator[Named]:
+def _floats(name: str, tensor: Tensor) -> Iterator[Named]:
     places = itertools.product(*map(range, tensor.shape))  # the first ones, row by row
     for place, pattern in zip(places, tensor.bits or (), strict=False):
         it = floats.read(pattern, tensor.dtype)
@@ -47,11 +48,11 @@ def _named(name: str, tensor: Tensor) -> Iterator[Named]:
             yield f"{name}[{', '.join(map(str, place))}]" if place else name, tensor.dtype, it
 
 
-def _row(name: str, dtype: str, it: floats.Float, width: float, first: bool) -> str:
-    label = markup.tag("b", markup.text(name)) + " " + markup.text(dtype)
+def _row(name: str, dtype: str, it: floats.Float, width: float, first: bool) -> Html:
+    label = markup.tag("b", markup.text(name)), markup.SPACE, markup.text(dtype)
     return markup.tag(
         "div",
-        markup.tag("span", label, class_="lb-bitname"),
+        markup.tag("span", *label, class_="lb-bitname"),
         _cells(it, width, f"{name}, {dtype}: {spoken(it)}", first),
         markup.tag("span", sum_(it), class_="lb-bitsum"),
         class_="lb-bitrow",
@@ -65,15 +66,17 @@ def _width(format_: floats.Format) -> float:
     return min(format_.bits, ROW) * CELL + 2 * GAP + 2
 
 
-def _cells(it: floats.Float, width: float, label: str, first: bool) -> str:
+def _cells(it: floats.Float, width: float, label: str, first: bool) -> Html:
     """One square for each bit; rows of 32. The first drawing of a stack names the fields."""
     top = HEAD if first else 1
-    parts: list[str] = []
+    parts: list[Html] = []
     at = 0
     for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
         if first:
             x, _ = _place(at, index)
-            parts.append(markup.tag("text", "±" if index == 0 else name, x=x, y=10, class_="lb-bithead"))
+            parts.append(
+                markup.tag("text", markup.text("±" if index == 0 else name), x=x, y=10, class_="lb-bithead")
+            )
         for digit in digits:
             x, y = _place(at, index)
             parts.append(_cell(digit, x, top + y, name))
@@ -88,24 +91,25 @@ def _place(at: int, field: int) -> tuple[float, float]:
     return 1 + column * CELL + gap, line * (HEIGHT + 5)
 
 
-def _cell(digit: str, x: float, y: float, field: str) -> str:
+def _cell(digit: str, x: float, y: float, field: str) -> Html:
     box = markup.tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{field} lb-{digit}")
-    return box + markup.tag("text", digit, x=x + CELL / 2, y=y + 14)
+    return markup.join([box, markup.tag("text", markup.text(digit), x=x + CELL / 2, y=y + 14)])
 
 
 # ---------------------------------------------------------------------------- words
 
 
-def sum_(it: floats.Float) -> str:
+def sum_(it: floats.Float) -> Html:
     """`+1 × 2^(123 − 127) × 1.6 = 0.1` as HTML; of what is no number, why."""
     if it.kind in ("infinite", "not a number"):
         return markup.text(_special(it))
     sign = "−1" if it.negative else "+1"
-    power = markup.tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
+    power = markup.tag("sup", markup.text(f"{max(it.exponent, 1)} − {it.format.bias}"))
     value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
-    product = f"{sign} × 2{power} × {_decimal(it, it.significand)} = {value}"
     note = {"subnormal": "subnormal: no leading 1", "zero": "zero has a sign, too" if it.negative else ""}
-    return product + (f" · {note[it.kind]}" if note.get(it.kind) else "")
+    rest = f" × {_decimal(it, it.significand)} = {value}"
+    rest += f" · {note[it.kind]}" if note.get(it.kind) else ""
+    return markup.join([markup.text(f"{sign} × 2"), power, markup.text(rest)])
 
 
 def spoken(it: floats.Float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from litbook.record.model import Mapping, Number, Snapshot, Tensor
 from litbook.render import markup, values
 from litbook.render.drawings import as_float
+from litbook.render.markup import Html
 
 SHADES = 10
 MOST_SLICES = 4
@@ -25,28 +26,35 @@ def has_card(snapshot: Snapshot) -> bool:
     )
 
 
-def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> str:
+def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> Html:
     """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
     facts = [*notes, *_facts(it)]
-    head = markup.tag("b", markup.text(name)) + "".join(f" · {markup.text(fact)}" for fact in facts)
+    head = markup.tag("b", markup.text(name)), *(markup.text(f" · {fact}") for fact in facts)
     class_ = "lb-card lb-many" if math.prod(it.shape[:-2]) > 1 else "lb-card"
     return markup.tag(
-        "figure", markup.tag("figcaption", head), " ", _slices(name, it), _statistics(it), class_=class_
+        "figure",
+        markup.tag("figcaption", *head),
+        markup.SPACE,
+        _slices(name, it),
+        _statistics(it),
+        class_=class_,
     )
 
 
-def table(rows: Sequence[Row], unit: str | None = None) -> str:
+def table(rows: Sequence[Row], unit: str | None = None) -> Html:
     """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
     keys = [_bare(key) for key in rows[0][1].keys]
     cells = [[_bare(item, unit) for item in it.items] for _, it in rows]
     titles = [markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys)]
-    head = markup.tag("tr", " ".join(titles))  # the spaces here and below part the words for the search
+    head = markup.tag(
+        "tr", markup.join(titles, markup.SPACE)
+    )  # the spaces here and below part the words for the search
     body = [
         markup.tag(
             "tr",
             markup.tag("th", markup.text(name), scope="row"),
-            *(" " + markup.tag("td", markup.text(c)) for c in row),
-            " ",
+            *(part for c in row for part in (markup.SPACE, markup.tag("td", markup.text(c)))),
+            markup.SPACE,
         )
         for (name, _), row in zip(rows, cells, strict=True)
     ]
@@ -55,22 +63,22 @@ def table(rows: Sequence[Row], unit: str | None = None) -> str:
     )
 
 
-def pairs(name: str, it: Mapping, unit: str | None = None) -> str:
+def pairs(name: str, it: Mapping, unit: str | None = None) -> Html:
     """One mapping as a table of two columns. Numbers are in `unit`."""
     body = [
         markup.tag(
             "tr",
             markup.tag("th", markup.text(_bare(k)), scope="row"),
-            " ",
+            markup.SPACE,
             markup.tag("td", markup.text(_bare(v, unit))),
-            " ",
+            markup.SPACE,
         )
         for k, v in zip(it.keys, it.items, strict=False)
     ]
     if it.length > len(body):
-        body.append(markup.tag("tr", markup.tag("td", f"… {it.length:,} in all", colspan="2")))
-    caption = markup.tag("caption", markup.text(name)) + " "
-    return _scrolling(markup.tag("table", caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
+        body.append(markup.tag("tr", markup.tag("td", markup.text(f"… {it.length:,} in all"), colspan="2")))
+    caption = markup.tag("caption", markup.text(name)), markup.SPACE
+    return _scrolling(markup.tag("table", *caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
 
 
 def _bare(cell: Snapshot, unit: str | None = None) -> str:
@@ -84,7 +92,7 @@ def same_keys(a: Mapping, b: Mapping) -> bool:
     return a.type == b.type and a.keys == b.keys and a.length == len(a.items)
 
 
-def _scrolling(body: str) -> str:
+def _scrolling(body: Html) -> Html:
     return markup.tag("div", body, class_="lb-scroll", tabindex="0")
 
 
@@ -105,30 +113,31 @@ def _facts(it: Tensor) -> list[str]:
     return facts
 
 
-def _slices(name: str, it: Tensor) -> str:
+def _slices(name: str, it: Tensor) -> Html:
     """The corner as one grid, or as the first few two-dimensional slices of it."""
     corner = it.corner or it.shape
     if len(corner) != len(it.shape) or math.prod(corner) != len(it.values):
-        return ""
+        return markup.NOTHING
     words = _numbers(it.values)
     shades = _shades(it.values)
     rows, columns = (1, corner[0]) if len(corner) == 1 else (corner[-2], corner[-1])
     if len(corner) == 1 and columns > ONE_ROW:
-        return markup.tag("div", _wrapped(name, words, shades, it), class_="lb-slices", tabindex="0")
+        return markup.tag("div", _rows(name, words, shades, it), class_="lb-slices", tabindex="0")
     found = []
     for i, place in enumerate(itertools.product(*(range(n) for n in corner[:-2]))):
         part = slice(i * rows * columns, (i + 1) * rows * columns)
         label = f"[{', '.join(map(str, place))}]" if place else ""
         found.append(_grid(f"{name}{label}", label, words[part], shades[part], columns, it))
     hidden = math.prod(it.shape[:-2]) - min(len(found), MOST_SLICES)
-    more = markup.tag("span", f"… {hidden:,} more", class_="lb-more") if hidden > 0 else ""
-    return markup.tag("div", *found[:MOST_SLICES], more, class_="lb-slices", tabindex="0")
+    if hidden > 0:
+        found[MOST_SLICES:] = [markup.tag("span", markup.text(f"… {hidden:,} more"), class_="lb-more")]
+    return markup.tag("div", *found[: MOST_SLICES + 1], class_="lb-slices", tabindex="0")
 
 
-def _wrapped(name: str, words: list[str], shades: list[int | None], it: Tensor) -> str:
+def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> Html:
     """Many values of one dimension in rows, read like text; dots where the tensor goes on."""
     cells = [_cell(w, s) for w, s in zip(words, shades, strict=True)]
-    cells += [markup.tag("td", "…", class_="cut")] if len(words) < it.shape[0] else []
+    cells += [_DOTS] if len(words) < it.shape[0] else []
     rows = [markup.tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
     label = f"values of {name}, {ROW} a row"
     return markup.tag(
@@ -140,33 +149,35 @@ def _wrapped(name: str, words: list[str], shades: list[int | None], it: Tensor) 
     )
 
 
-def _cell(word: str, shade: int | None) -> str:
+_DOTS = markup.tag("td", markup.text("…"), class_="cut")
+
+
+def _cell(word: str, shade: int | None) -> Html:
     return markup.tag("td", markup.text(word), class_=f"s{shade}" if shade is not None else "odd")
 
 
 def _grid(
     label: str, shown: str, words: list[str], shades: list[int | None], columns: int, it: Tensor
-) -> str:
+) -> Html:
     """One two-dimensional table of values; where the tensor goes on, so do dots."""
     wide = columns < it.shape[-1]
     tall = len(it.shape) > 1 and len(words) // max(1, columns) < it.shape[-2]
-    dots = markup.tag("td", "…", class_="cut")
     body = []
     for start in range(0, len(words), columns):
         cells = [
             _cell(w, s)
             for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
         ]
-        body.append(markup.tag("tr", *cells, dots if wide else ""))
+        body.append(markup.tag("tr", *cells, _DOTS if wide else markup.NOTHING))
     if tall:
         body.append(
             markup.tag(
                 "tr",
-                *[markup.tag("td", "⋮", class_="cut")] * columns,
-                markup.tag("td", "⋱", class_="cut") if wide else "",
+                *[markup.tag("td", markup.text("⋮"), class_="cut")] * columns,
+                markup.tag("td", markup.text("⋱"), class_="cut") if wide else markup.NOTHING,
             )
         )
-    caption = markup.tag("caption", markup.text(shown)) if shown else ""
+    caption = markup.tag("caption", markup.text(shown)) if shown else markup.NOTHING
     return markup.tag(
         "table",
         caption,
@@ -216,12 +227,14 @@ def _shades(found: Sequence[Number]) -> list[int | None]:
     return [round((f - low) * step) if math.isfinite(f) else None for f in floats]
 
 
-def _statistics(it: Tensor) -> str:
+def _statistics(it: Tensor) -> Html:
     """What reading the whole tensor told, where the card shows only a corner of it."""
     if it.stats is None or len(it.values) == math.prod(it.shape):
-        return ""
+        return markup.NOTHING
     stats = it.stats
     named = [("min", stats.min), ("mean", stats.mean), ("max", stats.max), ("std", stats.std)]
     parts = [f"{name} {values.number(value)}" for name, value in named if value is not None]
     parts += [f"{count:,} {name}" for name, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
-    return markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats") + " " if parts else ""
+    if not parts:
+        return markup.NOTHING
+    return markup.join([markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats"), markup.SPACE])

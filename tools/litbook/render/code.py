@@ -15,6 +15,7 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
 from litbook.render import markup
+from litbook.render.markup import Html
 
 Cuts = tuple[tuple[int, int], ...]
 Link = tuple[int, int, str]  # column, length, address
@@ -56,26 +57,26 @@ class Line:
         """Leading spaces."""
         return len(self.text) - len(self.text.lstrip(" "))
 
-    def html(self, dedent: int = 0, links: Sequence[Link] = ()) -> str:
+    def html(self, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
         """The line as HTML, `dedent` spaces further left unless it begins inside a string.
 
         `links` are in order; what is cut off the line is no longer linked.
         """
-        runs = _linked(self.runs, links) if links else [(name, text, "") for name, text in self.runs]
+        runs = _cut_at_links(self.runs, links) if links else [(name, text, "") for name, text in self.runs]
         if runs and not self.in_string:
             first = runs[0][1]
             lost = min(dedent, len(first) - len(first.lstrip(" ")))
             runs[0] = (runs[0][0], first[lost:], runs[0][2])
-        return "".join(_anchored(name, text, to) for name, text, to in runs if text)
+        return markup.join(_anchor(name, text, to) for name, text, to in runs if text)
 
 
-@functools.lru_cache(maxsize=4)  # the contents, the list of lectures and the front page show the same text
+@functools.lru_cache(maxsize=64)  # the contents, the list of lectures and the front page show the same text
 def lines(source: str, cuts: Cuts = ()) -> list[Line]:
     """Every line of Python `source`, cut where its directive begins."""
     ends = dict(cuts)
     source = source.replace("\r\n", "\n").replace("\r", "\n")  # as Python counts lines
     raw = source.split("\n")
-    coloured = [row for piece in _pieces(raw) for row in _coloured_piece(piece)]
+    coloured = [row for piece in _pieces(raw) for row in _color_piece(piece)]
     return [
         Line(i, tuple(_cut(runs, ends.get(i))), inside, not raw[i - 1].strip())
         for i, (runs, inside) in enumerate(coloured, 1)
@@ -96,12 +97,12 @@ def _pieces(lines: Sequence[str]) -> Iterator[str]:
 
 
 @functools.lru_cache(maxsize=2000)  # of a lecture that is edited, all definitions but one are known
-def _coloured_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
-    return _coloured(piece, PythonLexer(stripnl=False, ensurenl=False))
+def _color_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
+    return _color(piece, PythonLexer(stripnl=False, ensurenl=False))
 
 
-def fence(source: str, language: str) -> str:
-    """A fenced block of a note as one line of HTML."""
+def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
+    """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
@@ -109,12 +110,13 @@ def fence(source: str, language: str) -> str:
     if lexer is None:
         body = markup.text(source)
     else:
-        rows = _coloured(source, lexer)
-        body = "&#10;".join("".join(_span(*run) for run in runs) for runs, _ in rows)
-    return markup.tag("pre", markup.tag("code", body), class_="lb-fence")
+        rows = _color(source, lexer)
+        lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
+        body = markup.join(lines_, markup.text("\n"))
+    return markup.tag("pre", markup.tag("code", body), tabindex=tabindex, class_="lb-fence")
 
 
-def _coloured(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
+def _color(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
     """Per line: runs of (class, text), and whether it begins inside a string."""
     rows: list[tuple[list[tuple[str, str]], bool]] = [([], False)]
     for token, text in lexer.get_tokens(source):
@@ -154,7 +156,7 @@ def _cut(runs: list[tuple[str, str]], column: int | None) -> list[tuple[str, str
     return kept
 
 
-def _linked(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tuple[str, str, str]]:
+def _cut_at_links(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tuple[str, str, str]]:
     """The runs, cut where a link begins and ends: (class, text, address)."""
     found: list[tuple[str, str, str]] = []
     at = 0
@@ -171,10 +173,10 @@ def _linked(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tupl
     return found
 
 
-def _anchored(name: str, text: str, address: str) -> str:
+def _anchor(name: str, text: str, address: str) -> Html:
     span = _span(name, text)
     return markup.tag("a", span, href=address) if address else span
 
 
-def _span(name: str, text: str) -> str:
+def _span(name: str, text: str) -> Html:
     return markup.tag("span", markup.text(text), class_=name) if name else markup.text(text)

@@ -13,6 +13,7 @@ from litbook.record.model import Record
 from litbook.render import books, markup, prose, report
 from litbook.render.evidence import day
 from litbook.render.ledger import Shelf
+from litbook.render.markup import Html
 from litbook.render.values import size
 
 TITLE = "Devices"
@@ -39,13 +40,13 @@ Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folde
 
 def page(lectures: Sequence[Shelf], found: Found) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    parts = [f"# {TITLE}", markup.tag("p", markup.text(INTRODUCTION))]
+    parts = [markup.heading(1, markup.text(TITLE)), markup.tag("p", markup.text(INTRODUCTION))]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
-        parts += [f"## {markup.for_heading(title)} {{#{it.folder}}}", _machines(it), _missing(it)]
+        parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
         for recording in _others(it):
             parts += _differing(it, recording, found)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return markup.page(parts)
 
 
 def _many(count: int, noun: str) -> str:
@@ -59,14 +60,14 @@ def _others(shelf: Shelf) -> list[Record]:
 # ---------------------------------------------------------------------------- the machines
 
 
-def _machines(shelf: Shelf) -> str:
+def _machines(shelf: Shelf) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
     runs = [shelf.record, *_others(shelf)]
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append(("sections of an older text", ["", *(_older(shelf.record, run) for run in runs[1:])]))
     head = markup.tag("tr", *(markup.tag("th", markup.text(h), scope="col") for h in heads))
-    body = "".join(
+    body = markup.join(
         markup.tag(
             "tr",
             markup.tag("th", markup.text(name), scope="row"),
@@ -122,18 +123,19 @@ def _older(here: Record, there: Record) -> str:
     return str(sum(own.get(it.key, it.digest) != it.digest for it in there.sections))
 
 
-def _missing(shelf: Shelf) -> str:
+def _missing(shelf: Shelf) -> Html:
     """What waits for a device that nobody has recorded on."""
     ran = {run.environment.device.kind for run in shelf.runs()}
     needed = sorted({it.requires for it in shelf.record.sections if it.requires} - ran)
     waiting = [section.key for section, claim in shelf.record.claims() if claim.verdict == "needs-device"]
     if not needed or not waiting:
-        return ""
+        return markup.NOTHING
     sections = len(set(waiting))
     command = f"python tools/run_lecture.py {shelf.folder} --device {needed[0]} --record"
+    missing = "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."
     return markup.tag(
         "p",
-        markup.tag("strong", "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."),
+        markup.tag("strong", markup.text(missing)),
         markup.text(f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: "),
         markup.tag("code", markup.text(command)),
     )
@@ -142,11 +144,11 @@ def _missing(shelf: Shelf) -> str:
 # ---------------------------------------------------------------------------- what differed
 
 
-def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
+def _differing(shelf: Shelf, recording: Record, found: Found) -> list[Html]:
     device = recording.environment.device
     differences = found.get((shelf.folder, device.slug), ())
-    name = markup.for_heading(markup.text(device.name))
-    head = f"### What differed on {name} {{#{shelf.folder}-{device.slug}}}"
+    title = markup.text(f"What differed on {device.name}")
+    head = markup.heading(3, title, f"{shelf.folder}-{device.slug}")
     words = [report.releases(shelf.record, recording, "this build")]
     if not differences:
         words.append(
@@ -163,11 +165,11 @@ def _differing(shelf: Shelf, recording: Record, found: Found) -> list[str]:
         head,
         markup.tag("p", markup.text(" ".join(filter(None, words)))),
         markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
-        markup.tag("p", markup.text(f"and {left:,} more")) if left > 0 else "",
+        *([markup.tag("p", markup.text(f"and {left:,} more"))] if left > 0 else []),
     ]
 
 
-def _row(it: Difference, change: tuple[str, str, str, str]) -> str:
+def _row(it: Difference, change: tuple[str, str, str, str]) -> Html:
     at, was, now, by = change
     what = markup.tag("code", markup.text(f"{it.what}{at}"))
     section = markup.tag("td", markup.text(f"{it.section}, line {it.line}"))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from litbook.record.model import Number, Series, Tensor
 from litbook.render import markup, values
+from litbook.render.markup import Html
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
 CELL, ROW = 34, 26  # width and height of one element, in SVG units
@@ -17,27 +18,33 @@ LABEL = 8
 PHONE = 340  # pixels that any screen has for a drawing
 
 
-def svg(width: float, height: float, label: str, *children: str, class_: str) -> str:
+def svg(
+    width: float, height: float, label: str, *children: Html, class_: str, box: str | None = None
+) -> Html:
     """An SVG of this size that a screen reader reads as `label`."""
-    box = f"0 0 {width:g} {height:g}"
-    body = "".join(children)
-    name = markup.text(label)
-    return (
-        f'<svg class="{class_}" data-search-exclude="{markup.UNSEARCHED}" '
-        f'viewBox="{box}" width="{width:g}" height="{height:g}" role="img" aria-label="{name}">{body}</svg>'
+    return markup.tag(
+        "svg",
+        *children,
+        class_=class_,
+        data_search_exclude=markup.UNSEARCHED,
+        viewBox=box or f"0 0 {width:g} {height:g}",
+        width=f"{width:g}",
+        height=f"{height:g}",
+        role="img",
+        aria_label=label,
     )
 
 
-def zoom(drawn: str) -> str:
+def zoom(drawn: Html) -> Html:
     """A switch between a drawing that fits a phone and one in its own size; nothing where both are the same.
 
     The style sheet does all of it, and shows the switch on a phone alone.
     """
     widths = [float(width) for width in re.findall(r'<svg [^<>]* width="([\d.]+)"', drawn)]
     if max(widths, default=0) <= PHONE:
-        return ""
-    box = '<input type="checkbox">full size'
-    return markup.tag("label", box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
+        return markup.NOTHING
+    box = markup.tag("input", type="checkbox"), markup.text("full size")
+    return markup.tag("label", *box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
 
 
 def as_float(value: Number) -> float:
@@ -53,13 +60,13 @@ def as_float(value: Number) -> float:
 # ---------------------------------------------------------------------------- a number over a loop
 
 
-def sparkline(series: Series, width: int = 96, height: int = 18) -> str:
+def sparkline(series: Series, width: int = 96, height: int = 18) -> Html:
     """The course of a number over a loop; empty with fewer than three finite points."""
     exact = [v for v in series.values if math.isfinite(as_float(v))]
     points = [(i, as_float(v)) for i, v in zip(series.at, series.values, strict=False)]
     points = [(i, v) for i, v in points if math.isfinite(v)]
     if len(points) < 3:
-        return ""
+        return markup.NOTHING
     low, high = min(v for _, v in points), max(v for _, v in points)
     start, span = points[0][0], max(1, points[-1][0] - points[0][0])
     scale = (height - 4) / (high - low) if math.isfinite(high - low) and high > low else 0
@@ -99,11 +106,11 @@ def indices(tensor: Tensor) -> list[int]:
     return [tensor.offset + sum(i * s for i, s in zip(place, strides, strict=False)) for place in places]
 
 
-def storage(views: Sequence[View]) -> str:
+def storage(views: Sequence[View]) -> Html:
     """One storage, drawn once per view on it: what the view touches, and how it walks."""
     rows = [_row(name, tensor) for name, tensor in views]
     words = markup.tag("figcaption", markup.text(_caption(views)))
-    return markup.tag("figure", *rows, zoom("".join(rows)), words, class_="lb-storage")
+    return markup.tag("figure", *rows, zoom(markup.join(rows)), words, class_="lb-storage")
 
 
 def _caption(views: Sequence[View]) -> str:
@@ -112,24 +119,26 @@ def _caption(views: Sequence[View]) -> str:
     return f"One storage of {count} elements, {held}, and {len(views)} ways of walking it."
 
 
-def _row(name: str, tensor: Tensor) -> str:
+def _row(name: str, tensor: Tensor) -> Html:
     memory = tensor.memory or ()
     walk = indices(tensor)
     height = 24 + ROW + 2
-    cells = "".join(_cell(i, value, i in set(walk)) for i, value in enumerate(memory))
-    arrows = "".join(_arc(a, b) for a, b in sorted(set(_steps(tensor, walk))))
+    cells = markup.join(_cell(i, value, i in set(walk)) for i, value in enumerate(memory))
+    arrows = markup.join(_arc(a, b) for a, b in sorted(set(_steps(tensor, walk))))
     drawing = svg(
         len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip"
     )
-    label = f"{markup.tag('b', markup.text(name))} {markup.text(_walk(tensor))}"
-    return markup.tag("div", markup.tag("span", label, class_="lb-striplabel"), drawing, class_="lb-striprow")
+    label = markup.tag("b", markup.text(name)), markup.SPACE, markup.text(_walk(tensor))
+    return markup.tag(
+        "div", markup.tag("span", *label, class_="lb-striplabel"), drawing, class_="lb-striprow"
+    )
 
 
-def _cell(index: int, value: Number, touched: bool) -> str:
+def _cell(index: int, value: Number, touched: bool) -> Html:
     x, y = 2 + index * CELL, 24
     box = markup.tag("rect", x=x, y=y, width=CELL, height=ROW, class_="on" if touched else "off")
     words = markup.tag("text", markup.text(_short(value)), x=x + CELL / 2, y=y + 17)
-    return box + words
+    return markup.join([box, words])
 
 
 def _short(value: Number) -> str:
@@ -146,24 +155,17 @@ def _steps(tensor: Tensor, walk: list[int]) -> Iterable[tuple[int, int]]:
         yield from itertools.pairwise(row)
 
 
-def _arc(a: int, b: int) -> str:
+def _arc(a: int, b: int) -> Html:
     """An arrow from element `a` to `b` above the strip."""
     x1, x2 = 2 + a * CELL + CELL / 2, 2 + b * CELL + CELL / 2
     if a == b:
         return markup.tag("path", d=f"M{x1 - 5:g} 22c-8 -16 18 -16 10 0", class_="arc")
     rise = min(20, 8 + 4 * abs(b - a))
     inset = 4 if b > a else -4
-    head = markup.tag(
-        "path", d=f"M{x2 - inset:g} 22l{-inset:g} -5M{x2 - inset:g} 22l{-1.6 * inset:g} 0", class_="arc"
-    )
-    return (
-        markup.tag(
-            "path",
-            d=f"M{x1 + inset:g} 22Q{(x1 + x2) / 2:g} {22 - 2 * rise:g} {x2 - inset:g} 22",
-            class_="arc",
-        )
-        + head
-    )
+    start, end, middle = x1 + inset, x2 - inset, (x1 + x2) / 2
+    bow = markup.tag("path", d=f"M{start:g} 22Q{middle:g} {22 - 2 * rise:g} {end:g} 22", class_="arc")
+    head = f"M{end:g} 22l{-inset:g} -5M{end:g} 22l{-1.6 * inset:g} 0"
+    return markup.join([bow, markup.tag("path", d=head, class_="arc")])
 
 
 def _walk(tensor: Tensor) -> str:

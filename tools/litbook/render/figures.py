@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from litbook.render import markup
+from litbook.render import drawings, markup
+from litbook.render.markup import Html
 
 _ELEMENTS = frozenset(
     "svg g defs path use text tspan rect circle ellipse line polyline polygon clipPath image "
@@ -26,7 +27,7 @@ class NotAPicture(ValueError):
     """The record's picture is not what an author's `figure` or `image` writes."""
 
 
-def inline(svg: str, alt: str, prefix: str) -> str:
+def inline(svg: str, alt: str, prefix: str) -> Html:
     """The SVG as one line of HTML whose ids begin with `prefix`; `NotAPicture` if it is no SVG."""
     if "<!ENTITY" in svg:
         raise NotAPicture("the SVG defines entities")
@@ -37,14 +38,11 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     if _name(root) != "svg":
         raise NotAPicture("this is not SVG")
     width, height = _size(root)
-    box = markup.text(root.get("viewBox") or f"0 0 {width:g} {height:g}")
-    children = "".join(_element(child, prefix) for child in root)
-    unsearched = f'data-search-exclude="{markup.UNSEARCHED}"'
-    opening = f'<svg class="lb-plot" {unsearched} viewBox="{box}" width="{width:g}" height="{height:g}"'
-    return f'{opening} role="img" aria-label="{markup.text(alt)}">{children}</svg>'
+    children = (_element(child, prefix) for child in root)
+    return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
 
 
-def embedded(data: str, alt: str) -> str:
+def embedded(data: str, alt: str) -> Html:
     """A local picture from its data URI; `NotAPicture` for any other address."""
     if not _SVG_IMAGE.fullmatch(data):
         raise NotAPicture("the picture is not embedded in the record")
@@ -66,34 +64,35 @@ def _size(root: ET.Element) -> tuple[float, float]:
     return sides[0], sides[1]
 
 
-def _element(element: ET.Element, prefix: str) -> str:
+def _element(element: ET.Element, prefix: str) -> Html:
     name = _name(element)
     if name not in _ELEMENTS:
-        return ""
-    attributes = "".join(_attribute(key, value, prefix, name) for key, value in element.attrib.items())
-    inside = markup.text(element.text or "") if name in ("text", "tspan") else ""
+        return markup.NOTHING
+    attributes = dict(filter(None, (_attribute(*it, prefix, name) for it in element.attrib.items())))
+    words = name in ("text", "tspan")
+    inside = [markup.text(element.text or "")] if words else []
     for child in element:
-        inside += _element(child, prefix)
-        if name in ("text", "tspan") and child.tail:
-            inside += markup.text(child.tail)
-    return f"<{name}{attributes}>{inside}</{name}>"
+        inside.append(_element(child, prefix))
+        if words and child.tail:
+            inside.append(markup.text(child.tail))
+    return markup.join([markup.opening(name, **attributes), *inside, markup.closing(name)])
 
 
-def _attribute(key: str, value: str, prefix: str, element: str) -> str:
+def _attribute(key: str, value: str, prefix: str, element: str) -> tuple[str, str] | None:
+    """The attribute as it may stand in a page, if it may."""
     name = "href" if key in (_LINK, "href") else key
     if name == "href":
         if value.startswith("#"):
-            return f' href="#{markup.text(prefix + value[1:])}"'
-        return f' href="{markup.text(value)}"' if element == "image" and _PICTURE.fullmatch(value) else ""
+            return "href", f"#{prefix}{value[1:]}"
+        return ("href", value) if element == "image" and _PICTURE.fullmatch(value) else None
     if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "class":
-        return ""
+        return None
     if name == "id":
-        value = prefix + value
-    else:
-        value = _themed(_URL.sub(lambda m: f"url(#{prefix}{m[1]})", value))
-        if re.search(r"url\((?!#)|@import|expression|javascript:|\\", value, re.I):
-            return ""
-    return f' {name}="{markup.text(value)}"'
+        return "id", prefix + value
+    value = _themed(_URL.sub(lambda m: f"url(#{prefix}{m[1]})", value))
+    if re.search(r"url\((?!#)|@import|expression|javascript:|\\", value, re.I):
+        return None
+    return name, value
 
 
 def _themed(value: str) -> str:

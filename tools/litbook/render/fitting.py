@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litbook.render import markup
+from litbook.render.markup import Html
 
 # Characters of a row: the margin's width over .6 em, the advance of common monospaced fonts. litbook.css says
 # from which width of the page on they hold.
@@ -38,29 +39,29 @@ _ELSEWHERE = '<div class="lb-else">'
 class Fitted:
     """The notes of one line: as the margin has them, and what stands whole below the block."""
 
-    beside: str
-    below: str
+    beside: Html
+    below: Html
 
 
-def fitted(notes: Sequence[str], free: int, line: int) -> Fitted:
+def fit(notes: Sequence[Html], free: int, line: int) -> Fitted:
     """`notes` stand beside `line`, and so do `free` rows until the next note or the end of the block."""
-    places = {name: _placed(notes, free, room) for name, room in MARGINS.items()}
+    places = {name: _places(notes, free, room) for name, room in MARGINS.items()}
     classes = [[f"lb-{n}-{p[i]}" for n, p in places.items() if p[i]] for i in range(len(notes))]
-    beside: list[str] = []
-    below: list[str] = []
+    beside: list[Html] = []
+    below: list[Html] = []
     numbered: set[str] = set()
     for note, its in zip(notes, classes, strict=True):
         beside.append(markup.tag("div", note, class_=" ".join(["lb-fit", *its])) if its else note)
         missing = {name for name in MARGINS if {f"lb-{name}-cut", f"lb-{name}-gone"} & set(its)}
         if missing:
-            number = markup.tag("span", "" if missing <= numbered else str(line), class_="lb-k")
+            number = markup.tag("span", markup.text("" if missing <= numbered else line), class_="lb-k")
             shown = " ".join(f"lb-{name}" for name in MARGINS if name in missing)
-            below.append(markup.tag("div", number, markup.tag("div", _repeated(note)), class_=shown))
+            below.append(markup.tag("div", number, markup.tag("div", _repeat(note)), class_=shown))
             numbered |= missing
     more = [
         markup.tag(
             "span",
-            f"+{p.count('gone')} ↓",
+            markup.text(f"+{p.count('gone')} ↓"),
             class_=f"lb-on lb-{name}",
             aria_hidden="true",
             data_search_exclude=markup.UNSEARCHED,
@@ -68,18 +69,19 @@ def fitted(notes: Sequence[str], free: int, line: int) -> Fitted:
         for name, p in places.items()
         if "gone" in p
     ]
-    return Fitted(" ".join([*beside, *more]), "".join(below))
+    return Fitted(markup.join([*beside, *more], markup.SPACE), markup.join(below))
 
 
-def _repeated(note: str) -> str:
+def _repeat(note: Html) -> Html:
     """A note said a second time, for the eye alone: nothing in it is a link or has a name.
 
     Of a claim whose caption fits into any margin, only the two sides.
     """
     sides = _SIDES.findall(note)
     if len(sides) == 1 and width(_SIDES.sub("", note)) < min(MARGINS.values()):
-        note = sides[0]
-    return re.sub(r"\sid=\"[^\"]*\"", "", re.sub(r"<(/?)a\b[^>]*>", r"<\1span>", note))
+        note = Html(sides[0])  # an element of the note
+    unlinked = re.sub(r"<(/?)a\b[^>]*>", r"<\1span>", note)
+    return Html(re.sub(r"\sid=\"[^\"]*\"", "", unlinked))  # the note, with elements and attributes less
 
 
 def width(note: str) -> float:
@@ -108,7 +110,7 @@ def _rows(note: str, room: int) -> int:
     return sum(max(1, math.ceil(width(part) / room)) for part in note.split(_ELSEWHERE))
 
 
-def _placed(notes: Sequence[str], free: int, room: int) -> list[str]:
+def _places(notes: Sequence[str], free: int, room: int) -> list[str]:
     """Of each note: "" as it is, "in" beside the one before it, "cut" to one row, "gone" from the margin."""
     whole = [_rows(note, room) for note in notes]
     if sum(whole) <= free:

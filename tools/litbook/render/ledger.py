@@ -17,6 +17,7 @@ from litbook.record.model import Claim, Environment, Record, Section
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.evidence import Evidence, day, here
+from litbook.render.markup import Html
 
 SCHEMA = 1  # of claims.json
 SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page
@@ -67,14 +68,19 @@ class Entry:
 def page(lectures: Sequence[Shelf]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
-    summary = markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else ""
-    download = 'Every claim of every section; as data: <a href="../claims.json">claims.json</a>.'
-    parts = ["# Ledger", summary, markup.tag("p", download), _filters()]
+    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
+    download = markup.tag("a", markup.text("claims.json"), href="../claims.json")
+    words = markup.text("Every claim of every section; as data: ")
+    parts = [
+        markup.heading(1, markup.text("Ledger")),
+        *summary,
+        markup.tag("p", words, download, markup.text(".")),
+        _filters(),
+    ]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
-        parts += [f"## {markup.for_heading(title)} {{#{it.folder}}}", _runs(it), _table(it)]
-    parts.append(f'<script type="module" src="{SCRIPT}"></script>')
-    return "\n\n".join(part for part in parts if part) + "\n"
+        parts += [markup.heading(2, title, it.folder), _runs(it), _table(it)]
+    return markup.page([*parts, markup.tag("script", type="module", src=SCRIPT)])
 
 
 # ---------------------------------------------------------------------------- as data
@@ -187,31 +193,32 @@ def tally(lectures: Sequence[Shelf]) -> str:
 # ---------------------------------------------------------------------------- as HTML
 
 
-def _filters() -> str:
+def _filters() -> Html:
     """Radio buttons, for which the style sheet does the rest; the script puts more beside them."""
-    buttons = [
-        f'<label><input type="radio" name="lb-filter" value="{key}"> {label}</label>'
-        for key, label in FILTERS
-    ]
-    buttons[0] = buttons[0].replace('"all"', '"all" checked')
+    buttons = [_filter(key, label) for key, label in FILTERS]
     return markup.tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
 
 
-def _runs(it: Shelf) -> str:
+def _filter(key: str, label: str) -> Html:
+    field = markup.tag("input", type="radio", name="lb-filter", value=key, checked=key == FILTERS[0][0])
+    return markup.tag("label", field, markup.text(f" {label}"))
+
+
+def _runs(it: Shelf) -> Html:
     """Where and with what each column was made."""
     lines = [
         markup.tag(
             "li",
-            markup.tag("b", "this build" if not i else "recorded"),
-            " ",
-            markup.text(_made(r.environment)),
+            markup.tag("b", markup.text("this build" if not i else "recorded")),
+            markup.SPACE,
+            markup.text(_facts(r.environment)),
         )
         for i, r in enumerate(it.runs())
     ]
     return markup.tag("ul", *lines, class_="lb-runs")
 
 
-def _made(environment: Environment) -> str:
+def _facts(environment: Environment) -> str:
     versions = [f"{name} {version}" for name, version in environment.versions.items()]
     commit = [f"commit {environment.commit}"] if environment.commit else []
     words = [
@@ -224,10 +231,10 @@ def _made(environment: Environment) -> str:
     return " · ".join(words)
 
 
-def _table(it: Shelf) -> str:
+def _table(it: Shelf) -> Html:
     entries = list(_entries(it))
     if not entries:
-        return ""
+        return markup.NOTHING
     book = books.of(it.record, books.NOTHING_CITED, (), [])
     names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
     head = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in names))
@@ -241,18 +248,19 @@ def _short(record: Record) -> str:
     return f"{record.environment.device.name}, {day(record.environment.date)}"
 
 
-def _row(it: Shelf, book: Book, entry: Entry, columns: int) -> str:
+def _row(it: Shelf, book: Book, entry: Entry, columns: int) -> Html:
     claim = entry.claim
-    breaking = markup.text(_place(book, entry)).replace("_", "_<wbr>")  # long names break between words
-    link = markup.tag("a", breaking, href=_address(it, book, entry))
+    words = map(markup.text, _place(book, entry).split("_"))
+    breaking = markup.join(words, markup.join([markup.text("_"), markup.opening("wbr")]))
+    link = markup.tag("a", breaking, href=_address(it, book, entry))  # long names break between words
     setting = prose.Setting(prose.Citations(book.bibliography))
-    caption = markup.tag("span", prose.inline(claim.caption, setting)) if claim.caption else ""
+    caption = [markup.tag("span", prose.inline(claim.caption, setting)), markup.SPACE]
     test = markup.tag("code", markup.text(claim.text))
     by_run = {v.run: v for v in entry.verdicts}
     cells = [_cell(by_run.get(i)) for i in range(columns)]
     return markup.tag(
         "tr",
-        markup.tag("td", caption, " " if caption else "", test),
+        markup.tag("td", *(caption if claim.caption else []), test),
         markup.tag("td", link),
         *cells,
         class_=f"lb-entry lb-{claim.verdict}",
@@ -274,15 +282,15 @@ def _address(it: Shelf, book: Book, entry: Entry) -> str:
     return f"../{it.folder}/{books.way(books.INDEX, page).removeprefix('./')}#{line}"
 
 
-def _cell(it: Verdict | None) -> str:
+def _cell(it: Verdict | None) -> Html:
     if it is None:
-        return markup.tag("td", "–", data_verdict="none")
+        return markup.tag("td", markup.text("–"), data_verdict="none")
     verdict = it.claim.verdict
-    sign = markup.tag("b", margin.SIGNS[verdict], aria_hidden="true")
+    sign = markup.tag("b", markup.text(margin.SIGNS[verdict]), aria_hidden="true")
     words = (
         margin.WORDS[verdict],
         margin.sides(it.claim, it.evidence.entry.snapshots),
         "" if it.current else "older text",
     )
     text = markup.text(" · ".join(word for word in words if word))
-    return markup.tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")
+    return markup.tag("td", sign, markup.SPACE, text, class_=f"lb-ruling lb-{verdict}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
+from litbook.render.markup import Html
 
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -31,9 +32,9 @@ WORDS = {
 class Margin:
     """Margin notes of one section, by line."""
 
-    notes: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    notes: dict[int, list[Html]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, line: int, html: str) -> None:
+    def add(self, line: int, html: Html) -> None:
         """Put a note beside `line`, below those already there."""
         self.notes[line].append(html)
 
@@ -49,7 +50,7 @@ def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, h
         beside = margin.notes[claim.line]
         # The promise of an annotation belongs to the variable, which is the first value of its line.
         if claim.kind == "axes" and beside and claim.verdict == "holds":
-            beside[0] += text
+            beside[0] = markup.join([beside[0], text])
         else:
             beside.insert(1 if claim.kind == "axes" else len(beside), text)
     return margin
@@ -80,7 +81,7 @@ def brief(value: Value, evidence: Evidence) -> str:
 # ---------------------------------------------------------------------------- values
 
 
-def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere: str) -> str:
+def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere: Html) -> Html:
     value = group[0]
     words = [brief(v, evidence) for v in group]
     if len(words) == 1:
@@ -91,20 +92,20 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
         text = f"{words[0]} … {words[-1]}"
     parts = [
         markup.tag("b", markup.text(value.text)),
-        " ",
+        markup.SPACE,
         markup.tag("span", markup.text(text), class_="lb-text"),
     ]
     if count := _turns(group, evidence):
-        parts.append(markup.tag("small", f" {count}"))
+        parts.append(markup.tag("small", markup.text(f" {count}")))
         parts.append(_spark(value, evidence))
     if (badge := badges.get((value.step, value.text))) and len(group) == 1:
-        parts.append(" " + markup.tag("span", markup.text(badge), class_="lb-badge"))
+        parts += [markup.SPACE, markup.tag("span", markup.text(badge), class_="lb-badge")]
     if value.kind == "measure":
         device = (
             evidence.record.environment.device.name
         )  # a recording's date and versions are in the box above
         where = device if evidence.stamp else f"measured on {device}"
-        parts.append(" " + markup.tag("small", markup.text(where), class_="lb-measured"))
+        parts += [markup.SPACE, markup.tag("small", markup.text(where), class_="lb-measured")]
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
     return markup.tag("div", *parts, elsewhere, class_=class_)
 
@@ -118,27 +119,26 @@ def _turns(group: Sequence[Value], evidence: Evidence) -> str:
     return f"{total:,} turns" if len(loops) == 1 else f"{total:,} turns of {len(loops):,} loops"
 
 
-def _spark(value: Value, evidence: Evidence) -> str:
+def _spark(value: Value, evidence: Evidence) -> Html:
     for series in evidence.series:
         if (series.loop, series.line, series.text) == (value.loop, value.line, value.text):
-            return " " + drawings.sparkline(series)
-    return ""
+            return markup.join([markup.SPACE, drawings.sparkline(series)])
+    return markup.NOTHING
 
 
-def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> str:
+def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> Html:
     """The same measurement in recordings of other devices."""
     if value.kind != "measure" or evidence.stamp:
-        return ""
+        return markup.NOTHING
     nth = [v.step for v in evidence.values if v.text == value.text and v.kind == "measure"].index(value.step)
     found = []
     for there in (other.at(evidence.first) for other in others):
         same = [v for v in there.values if v.text == value.text and v.kind == "measure"]
         if nth < len(same):
             text = markup.tag("span", markup.text(brief(same[nth], there)), class_="lb-text")
-            found.append(
-                markup.tag("div", text, " ", markup.tag("small", markup.text(there.stamp)), class_="lb-else")
-            )
-    return "".join(found)
+            stamp = markup.tag("small", markup.text(there.stamp))
+            found.append(markup.tag("div", text, markup.SPACE, stamp, class_="lb-else"))
+    return markup.join(found)
 
 
 def sharing(evidence: Evidence) -> Badges:
@@ -147,7 +147,7 @@ def sharing(evidence: Evidence) -> Badges:
     A badge says nothing of a name that has another value by then: a view of what `x` was before `x = x + 1`
     shares storage with an earlier `x`.
     """
-    tensors = [(v, it) for v in evidence.values if v.loop is None and (it := _stored(v, evidence))]
+    tensors = [(v, it) for v in evidence.values if v.loop is None and (it := _tensor(v, evidence))]
     now = {(v.step, v.text): it.storage for v, it in tensors}
     latest: dict[str, tuple[int | None, Value]] = {}  # expression -> its storage, and where it was last seen
     names: dict[int | None, list[str]] = {}
@@ -177,7 +177,7 @@ def sharing(evidence: Evidence) -> Badges:
     return found
 
 
-def _stored(value: Value, evidence: Evidence) -> Tensor | None:
+def _tensor(value: Value, evidence: Evidence) -> Tensor | None:
     it = evidence.snapshot_of(value)
     return it if isinstance(it, Tensor) and it.storage is not None else None
 
@@ -197,25 +197,27 @@ def _rebound(name: str, seen: Value, value: Value, evidence: Evidence) -> bool:
 
 def _claim(
     claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section
-) -> str:
+) -> Html:
     verdict = claim.verdict
     if claim.kind == "axes" and verdict == "holds":
         return _kept_promise(claim)
-    sign = markup.tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
-    said = markup.tag("span", WORDS[verdict] + ": ", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+    sign = markup.tag("span", markup.text(SIGNS[verdict]), class_="lb-sign", aria_hidden="true")
+    words = markup.text(f"{WORDS[verdict]}: ")
+    said = markup.tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
-        said = markup.tag("strong", "fails") + " "
-    caption = prose.inline(claim.caption, setting) if claim.caption else ""
+        said = markup.join([markup.tag("strong", markup.text("fails")), markup.SPACE])
+    caption = prose.inline(claim.caption, setting) if claim.caption else markup.NOTHING
     test = _shorten(claim, sides(claim, evidence.entry.snapshots))
-    parts = [sign, " ", said, caption]
+    parts = [sign, markup.SPACE, said, caption]
     if test:
-        parts.append((" " if caption else "") + markup.tag("small", markup.text(test), class_="lb-sides"))
+        parts += [markup.SPACE] if caption else []
+        parts.append(markup.tag("small", markup.text(test), class_="lb-sides"))
     elif not caption:
         parts.append(markup.tag("small", markup.text(claim.text)))
     if claim.count > 1:
-        parts.append(markup.tag("small", f" · {claim.count:,} times"))
+        parts.append(markup.tag("small", markup.text(f" · {claim.count:,} times")))
     if tail := _tail(claim, evidence, others, here):
-        parts.append(" " + markup.tag("small", markup.text(tail), class_="lb-measured"))
+        parts += [markup.SPACE, markup.tag("small", markup.text(tail), class_="lb-measured")]
     return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
@@ -236,10 +238,10 @@ def _plain(side: str) -> str:
     return side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side)
 
 
-def _kept_promise(claim: Claim) -> str:
+def _kept_promise(claim: Claim) -> Html:
     """A kept promise of dtype and axes stands beside the value, in few words."""
-    sign = markup.tag("span", "✓", class_="lb-sign", title=claim.text)
-    words = markup.tag("span", " dtype and axes", class_="lb-words")
+    sign = markup.tag("span", markup.text("✓"), class_="lb-sign", title=claim.text)
+    words = markup.tag("span", markup.text(" dtype and axes"), class_="lb-words")
     return markup.tag("span", sign, words, class_="lb-claim lb-axes")
 
 
@@ -293,14 +295,13 @@ def unrecorded(device: str) -> str:
 # ---------------------------------------------------------------------------- what went wrong
 
 
-def error(it: Error) -> str:
+def error(it: Error) -> Html:
     """An error as one short note; its box says more."""
-    return markup.tag(
-        "div", markup.tag("strong", "✗ error"), " ", markup.text(it.message[:LONGEST]), class_="lb-val lb-bad"
-    )
+    sign = markup.tag("strong", markup.text("✗ error"))
+    return markup.tag("div", sign, markup.SPACE, markup.text(it.message[:LONGEST]), class_="lb-val lb-bad")
 
 
-def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
+def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
     """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
     rows = []
     for side in claim.operands:
@@ -308,30 +309,26 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> str:
         if was != side.text:
             rows.append(markup.tag("dt", markup.tag("code", markup.text(side.text))))
             rows.append(markup.tag("dd", markup.text(was)))
-    head = markup.tag("strong", "This claim fails.") + " " + markup.text(claim.caption)
-    body = markup.tag("code", markup.text(claim.text), class_="lb-source")
-    why = "".join(markup.tag("p", markup.text(line)) for line in claim.why.splitlines())
+    head = markup.tag("strong", markup.text("This claim fails.")), markup.text(f" {claim.caption} ")
     where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
+    body = markup.tag("code", markup.text(claim.text), class_="lb-source")
+    why = (markup.tag("p", markup.text(line)) for line in claim.why.splitlines())
     return markup.tag(
-        "div", markup.tag("p", head, " ", where), body, markup.tag("dl", *rows), why, class_="lb-failure"
+        "div", markup.tag("p", *head, where), body, markup.tag("dl", *rows), *why, class_="lb-failure"
     )
 
 
-def error_box(it: Error, path: str) -> str:
+def error_box(it: Error, path: str) -> Html:
     """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
     head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
         it.kind, "The lecture raised here."
     )
-    trace = "&#10;".join(
-        markup.text(f"{p}:{line} in {name}") + "&#10;    " + markup.text(source.strip())
-        for p, line, name, source in it.trace
-    )
     where = markup.tag("small", markup.text(f"{path}:{it.line}"))
-    parts = [markup.tag("p", markup.tag("strong", head), " ", where)]
-    if trace:
-        parts.append(markup.tag("pre", trace))
+    parts = [markup.tag("p", markup.tag("strong", markup.text(head)), markup.SPACE, where)]
+    if it.trace:
+        trace = (f"{p}:{line} in {name}\n    {source.strip()}" for p, line, name, source in it.trace)
+        parts.append(markup.tag("pre", markup.text("\n".join(trace))))
     elif it.text:
         parts.append(markup.tag("code", markup.text(it.text.strip()), class_="lb-source"))
-    return markup.tag(
-        "div", *parts, markup.tag("p", markup.tag("code", markup.text(it.message))), class_="lb-failure"
-    )
+    message = markup.tag("p", markup.tag("code", markup.text(it.message)))
+    return markup.tag("div", *parts, message, class_="lb-failure")

@@ -14,6 +14,7 @@ from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
 from litbook.render.evidence import gather
 from litbook.render.ledger import Shelf
+from litbook.render.markup import Html
 
 TITLE = "Commonly said, measured otherwise"
 
@@ -33,34 +34,35 @@ class _Misbelief:
 def page(lectures: Sequence[Shelf], bibliography: Bibliography = books.NOTHING_CITED) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = prose.Citations(bibliography)
-    groups: list[str] = []
+    groups: list[Html] = []
     total = 0
     for it in lectures:
         book = books.of(it.record, bibliography, it.recordings, [])
         setting = prose.Setting(citations, [])
         setting.resolve = _resolver(book, it.folder)
-        shared = [f"## {_heading(it.record.title, setting)} {{#{it.folder}}}"] if len(lectures) > 1 else []
-        level = "#" * (2 + len(shared))
+        head = markup.heading(2, prose.inline(it.record.title, setting), it.folder)
+        shared = [head] if len(lectures) > 1 else []
+        level = 2 + len(shared)
         for where, title in _pages(book):
-            found = list(_found(book, where))
+            found = list(_misbeliefs(book, where))
             total += len(found)
             if found:
                 name = f"{it.folder}-{where.removesuffix('.md')}"
-                groups += [*shared, f"{level} {_heading(title, setting)} {{#{name}}}"]
+                groups += [*shared, markup.heading(level, prose.inline(title, setting), name)]
                 groups.append(_list(it.folder, found, setting))
                 shared = []
     references = citations.references()
     parts = [
-        f"# {TITLE}",
-        markup.tag("p", _counted(total), class_="lb-summary"),
-        _finder(total) if total else "",
+        markup.heading(1, markup.text(TITLE)),
+        markup.tag("p", markup.text(_summary(total)), class_="lb-summary"),
+        *(_finder(total) if total else []),
         *groups,
-        *(["## References {#references}", references] if references else []),
+        *([markup.heading(2, markup.text("References"), "references"), references] if references else []),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return markup.page(parts)
 
 
-def _counted(total: int) -> str:
+def _summary(total: int) -> str:
     if not total:
         return "No lecture has marked a statement yet."
     one = "1 statement that circulates about this subject and does not survive being run as it stands"
@@ -70,10 +72,6 @@ def _counted(total: int) -> str:
     return f"{one if total == 1 else more}. Under each: what the machine says, and the line that shows it."
 
 
-def _heading(text: str, setting: prose.Setting) -> str:
-    return markup.for_heading(prose.inline(text, setting))
-
-
 def _pages(book: Book) -> Iterator[tuple[str, str]]:
     """The lecture's pages in reading order, with their titles."""
     yield books.INDEX, book.record.title
@@ -81,7 +79,7 @@ def _pages(book: Book) -> Iterator[tuple[str, str]]:
         yield book.page(part), part.heading or part.name
 
 
-def _found(book: Book, page: str) -> Iterator[_Misbelief]:
+def _misbeliefs(book: Book, page: str) -> Iterator[_Misbelief]:
     """The misbeliefs of one page, in the order of its lines."""
     found = []
     for section in book.sections(page):
@@ -113,27 +111,31 @@ def _resolver(book: Book, folder: str) -> prose.Resolve:
 # ---------------------------------------------------------------------------- as HTML
 
 
-def _finder(total: int) -> str:
+def _finder(total: int) -> list[Html]:
     """A box to filter with; it appears where the script runs."""
-    field = '<input type="search" id="lb-find" autocomplete="off" spellcheck="false" maxlength="80" />'
-    label = '<label for="lb-find">Show only statements with these words</label>'
-    count = markup.tag("span", f"{total} of {total}", class_="lb-shown", role="status")
-    script = '<script type="module" src="../../assets/litbook/misbeliefs.js"></script>'
-    return markup.tag("div", label, field, count, class_="lb-find", hidden=True) + "\n\n" + script
+    field = markup.tag(
+        "input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80"
+    )
+    words = markup.text("Show only statements with these words")
+    label = markup.tag("label", words, for_="lb-find")
+    count = markup.tag("span", markup.text(f"{total} of {total}"), class_="lb-shown", role="status")
+    script = markup.tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
+    return [markup.tag("div", label, field, count, class_="lb-find", hidden=True), script]
 
 
-def _list(folder: str, found: Sequence[_Misbelief], setting: prose.Setting) -> str:
+def _list(folder: str, found: Sequence[_Misbelief], setting: prose.Setting) -> Html:
     return markup.tag("ul", *(_entry(folder, it, setting) for it in found), class_="lb-sayings")
 
 
-def _entry(folder: str, it: _Misbelief, setting: prose.Setting) -> str:
+def _entry(folder: str, it: _Misbelief, setting: prose.Setting) -> Html:
     section = prose.inline(it.section.heading or it.section.name, setting)
     where = markup.tag("a", markup.text(it.where), href=f"../{folder}/{it.address}")
-    stamp = markup.text(f" · {it.stamp}") if it.stamp else ""
+    stamp = markup.text(f" · {it.stamp}" if it.stamp else "")
+    saying = markup.text("“"), prose.inline(it.piece.text, setting), markup.text("”")
     return markup.tag(
         "li",
-        markup.tag("p", "“", prose.inline(it.piece.text, setting), "”", class_="lb-saying"),
+        markup.tag("p", *saying, class_="lb-saying"),
         markup.tag("p", prose.inline(it.piece.data, setting)),
-        markup.tag("p", section, " · ", where, stamp, class_="lb-where"),
+        markup.tag("p", section, markup.text(" · "), where, stamp, class_="lb-where"),
         id=f"{folder}-{it.id}",
     )

@@ -26,7 +26,7 @@ from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render import notebook_setup as setup
 from litbook.render.bibliography import Bibliography
 from litbook.render.notebook_prose import Prose, one_line, plain, whole
-from litbook.render.notebook_values import said
+from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.text import cells
 from litbook.text.lecture import Function, Lecture
@@ -291,7 +291,7 @@ def _items(made: _Made) -> None:
         if isinstance(item, cells.Section):
             _heading(made, item)
         elif isinstance(item, cells.Told):
-            _told(made, item)
+            _tell_statement(made, item)
         else:
             _random(made, item, starts)
     flush()
@@ -505,7 +505,7 @@ def _streamed(text: str) -> Iterator[Any]:
 
 
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
-    text = standin.bounded(said(snapshot, value.unit or ""))
+    text = standin.bounded(in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
         return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)})\n"
     return f"{value.text} = {text}\n"
@@ -526,13 +526,13 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     if piece.kind == "output":
         yield _stream(piece.text)
     elif piece.kind == "note":
-        yield _shown(piece.text)
+        yield _display(piece.text)
     elif piece.kind == "misbelief":
-        yield _shown(f"> **Commonly said:** {piece.text}\n>\n> **Run:** {piece.data}")
+        yield _display(f"> **Commonly said:** {piece.text}\n>\n> **Run:** {piece.data}")
     elif piece.kind == "question":
-        yield _shown(f"**Check yourself.** {piece.text}")
+        yield _display(f"**Check yourself.** {piece.text}")
         if piece.answer is not None:
-            answer = standin.bounded(said(found.snapshot(piece.answer), piece.unit or ""))
+            answer = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
             yield _stream(f"answer = {answer}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
@@ -542,14 +542,14 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
                 data={"image/svg+xml": svg, "text/plain": whole(piece.alt)},
             )
         if piece.text:
-            yield _shown(f"*{piece.text}*")
+            yield _display(f"*{piece.text}*")
     elif piece.kind == "image":
-        yield _shown(f"*Picture: {piece.alt}*")
+        yield _display(f"*Picture: {piece.alt}*")
     elif piece.kind == "link":
-        yield _shown(piece.text)
+        yield _display(piece.text)
 
 
-def _shown(text: str) -> Any:
+def _display(text: str) -> Any:
     return _node(output_type="display_data", metadata={}, data={
         "text/markdown": whole(text), "text/plain": "<IPython.core.display.Markdown object>",
     })  # fmt: skip
@@ -604,7 +604,7 @@ def _error(name: str, message: str, lines: Sequence[str]) -> Any:
 # ---------------------------------------------------------------------------- prose
 
 
-def _told(made: _Made, item: cells.Told) -> None:
+def _tell_statement(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
     found = made.run.of(item.function)
     section = made.run.section(item.function)
@@ -647,7 +647,7 @@ def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.E
     lines = [f"if {made.names['has_cuda']}():", line] if code.device else [line]
     outputs = []
     if piece.answer is not None:
-        answer = standin.bounded(said(found.snapshot(piece.answer), show.unit or ""))
+        answer = standin.bounded(in_words(found.snapshot(piece.answer), show.unit or ""))
         outputs.append(_stream(f"answer = {answer}\n"))
     made.code(
         name, "\n".join(lines), outputs, ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]

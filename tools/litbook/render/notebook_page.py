@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from litbook.render import books, code, figures, markup, prose
+from litbook.render.markup import Html
 
 _SKIPPED = {"style", "script", "template", "iframe", "object", "clipboard-copy", "svg", "head", "title"}
 _DROPPED = ("jp-Collapser", "jp-InputPrompt", "jp-OutputPrompt", "celltoolbar", "zeroclipboard-container",
@@ -30,7 +31,7 @@ _SAFE = re.compile(r"(?:https?://|mailto:)\S+", re.IGNORECASE)
 GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 
 
-def links(source: str, address: str, github: str = "") -> str:
+def links(source: str, address: str, github: str = "") -> Html:
     """What stands below a notebook's title: back to the page, download, Colab.
 
     `source` is the notebook's path below `docs/`, `address` that of its page in the site. `github` is where
@@ -41,15 +42,17 @@ def links(source: str, address: str, github: str = "") -> str:
     back = "../" if stem == "index" else f"../../{stem}/"
     saved = f"{lecture}-{stem}.ipynb" if stem != "index" else f"{lecture}.ipynb"
     parts = [
-        markup.tag("a", "Download the notebook", href=name, download=saved, class_="md-button"),
-        markup.tag("a", "Read it as a page", href=back),
+        markup.tag("a", markup.text("Download the notebook"), href=name, download=saved, class_="md-button"),
+        markup.tag("a", markup.text("Read it as a page"), href=back),
     ]
     if github:
         place = github.rstrip("/").replace("https://github.com/", "https://colab.research.google.com/github/")
-        parts.insert(1, markup.tag("a", "Open in Colab", href=f"{place}/{address}{name}", class_="md-button"))
+        colab = markup.text("Open in Colab")
+        parts.insert(1, markup.tag("a", colab, href=f"{place}/{address}{name}", class_="md-button"))
         return markup.tag("p", *parts, class_="lb-nb-links")
     how = "Without installing anything: download it, then choose File, Upload notebook in Google Colab."
-    return markup.tag("p", *parts, class_="lb-nb-links") + markup.tag("p", how, class_="lb-nb-how")
+    ways = markup.tag("p", *parts, class_="lb-nb-links")
+    return markup.join([ways, markup.tag("p", markup.text(how), class_="lb-nb-how")])
 
 
 def linked(page: str, name: str, notebook: str) -> str:
@@ -57,9 +60,8 @@ def linked(page: str, name: str, notebook: str) -> str:
     stem = notebook.removesuffix(".ipynb")
     up = "" if name == books.INDEX else "../"
     address = f"{up}notebooks/" + ("" if stem == "index" else f"{stem}/")
-    link = markup.tag(
-        "p", markup.tag("a", "Run it yourself: this page as a notebook", href=address), class_="lb-nb-way"
-    )
+    words = markup.text("Run it yourself: this page as a notebook")
+    link = markup.tag("p", markup.tag("a", words, href=address), class_="lb-nb-way")
     return re.sub(r"^(# .*)$", lambda m: f"{m[1]}\n\n{link}", page, count=1, flags=re.MULTILINE)
 
 
@@ -75,25 +77,26 @@ class Heading:
 @dataclass
 class _Cell:
     tags: set[str]
-    parts: list[str] = field(default_factory=list)
+    parts: list[Html] = field(default_factory=list)
     code: str = ""
-    outputs: list[str] = field(default_factory=list)
+    outputs: list[Html] = field(default_factory=list)
 
 
-def slim(html: str, notebook: str, top: str = "") -> tuple[str, list[Heading]]:
+def slim(html: str, notebook: str, top: Html = markup.NOTHING) -> tuple[Html, list[Heading]]:
     """The page's content and its headings. `html` was made from the file `notebook`; `top` comes first."""
     reader = _Reader(_pictures(json.loads(notebook)))
     reader.feed(html)
     reader.close()
     cells = [_cell(cell) for cell in reader.cells]
-    head = [cells[0].replace("</h1>", f"</h1>{top}", 1)] if cells else []
-    text = "\n".join([*head, *cells[1:]])
+    if cells:
+        cells[0] = Html(cells[0].replace("</h1>", f"</h1>{top}", 1))
     known = {_key(h.text): h.id for h in reader.headings}
-    text = re.sub(r'href="#([^"]*)"', lambda m: _resolved(m, known), text)
-    return f'<div class="lb-notebook">{text}</div>', reader.headings
+    text = re.sub(r'href="#([^"]*)"', lambda m: _resolve(m, known), "\n".join(cells))
+    inside = Html(text)  # the cells, whose addresses on the page are now those of its headings
+    return markup.tag("div", inside, class_="lb-notebook"), reader.headings
 
 
-def _resolved(match: re.Match[str], known: dict[str, str]) -> str:
+def _resolve(match: re.Match[str], known: dict[str, str]) -> str:
     found = known.get(_key(match[1]))
     return f'href="#{markup.text(found)}"' if found else "data-nowhere"
 
@@ -110,24 +113,24 @@ def _pictures(notebook: Any) -> list[tuple[str, str]]:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "image/svg+xml" in data:
-                found.append((_joined(data["image/svg+xml"]), _joined(data.get("text/plain", ""))))
+                found.append((_join(data["image/svg+xml"]), _join(data.get("text/plain", ""))))
     return found
 
 
-def _joined(text: str | list[str]) -> str:
+def _join(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "".join(text)
 
 
-def _cell(cell: _Cell) -> str:
+def _cell(cell: _Cell) -> Html:
     """One cell: prose as it is, code as a block, outputs below; folded where its tags say so."""
     if not cell.code:
-        return "".join(cell.parts)
+        return markup.join(cell.parts)
     first = cell.code.strip().split("\n")[0]
-    block = code.fence(cell.code.strip("\n"), "python").replace("<pre ", '<pre tabindex="0" ', 1)
-    out = "".join(cell.outputs)
+    block = code.fence(cell.code.strip("\n"), "python", tabindex=0)
+    out = markup.join(cell.outputs)
     if "hide-cell" in cell.tags:
-        inner = block + out
-        block, out = markup.tag("details", markup.tag("summary", "How the answer is computed"), inner), ""
+        head = markup.tag("summary", markup.text("How the answer is computed"))
+        block, out = markup.tag("details", head, block, out), markup.NOTHING
     elif "hide-input" in cell.tags:
         title = first.removeprefix("# ") if first.startswith("#") else "Code that is folded on the page, too"
         title = "What stands in for the book’s engine here" if first.startswith("def stand_in") else title
@@ -148,7 +151,7 @@ class _Reader(HTMLParser):
         self.skipping = 0
         self.mode = ""  # "markdown", "code", "stream", "error"
         self.text: list[str] = []  # of the heading or block in hand
-        self.into: list[str] = []
+        self.into: list[Html] = []
         self.heading: tuple[int, int] | None = None
         self.ids: set[str] = set()
 
@@ -230,17 +233,17 @@ class _Reader(HTMLParser):
         self.mode = ""
         cell = self.cells[-1]
         if mode == "markdown":
-            block = markup.tag("div", "".join(self.into).strip(), class_="lb-prose")
+            inside = Html(markup.join(self.into).strip())
+            block = markup.tag("div", inside, class_="lb-prose")
             (cell.outputs if cell.code else cell.parts).append(block)
         elif mode == "code":
             cell.code += "".join(self.text)
         else:
             text = "".join(self.text).strip("\n")
             name = "lb-nb-out" if mode == "stream" else "lb-nb-out lb-nb-error"
-            lines = "&#10;".join(markup.text(line) for line in text.split("\n"))
-            cell.outputs.append(
-                f'<pre class="{name}" tabindex="0"><samp>{lines}</samp></pre>' if text else ""
-            )
+            if text:
+                samp = markup.tag("samp", markup.text(text))
+                cell.outputs.append(markup.tag("pre", samp, class_=name, tabindex="0"))
 
     # -- Markdown
 
@@ -250,15 +253,15 @@ class _Reader(HTMLParser):
         elif match := _HEADING.fullmatch(tag):
             self.heading, self.text = (int(match[1]), len(self.into)), []
         elif tag in ("br", "hr"):
-            self.into.append(f"<{tag} />")
+            self.into.append(markup.tag(tag))
         elif tag == "a":
             href = given.get("href", "").strip()
             fine = _SAFE.fullmatch(href) or re.fullmatch(r"#[^\s\"'<>]+", href)
-            self.into.append(markup.tag("a", href=href)[:-4] if fine else "<a>")
+            self.into.append(markup.opening("a", href=href if fine else None))
         elif tag in ("ol",) and given.get("start", "").isdecimal():
-            self.into.append(f'<ol start="{given["start"]}">')
+            self.into.append(markup.opening("ol", start=given["start"]))
         elif tag in _KEPT:
-            self.into.append(f"<{tag}>")
+            self.into.append(markup.opening(tag))
 
     def _close(self, name: str) -> None:
         match = _HEADING.fullmatch(name)
@@ -267,11 +270,10 @@ class _Reader(HTMLParser):
             text = " ".join("".join(self.text).split()).rstrip("¶ ")
             found = Heading(level, self._id(text), text)
             self.headings.append(found)
-            inside = "".join(self.into[at:])
-            self.into[at:] = [f'<h{level} id="{markup.text(found.id)}">{inside}</h{level}>']
+            self.into[at:] = [markup.tag(f"h{level}", *self.into[at:], id=found.id)]
             self.heading = None
         elif not match:
-            self.into.append(f"</{name}>")
+            self.into.append(markup.closing(name))
 
     def _id(self, text: str) -> str:
         base = re.sub(r"[^\w]+", "-", text.casefold()).strip("-") or "section"
@@ -281,15 +283,15 @@ class _Reader(HTMLParser):
         self.ids.add(name)
         return name
 
-    def _prose(self, data: str) -> str:
+    def _prose(self, data: str) -> Html:
         """Text with its formulas; in code all is text."""
         if any(name in ("code", "pre") for name, _ in self.open):
-            return "&#10;".join(markup.text(line) for line in data.split("\n"))
-        done, at = [], 0
+            return markup.text(data)
+        done, at = list[Html](), 0
         for match in _MATH.finditer(data):
-            done += [markup.text(data[at : match.start()]), _formula(match)]
+            done += [markup.text(data[at : match.start()].replace("\n", " ")), _formula(match)]
             at = match.end()
-        return "".join([*done, markup.text(data[at:])]).replace("&#10;", " ")
+        return markup.join([*done, markup.text(data[at:].replace("\n", " "))])
 
     def _image(self, given: dict[str, str]) -> None:
         try:
@@ -309,16 +311,16 @@ class _Reader(HTMLParser):
         self.cells[-1].outputs.append(markup.tag("figure", drawing, class_="lb-figure"))
 
 
-def _formula(match: re.Match[str]) -> str:
+def _formula(match: re.Match[str]) -> Html:
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED))
     mark = "$$" if match[1] is not None else "$"
     found = prose.passage(f"{mark}{match[1] or match[2]}{mark}", setting)
-    return re.sub(r"</?p>", "", found)
+    return Html(re.sub(r"</?p>", "", found))  # a formula alone is one paragraph
 
 
-def title(headings: Sequence[Heading]) -> str:
+def title(headings: Sequence[Heading]) -> Html:
     """The page's title, to tell it from the page that the notebook is of."""
-    return f"{markup.text(headings[0].text)} (notebook)" if headings else ""
+    return markup.text(f"{headings[0].text} (notebook)" if headings else "")
 
 
 def contents(headings: Sequence[Heading], make: Callable[[Any], Any]) -> Any:

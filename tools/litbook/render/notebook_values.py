@@ -10,7 +10,7 @@ from litbook.record import model
 from litbook.render import standin
 
 
-def said(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
+def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
     """A recorded value as `standin.said` says a live one."""
     if isinstance(shown, model.Scalar):
         return _scalar(shown, unit, depth)
@@ -29,12 +29,12 @@ def said(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
     if depth >= 3:
         return "…"
     if isinstance(shown, model.Sequence):
-        texts = [said(item, unit, depth + 1) for item in shown.items[:12]]
+        texts = [in_words(item, unit, depth + 1) for item in shown.items[:12]]
         return standin.sequence(shown.type.rpartition(".")[2], texts, shown.length)
     named = bool(shown.keys) and all(isinstance(k, model.Scalar) and k.type == "name" for k in shown.keys)
     kind = shown.type.rpartition(".")[2] if named else ""
     pairs = [
-        (said(k, "", depth + 1), said(v, unit, depth + 1))
+        (in_words(k, "", depth + 1), in_words(v, unit, depth + 1))
         for k, v in list(zip(shown.keys, shown.items, strict=False))[:12]
     ]
     return standin.mapping(kind, pairs, shown.length)

@@ -59,7 +59,7 @@ def outline(
         _add(found, statement, lines, inside, tells, _calls(calls, statement))
         at = _end(statement)
     _take(found, range(at + 1, section.last + 1), lines, inside)
-    return [item for item in map(_trimmed(lines), found) if not isinstance(item, Code) or item.lines]
+    return [item for item in map(_trimmer(lines), found) if not isinstance(item, Code) or item.lines]
 
 
 def _end(statement: Statement) -> int:
@@ -106,7 +106,7 @@ def _take(found: list[Item], wanted: range, lines: Sequence[Line], hidden: Spans
             block.lines.append(number)
 
 
-def _trimmed(lines: Sequence[Line]) -> Callable[[Item], Item]:
+def _trimmer(lines: Sequence[Line]) -> Callable[[Item], Item]:
     def trim(item: Item) -> Item:
         if isinstance(item, Code):
             while item.lines and lines[item.lines[0] - 1].was_blank:

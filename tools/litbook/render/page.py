@@ -6,7 +6,6 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
@@ -15,6 +14,7 @@ from litbook.render import books, markup, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day, statements
+from litbook.render.markup import Html
 from litbook.render.section import body, heading
 from litbook.render.sheet import Sheet, Text
 
@@ -56,20 +56,15 @@ def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
     blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
-    return _joined(
-        [
-            "# Lectures",
-            markup.tag("p", verdicts.counted(found), class_="lb-summary") if found else "",
-            *blocks,
-        ]
-    )
+    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
+    return markup.page([markup.heading(1, markup.text("Lectures")), *summary, *blocks])
 
 
-def excerpt(record: Record) -> str:
+def excerpt(record: Record) -> Html:
     """The first short block of code with a value and a claim that holds beside its lines; else empty."""
     book = books.of(record, books.NOTHING_CITED, (), [])
     sheet = _sheet(book, books.INDEX)
-    sheet.links = {}  # it is shown on a page from which their addresses lead elsewhere
+    sheet.links, sheet.anchored = {}, False
     for section in (it for it in record.sections if it.kind == "section"):
         for block in body(sheet, section, 2):
             if (
@@ -78,20 +73,22 @@ def excerpt(record: Record) -> str:
                 and "lb-claim lb-holds" in block
                 and "lb-failed" not in block
             ):
-                return re.sub(r'<button.*?</button>|href="#[\w-]*L\d+"| id="[\w-]*L\d+"', "", block)
-    return ""
+                return block
+    return markup.NOTHING
 
 
-def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> str:
+def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> Html:
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = markup.tag("a", prose.inline(record.title, setting), href=f"{folder}/")
-    links = [_linked(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
+    links = [_link(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
     items = [
-        markup.tag("li", link, " ", verdicts.tick(record, section, recordings))
+        markup.tag("li", link, markup.SPACE, verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
     ]
-    head = markup.tag("p", markup.tag("span", str(number), class_="lb-number"), title, class_="lb-parttitle")
+    head = markup.tag(
+        "p", markup.tag("span", markup.text(number), class_="lb-number"), title, class_="lb-parttitle"
+    )
     tally = verdicts.summary(book, record.sections)
     return markup.tag("div", head, tally, markup.tag("ul", *items), class_="lb-part")
 
@@ -119,7 +116,7 @@ def _sheet(book: Book, page: str) -> Sheet:
     return Sheet(book, page, setting, _follow, books.links(book, page))
 
 
-def _follow(sheet: Sheet, target: Section, level: int) -> list[str]:
+def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     """A section stands where it is called."""
     return [*heading(sheet, target, level + 1), *body(sheet, target, level + 1)]
 
@@ -128,7 +125,7 @@ def _single(book: Book) -> str:
     """A lecture without parts."""
     sheet, record = _sheet(book, books.INDEX), book.record
     parts = [
-        f"# {_title(sheet, record.title)}",
+        markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
         player.host(book, books.INDEX),
         verdicts.alarm(book, books.INDEX, record.sections),
@@ -137,7 +134,7 @@ def _single(book: Book) -> str:
         *_rest(sheet),
         _foot(book, record.sections, None),
     ]
-    return _joined(parts)
+    return markup.page(parts)
 
 
 def _contents(book: Book) -> str:
@@ -145,7 +142,7 @@ def _contents(book: Book) -> str:
     sheet, record = _sheet(book, books.INDEX), book.record
     sheet.follow = lambda _, target, __: [_entry(book, target)]
     parts = [
-        f"# {_title(sheet, record.title)}",
+        markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
         verdicts.alarm(book, books.INDEX, record.sections),
         *body(sheet, record.main, 1),
@@ -153,7 +150,7 @@ def _contents(book: Book) -> str:
         *_rest(sheet),
         _foot(book, record.sections, None),
     ]
-    return _joined(parts)
+    return markup.page(parts)
 
 
 def _part(book: Book, number: int) -> str:
@@ -161,11 +158,11 @@ def _part(book: Book, number: int) -> str:
     part, record = book.parts[number], book.record
     page = book.page(part)
     sheet, mine = _sheet(book, page), book.sections(page)
-    title = _title(sheet, part.heading or part.name)
+    title = prose.inline(part.heading or part.name, sheet.setting)
     up = markup.tag("a", markup.text(record.title), href=books.way(page, books.INDEX))
     parts = [
-        markup.tag("p", f"{up} · {number + 1} of {len(book.parts)}", class_="lb-eyebrow"),
-        f"# {title} {{#{book.anchor(part)}}}",
+        markup.tag("p", up, markup.text(f" · {number + 1} of {len(book.parts)}"), class_="lb-eyebrow"),
+        markup.heading(1, title, book.anchor(part)),
         verdicts.summary(book, mine),
         player.host(book, page),
         verdicts.alarm(book, page, mine),
@@ -175,60 +172,50 @@ def _part(book: Book, number: int) -> str:
         _around(book, number),
         _foot(book, mine, part),
     ]
-    return _joined(parts)
-
-
-def _title(sheet: Sheet, text: str) -> str:
-    return markup.for_heading(prose.inline(text, sheet.setting))
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return markup.page(parts)
 
 
 # ---------------------------------------------------------------------------- around the sections
 
 
-def _entry(book: Book, part: Section) -> str:
+def _entry(book: Book, part: Section) -> Html:
     """A part on the contents page: its heading, the theses of its sections, its claims."""
     record, page = book.record, book.page(part)
     setting = prose.Setting(prose.Citations(book.bibliography), [])
     name = prose.inline(part.heading or part.name, setting)
-    number = markup.tag("span", str(book.parts.index(part) + 1), class_="lb-number")
+    number = markup.tag("span", markup.text(book.parts.index(part) + 1), class_="lb-number")
     theses = [
         markup.tag(
             "li",
-            _linked(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
-            " ",
+            _link(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
+            markup.SPACE,
             verdicts.tick(record, section, book.recordings),
         )
         for section in record.inside(part)
     ]
     tally = verdicts.summary(book, book.sections(page))
-    needs = (
-        markup.tag("span", f"needs {markup.text(part.requires)}", class_="lb-badge") if part.requires else ""
-    )
+    needs = markup.tag("span", markup.text(f"needs {part.requires}"), class_="lb-badge")
     title = markup.tag(
         "p",
         number,
         markup.tag("a", name, href=books.way(books.INDEX, page)),
-        " ",
-        needs,
+        markup.SPACE,
+        needs if part.requires else markup.NOTHING,
         class_="lb-parttitle",
     )
     return markup.tag("div", title, tally, markup.tag("ul", *theses), class_="lb-part")
 
 
-def _linked(address: str, section: Section, setting: prose.Setting) -> str:
+def _link(address: str, section: Section, setting: prose.Setting) -> Html:
     return markup.tag("a", prose.inline(section.heading or section.name, setting), href=address)
 
 
-def _around(book: Book, number: int) -> str:
+def _around(book: Book, number: int) -> Html:
     """The way back and on."""
     page = book.page(book.parts[number])
     links = [
-        _step(book, page, number - 1, "Previous", "prev") if number else "",
-        _step(book, page, number + 1, "Next", "next") if number + 1 < len(book.parts) else "",
+        *([_step(book, page, number - 1, "Previous", "prev")] if number else []),
+        *([_step(book, page, number + 1, "Next", "next")] if number + 1 < len(book.parts) else []),
     ]
     return markup.tag(
         "nav",
@@ -239,23 +226,23 @@ def _around(book: Book, number: int) -> str:
     )
 
 
-def _step(book: Book, page: str, number: int, word: str, rel: str) -> str:
+def _step(book: Book, page: str, number: int, word: str, rel: str) -> Html:
     part = book.parts[number]
-    label = markup.tag("small", word) + markup.tag("span", markup.text(books.plain(part)))
-    return markup.tag("a", label, href=books.way(page, book.page(part)), rel=rel)
+    label = markup.tag("small", markup.text(word)), markup.tag("span", markup.text(books.plain(part)))
+    return markup.tag("a", *label, href=books.way(page, book.page(part)), rel=rel)
 
 
 # ---------------------------------------------------------------------------- definitions, references, foot
 
 
-def _preambles(sheet: Sheet, *, own: bool) -> list[str]:
+def _preambles(sheet: Sheet, *, own: bool) -> list[Html]:
     """Imports and constants of the page's own file, folded; or else of the others that it shows."""
     book = sheet.book
     found = [it for it in book.preambles.get(sheet.page, ()) if own == (it.file == book.file[sheet.page])]
     return [block for it in found if (block := _preamble(sheet, it, own))]
 
 
-def _preamble(sheet: Sheet, module: Section, own: bool) -> str:
+def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
     text = sheet.source(module.file)
     kept = [
         number
@@ -263,27 +250,29 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> str:
         if it.kind in ("code", "claim") and not text[it.first].text.startswith("if __name__")
         for number in range(it.first, max(it.end, it.last) + 1)
     ]
-    title = "Imports and constants"
+    title = [markup.text("Imports and constants")]
     if not own:
-        title += " of " + markup.tag("code", markup.text(text.path.rpartition("/")[2]))
-    return _folded(text, kept, title, None) if kept else ""
+        title += [markup.text(" of "), markup.tag("code", markup.text(text.path.rpartition("/")[2]))]
+    return _fold(text, kept, markup.join(title), None) if kept else markup.NOTHING
 
 
-def _rest(sheet: Sheet) -> list[str]:
+def _rest(sheet: Sheet) -> list[Html]:
     """Definitions that this page is the first to use, and the works it cites."""
     found = sheet.book.definitions(sheet.page)
-    parts = ["## Definitions {#definitions}"] if found else []
+    parts = [markup.heading(2, markup.text("Definitions"), "definitions")] if found else []
     for it in found:
-        name = markup.tag("code", markup.text(it.name))
-        title = f"{name}: {prose.inline(it.heading, sheet.setting)}" if it.heading else name
+        title = markup.tag("code", markup.text(it.name))
+        if it.heading:
+            title = markup.join([title, markup.text(": "), prose.inline(it.heading, sheet.setting)])
         numbers = range(it.first, it.last + 1)
-        parts.append(_folded(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
+        parts.append(_fold(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
     parts += _preambles(sheet, own=False)
     references = sheet.setting.citations.references()
-    return [*parts, "## References {#references}", references] if references else parts
+    head = markup.heading(2, markup.text("References"), "references")
+    return [*parts, head, references] if references else parts
 
 
-def _folded(text: Text, numbers: Sequence[int], title: str, name: str | None) -> str:
+def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
@@ -291,7 +280,7 @@ def _folded(text: Text, numbers: Sequence[int], title: str, name: str | None) ->
     return markup.tag("details", markup.tag("summary", title), block, class_="lb-def", id=name)
 
 
-def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> str:
+def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
     """Where every number on the page comes from."""
     record, environment = book.record, book.record.environment
     claims = verdicts.rulings(record, book.recordings, mine)
@@ -300,15 +289,15 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> str:
     versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]
     commit = environment.commit or ""
     facts = [
-        verdicts.counted(claims) if claims else "",
+        verdicts.counts(claims) if claims else markup.NOTHING,
         markup.text(f"run on {machine}, {environment.cores} core{'' if environment.cores == 1 else 's'}"),
         markup.text(", ".join([f"Python {environment.python}", *versions])),
         markup.text(f"{day(environment.date)}, {part.seconds if part else record.seconds:.1f} s"),
-        markup.text(f"commit {commit[:12]}{'+' if commit.endswith('+') else ''}") if commit else "",
+        markup.text(f"commit {commit[:12]}{'+' if commit.endswith('+') else ''}" if commit else ""),
         markup.text(f"seed {environment.seed}"),
         markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
-    line = " · ".join(fact for fact in facts if fact)
+    line = markup.join(filter(None, facts), markup.text(" · "))
     return markup.tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
 
 

@@ -22,6 +22,7 @@ from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot,
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
 from litbook.render.evidence import gather, origin, others
+from litbook.render.markup import Html
 from litbook.render.order import Moment, moments
 
 SUFFIX = ".player.js"
@@ -69,7 +70,7 @@ def tracks(book: Book) -> dict[str, Track]:
         maker = makers.get(book.place.get(moment.section.key, ""))
         if maker is not None:
             maker.take(moment)
-    return {page: maker.made() for page, maker in makers.items()}
+    return {page: maker.finish() for page, maker in makers.items()}
 
 
 def file_of(page: str) -> str:
@@ -77,10 +78,10 @@ def file_of(page: str) -> str:
     return page.removesuffix(".md") + SUFFIX
 
 
-def host(book: Book, page: str) -> str:
+def host(book: Book, page: str) -> Html:
     """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
     if page not in _pages(book) or not any(_has_steps(book.record, it) for it in book.sections(page)):
-        return ""
+        return markup.NOTHING
     way = ("" if page == books.INDEX else "../") + file_of(page)
     return markup.tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
 
@@ -167,7 +168,7 @@ class _Maker:
             self._step(entry, *section.steps[step])
             self._turn(entry, step)
 
-    def made(self) -> Track:
+    def finish(self) -> Track:
         """The track, when all moments were taken."""
         for entry in self.entries.values():
             if entry.frame_of:

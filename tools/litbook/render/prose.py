@@ -26,7 +26,8 @@ from markdown.util import AtomicString
 
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
-from litbook.render.bibliography import Bibliography, BibliographyError, find, formatted, names
+from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
+from litbook.render.markup import Html
 
 LONGEST_FORMULA = 2000
 
@@ -58,19 +59,19 @@ class Citations:
     bibliography: Bibliography
     cited: list[str] = field(default_factory=list)
 
-    def link(self, key: str) -> str:
+    def link(self, key: str) -> Html:
         """A numbered link to the page's reference list. `BibliographyError` for an unknown key."""
         entry = find(self.bibliography, key)
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
         label = f"reference {number}: {names(entry)} {entry.year}".strip()
-        return markup.tag("a", str(number), href=f"#{anchor(key)}", aria_label=label)
+        return markup.tag("a", markup.text(number), href=f"#{anchor(key)}", aria_label=label)
 
-    def references(self) -> str:
+    def references(self) -> Html:
         """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [markup.tag("li", formatted(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return markup.tag("ol", *items, class_="lb-references") if items else ""
+        items = [markup.tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
+        return markup.tag("ol", *items, class_="lb-references") if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
@@ -112,42 +113,42 @@ def render(text: str, setting: Setting) -> str:
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[,;]? [A-Za-z0-9]+)*")
 
 
-def inline(text: str, setting: Setting) -> str:
+def inline(text: str, setting: Setting) -> Html:
     """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
     if _PLAIN.fullmatch(text):
-        return text  # most captions: nothing that Markdown or HTML would read
+        return Html(text)  # most captions: nothing that Markdown or HTML would read
     body = _html(" ".join(text.split()), setting)
     match = re.fullmatch(r"<p>(.*)</p>", body)
-    return match[1] if match and "<p>" not in match[1] else markup.text(text)
+    return Html(match[1]) if match and "<p>" not in match[1] else markup.text(text)
 
 
-def passage(text: str, setting: Setting) -> str:
+def passage(text: str, setting: Setting) -> Html:
     """A text as one line of HTML to stand inside a box: its headings are only bold."""
-    return re.sub(r"<h[1-6]>(.*?)</h[1-6]>", r"<p><strong>\1</strong></p>", _html(text, setting))
+    bold = r"<p><strong>\1</strong></p>"
+    return Html(re.sub(r"<h[1-6]>(.*?)</h[1-6]>", bold, _html(text, setting)))
 
 
-def blocks(text: str, setting: Setting) -> list[str]:
+def blocks(text: str, setting: Setting) -> list[Html]:
     """Markdown headings, and between them HTML blocks of one line each."""
-    found: list[str] = []
+    found: list[Html] = []
     for part in re.split(r"(<h[1-6]>.*?</h[1-6]>)", _html(text, setting)):
         heading = re.fullmatch(r"<h([1-6])>(.*)</h[1-6]>", part)
         if heading and heading[2].strip():
-            found.append(_heading(int(heading[1]), heading[2], setting))
+            found.append(_heading(int(heading[1]), Html(heading[2]), setting))
         elif part.strip():
-            found.append(markup.tag("div", part.strip(), class_="lb-prose"))
+            found.append(markup.tag("div", Html(part.strip()), class_="lb-prose"))
     return found
 
 
-def _heading(level: int, content: str, setting: Setting) -> str:
+def _heading(level: int, content: Html, setting: Setting) -> Html:
     setting.headings += 1
-    hashes = "#" * min(6, setting.level + level)
-    return f"{hashes} {markup.for_heading(content)} {{#{setting.ids}-{setting.headings}}}"
+    return markup.heading(setting.level + level, content, f"{setting.ids}-{setting.headings}")
 
 
 # ---------------------------------------------------------------------------- our Markdown
 
 
-def _html(text: str, setting: Setting) -> str:
+def _html(text: str, setting: Setting) -> Html:
     """The note as HTML on one line, or as plain text where the result holds what it must not."""
     clean = _without_controls(text)
     try:
@@ -156,21 +157,21 @@ def _html(text: str, setting: Setting) -> str:
         setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
         body = ""
     body = body.strip().replace("\n", "&#10;")
-    return (
-        body if body and is_harmless(body) else markup.tag("p", markup.text(clean)) if clean.strip() else ""
-    )
+    if body and is_harmless(body):
+        return Html(body)
+    return markup.tag("p", markup.text(clean)) if clean.strip() else markup.NOTHING
 
 
 def _without_controls(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
     return re.sub(
         "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]|[\u200b-\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]",
-        _named,
+        _code_point,
         text,
     )
 
 
-def _named(match: re.Match[str]) -> str:
+def _code_point(match: re.Match[str]) -> str:
     return f"⟨U+{ord(match[0]):04X}⟩"
 
 
@@ -289,7 +290,8 @@ class _Cite(_Noted):
             except BibliographyError as error:
                 self.setting.report("unknown-citation", str(error), "add it to references.bib")
                 links.append(markup.text(f"@{key}?"))
-        body = markup.tag("span", "[" + ", ".join(links) + "]", class_="lb-cite")
+        inside = markup.text("["), markup.join(links, markup.text(", ")), markup.text("]")
+        body = markup.tag("span", *inside, class_="lb-cite")
         return self.md.htmlStash.store(body), m.start(0), m.end(0)
 
 
@@ -414,7 +416,7 @@ class _Reader(HTMLParser):
 # ---------------------------------------------------------------------------- mathematics
 
 
-def _formula(source: str, display: str, setting: Setting) -> str:
+def _formula(source: str, display: str, setting: Setting) -> Html:
     """LaTeX as MathML on one line; where that fails, the source as code and a problem."""
     source = source.strip()
     try:
@@ -457,7 +459,6 @@ def _check_math(root: ET.Element) -> None:
             raise ValueError(f"{element.text} is unknown")
 
 
-def _mathml(element: ET.Element) -> str:
+def _mathml(element: ET.Element) -> Html:
     name = element.tag.rpartition("}")[2]
-    inside = markup.text(element.text or "") + "".join(_mathml(child) for child in element)
-    return markup.tag(name, inside, **element.attrib)
+    return markup.tag(name, markup.text(element.text or ""), *map(_mathml, element), **element.attrib)

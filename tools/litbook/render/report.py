@@ -28,10 +28,10 @@ def harmless(text: str) -> str:
     """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or c.isprintable() else _spelled(c) for c in text)
+    return "".join(c if c in "\n\t" or c.isprintable() else _spell(c) for c in text)
 
 
-def _spelled(character: str) -> str:
+def _spell(character: str) -> str:
     steers = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\u200c\u200d"
     return f"⟨U+{ord(character):04X}⟩" if steers else character
 

@@ -9,6 +9,7 @@ from litbook.record.model import Piece, Section, Statement
 from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, statements, unspoken
+from litbook.render.markup import Html
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
 
@@ -18,14 +19,14 @@ TOLD = ("note", "misbelief", "question", "figure", "image", "link")
 Home = Callable[[int], int]  # line -> the shown line beside which its values stand
 
 
-def heading(sheet: Sheet, section: Section, level: int) -> list[str]:
+def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """The section's heading with the anchor of its name."""
     sheet.at(section.file, section.first)
-    text = markup.for_heading(prose.inline(section.heading or section.name, sheet.setting))
-    return [f"{'#' * min(6, level)} {text} {{#{sheet.book.anchor(section)}}}"]
+    text = prose.inline(section.heading or section.name, sheet.setting)
+    return [markup.heading(level, text, sheet.book.anchor(section))]
 
 
-def body(sheet: Sheet, section: Section, level: int) -> list[str]:
+def body(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """Prose, code and what came out of a section, in source order; its headings below `level`."""
     return _Body(sheet, section, level).parts()
 
@@ -45,14 +46,14 @@ class _Body:
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
         self.home, self.drawn = _home(self.code), Drawn()
 
-    def parts(self) -> list[str]:
+    def parts(self) -> list[Html]:
         """The blocks, in source order."""
         section, sheet = self.section, self.sheet
         self._take_prose()
         beside = self._beside()
         parts = [self._absence()]
         if not self.code:
-            parts += self._unhoused(beside)
+            parts += self._without_code(beside)
         shown, at = set(self.code), section.first - 1
         for item in self.items:
             start, end = _span(item)
@@ -62,7 +63,7 @@ class _Body:
                 parts += sheet.follow(sheet, sheet.record.by_key[item.target], self.level)
                 self._take_prose()
             elif isinstance(item, outline.Told):
-                parts += self._told(start, end)
+                parts += self._tell(start, end)
             else:
                 parts.append(_block(self.text, item.lines, beside, self.evidence))
                 parts += self._shelf(_at_home(self.home, item.lines))
@@ -79,29 +80,29 @@ class _Body:
         told = any(p.kind in TOLD and first <= p.line <= last for p in self.evidence.pieces)
         return told or any(first <= note.first <= last for note in self.silent)
 
-    def _told(self, first: int, last: int) -> list[str]:
+    def _tell(self, first: int, last: int) -> list[Html]:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         sheet, file = self.sheet, self.section.file
-        parts: list[str] = []
+        parts: list[Html] = []
         for note in self.silent:
             if first <= note.first <= last:
                 sheet.at(file, note.first)
-                parts += _unspoken(sheet, note, self.section)
+                parts += _unrun_prose(sheet, note, self.section)
         for piece in self.evidence.pieces:
             if piece.kind in TOLD and first <= piece.line <= last:
                 sheet.at(file, piece.line)
                 parts += _piece(sheet, piece, self.evidence)
         return parts
 
-    def _absence(self) -> str:
+    def _absence(self) -> Html:
         """Why the section has nothing of this build, where it needed another device."""
         device, evidence = self.section.requires, self.evidence
         if not device or (evidence.calls and not evidence.stamp):
-            return ""
+            return markup.NOTHING
         why = margin.absence(device, evidence, self.others)
         return markup.tag("p", markup.text(why), class_="lb-elsewhere")
 
-    def _beside(self) -> dict[int, list[str]]:
+    def _beside(self) -> dict[int, list[Html]]:
         """The margin notes by the shown line that they stand beside."""
         section = self.section
         self.sheet.at(section.file, section.first)
@@ -109,22 +110,21 @@ class _Body:
         for error in self.evidence.errors:
             if error.kind != "inspect":  # of an inspection its value says so already
                 notes.add(error.line, margin.error(error))
-        found: dict[int, list[str]] = {}
+        found: dict[int, list[Html]] = {}
         for line in sorted(notes.notes):
             found.setdefault(self.home(line), []).extend(notes.notes[line])
         return found
 
-    def _shelf(self, mine: Callable[[int], bool]) -> list[str]:
+    def _shelf(self, mine: Callable[[int], bool]) -> list[Html]:
         return shelf(self.evidence, self.text.path, self.drawn, mine)
 
-    def _unhoused(self, beside: dict[int, list[str]]) -> list[str]:
+    def _without_code(self, beside: dict[int, list[Html]]) -> list[Html]:
         """Values and failures of a section that shows no code at all."""
-        notes = "".join(beside.get(0, []))
-        rows = markup.tag("div", notes, class_="lb-v") if notes else ""
-        return [
-            markup.tag("div", rows, class_="lb-code lb-plain") if rows else "",
-            *self._shelf(lambda _: True),
-        ]
+        shelf = self._shelf(lambda _: True)
+        if 0 not in beside:
+            return shelf
+        rows = markup.tag("div", *beside[0], class_="lb-v")
+        return [markup.tag("div", rows, class_="lb-code lb-plain"), *shelf]
 
 
 def _span(item: outline.Item) -> tuple[int, int]:
@@ -151,7 +151,7 @@ def _at_home(home: Home, lines: Sequence[int]) -> Callable[[int], bool]:
 # ---------------------------------------------------------------------------- prose and pictures
 
 
-def _unspoken(sheet: Sheet, note: Statement, section: Section) -> list[str]:
+def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
     for head, class_ in UNSPOKEN.items():
@@ -160,21 +160,24 @@ def _unspoken(sheet: Sheet, note: Statement, section: Section) -> list[str]:
             if class_ == "lb-ask":
                 device = section.requires
                 why = f"needs {device}, which this build did not have" if device else "was not reached"
-                inside += markup.tag(
-                    "p", markup.tag("small", f"Its answer comes from a run; this section {why}.")
-                )
+                remark = markup.text(f"Its answer comes from a run; this section {why}.")
+                inside = markup.join([inside, markup.tag("p", markup.tag("small", remark))])
             return [markup.tag("div", inside, class_=class_, role="note")]
     return prose.blocks(said, sheet.setting)
 
 
-def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[str]:
+def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
     setting = sheet.setting
     if piece.kind == "note":
         return prose.blocks(piece.text, setting)
     if piece.kind == "misbelief":
         said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
-        text = f"<p><b>Commonly said:</b> “{said}”</p><p><b>Run:</b> {run}</p>"
-        return [markup.tag("div", text, class_="lb-mis", role="note")]
+        words = markup.tag("b", markup.text("Commonly said:")), markup.tag("b", markup.text("Run:"))
+        lines = (
+            markup.tag("p", words[0], markup.text(" “"), said, markup.text("”")),
+            markup.tag("p", words[1], markup.SPACE, run),
+        )
+        return [markup.tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":
         return [questions.box(piece, evidence, setting)]
     if piece.kind == "link":
@@ -182,7 +185,7 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[str]:
     return [_picture(sheet, piece)]
 
 
-def _link(sheet: Sheet, piece: Piece) -> str:
+def _link(sheet: Sheet, piece: Piece) -> Html:
     """A link to an address, a work, or a function of the lecture."""
     kind, _, name = piece.data.partition(":")
     if kind == "cite":
@@ -197,9 +200,9 @@ def _literal(text: str) -> str:
     return "".join("\\" + c if c in "\\`*_{}[]()<>#+-.!" else c for c in text)
 
 
-def _picture(sheet: Sheet, piece: Piece) -> str:
+def _picture(sheet: Sheet, piece: Piece) -> Html:
     sheet.pictures += 1
-    caption = prose.inline(piece.text, sheet.setting) if piece.text else ""
+    caption = prose.inline(piece.text, sheet.setting) if piece.text else markup.NOTHING
     if not piece.alt.strip():
         sheet.setting.report(
             "no-alt", f"this {piece.kind} has no alt text", "say what it shows in a sentence"
@@ -212,43 +215,42 @@ def _picture(sheet: Sheet, piece: Piece) -> str:
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
         drawing = markup.tag("p", markup.text(piece.alt))
-    words = " " + markup.tag("figcaption", caption) if caption else ""
-    return markup.tag("figure", drawing, drawings.zoom(drawing), words, class_="lb-figure")
+    words = [markup.SPACE, markup.tag("figcaption", caption)] if caption else []
+    return markup.tag("figure", drawing, drawings.zoom(drawing), *words, class_="lb-figure")
 
 
 # ---------------------------------------------------------------------------- code
 
 
-def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[str]], evidence: Evidence) -> str:
+def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], evidence: Evidence) -> Html:
     """A block of code: number, line, and what stands beside it."""
     dedent = min((text[n].indent for n in numbers if _counts(text[n])), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
     cells = text.copier(numbers)
-    below: list[str] = []
+    below: list[Html] = []
     for i, number in enumerate(numbers):
         dim = " lb-dim" if number in evidence.dimmed else ""
         cells.append(text.row(number, dedent, f"lb-c{dim}{' lb-failed' if number in failed else ''}"))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
-            it = fitting.fitted(beside[number], free, number)
-            cells.append(f' <div class="lb-v" style="--s:{free}">{it.beside}</div> ')  # spaces for the search
+            it = fitting.fit(beside[number], free, number)
+            notes = markup.tag("div", it.beside, class_="lb-v", style=f"--s:{free}")
+            cells += [markup.SPACE, notes, markup.SPACE]  # spaces for the search
             below.append(it.below)
     block = markup.tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
-    return block + _below(below)
+    return markup.join([block, _below(below)])
 
 
-def _below(notes: Sequence[str]) -> str:
+def _below(notes: Sequence[Html]) -> Html:
     """What the margin cuts, whole. The margin has it all for those who do not see where it is cut.
 
     No `div`: Material's search goes on at the end of the first element inside that has the same name.
     """
-    found = "".join(notes)
-    return (
-        markup.tag(
-            "aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED
-        )
-        if found
-        else ""
+    found = markup.join(notes)
+    if not found:
+        return markup.NOTHING
+    return markup.tag(
+        "aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED
     )
 
 

@@ -10,6 +10,7 @@ from litbook.record.model import Record, Section
 from litbook.render import books, markup, prose
 from litbook.render.books import Book
 from litbook.render.code import Line, Link
+from litbook.render.markup import Html
 
 
 @dataclass
@@ -19,9 +20,10 @@ class Sheet:
     book: Book
     page: str
     setting: prose.Setting
-    follow: Callable[[Sheet, Section, int], list[str]]  # what stands where a section is called
+    follow: Callable[[Sheet, Section, int], list[Html]]  # what stands where a section is called
     links: books.Links = field(default_factory=dict)
     pictures: int = 0
+    anchored: bool = True  # False: what is made here is shown on another page, to which no address leads
 
     @property
     def record(self) -> Record:
@@ -31,7 +33,7 @@ class Sheet:
     def source(self, file: int) -> Text:
         """One file of the lecture, as it is shown on this page."""
         path, prefix = self.record.sources[file].path, self.book.prefix(self.page, file)
-        return Text(path, prefix, self.book.lines[file], self.links.get(file, {}))
+        return Text(path, prefix, self.book.lines[file], self.links.get(file, {}), self.anchored)
 
     def at(self, file: int, line: int) -> None:
         """Problems found from now on belong to this line."""
@@ -51,24 +53,34 @@ class Text:
     prefix: str
     lines: Sequence[Line]
     links: dict[int, list[Link]]
+    anchored: bool = True
 
-    def row(self, number: int, dedent: int = 0, class_: str = "lb-c") -> str:
+    def row(self, number: int, dedent: int = 0, class_: str = "lb-c") -> Html:
         """A line's number, which is also its anchor, and its code."""
-        name, html = f"{self.prefix}L{number}", self[number].html(dedent, self.links.get(number, ()))
-        where = f'id="{name}" href="#{name}" data-search-exclude="{markup.UNSEARCHED}"'
-        anchored = f'<a class="lb-n" {where}>{number}</a>'
-        return f'{anchored}<code class="{class_}">{html or " "}</code>'
+        name = f"{self.prefix}L{number}"
+        place = {"id": name, "href": f"#{name}"} if self.anchored else {}
+        label = markup.text(number)
+        anchor = markup.tag("a", label, class_="lb-n", **place, data_search_exclude=markup.UNSEARCHED)
+        html = self[number].html(dedent, self.links.get(number, ()))
+        return markup.join([anchor, markup.tag("code", html or markup.SPACE, class_=class_)])
 
     def __getitem__(self, number: int) -> Line:
         return self.lines[number - 1]
 
-    def copier(self, numbers: Sequence[int]) -> list[str]:
+    def copier(self, numbers: Sequence[int]) -> list[Html]:
         """A button on a block of several lines: Material's script copies, CSS hides all but code."""
-        target = f".lb-code:has(#{self.prefix}L{numbers[0]})"
-        button = (
-            f'<button class="lb-copy md-code__button" data-md-type="copy" data-clipboard-target="{target}"'
-        )
-        return [f'{button} title="Copy the code"></button>'] if len(numbers) > 1 else []
+        if len(numbers) < 2 or not self.anchored:
+            return []
+        block = f".lb-code:has(#{self.prefix}L{numbers[0]})"
+        return [
+            markup.tag(
+                "button",
+                class_="lb-copy md-code__button",
+                data_md_type="copy",
+                data_clipboard_target=block,
+                title="Copy the code",
+            )
+        ]
 
     def span(self, numbers: Sequence[int]) -> str:
         """`lines 3 to 7`, and of which file where that is not the page's."""
@@ -76,7 +88,7 @@ class Text:
         words = f"lines {first} to {last}" if len(numbers) > 1 else f"line {first}"
         return f"{words} of {self.path.rpartition('/')[2]}" if self.prefix else words
 
-    def anchors(self, numbers: Iterable[int]) -> str:
+    def anchors(self, numbers: Iterable[int]) -> Html:
         """Places for links to lines that are not shown as code."""
-        spans = [f'<span id="{self.prefix}L{n}"></span>' for n in numbers]
-        return markup.tag("div", *spans, class_="lb-at") if spans else ""
+        spans = [markup.tag("span", id=f"{self.prefix}L{n}") for n in numbers]
+        return markup.tag("div", *spans, class_="lb-at") if spans else markup.NOTHING

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from litbook.record.model import Mapping, Piece, Tensor, Value
 from litbook.render import bits, cards, drawings, margin, markup, values
 from litbook.render.evidence import Evidence
+from litbook.render.markup import Html
 
 TALL = 2400  # characters of output beyond which its box scrolls
 
@@ -20,7 +21,7 @@ class Drawn:
     views: dict[int, list[drawings.View]] = field(default_factory=dict)
 
 
-def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], bool]) -> list[str]:
+def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], bool]) -> list[Html]:
     """Failures first, then cards, tables, storages and printed output of the block of code above.
 
     `mine` says whether a line belongs to that block; `path` is the file that failures name.
@@ -39,19 +40,19 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     return [
         *(margin.failure_box(claim, evidence, path) for claim in failed),
         *(margin.error_box(error, path) for error in raised),
-        markup.tag("div", *quiet, class_="lb-shelf") if quiet else "",
-        _output(printed) if printed else "",
+        *([markup.tag("div", *quiet, class_="lb-shelf")] if quiet else []),
+        *([_output(printed)] if printed else []),
     ]
 
 
-def _bits(evidence: Evidence, found: Iterable[Value]) -> list[str]:
+def _bits(evidence: Evidence, found: Iterable[Value]) -> list[Html]:
     """The bits of a block's floats under each other, so that formats can be compared."""
     named = [(v.text, evidence.snapshot(v.value or 0)) for v in found]
     stack = [(name, it) for name, it in named if isinstance(it, Tensor) and bits.drawable(it)]
     return [bits.stack(stack)] if stack else []
 
 
-def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
     """What is too long for any line, folded: all that the record has of it."""
     done = []
     for value in found:
@@ -60,9 +61,11 @@ def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str
             continue
         if _new(value, drawn):
             name = markup.tag("code", markup.text(value.text))
-            head = f"{name}, {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
+            head = f", {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
             body = markup.tag("pre", markup.text(text), tabindex="0")
-            done.append(markup.tag("details", markup.tag("summary", head), body, class_="lb-whole"))
+            done.append(
+                markup.tag("details", markup.tag("summary", name, markup.text(head)), body, class_="lb-whole")
+            )
     return done
 
 
@@ -74,7 +77,7 @@ def _new(value: Value, drawn: Drawn) -> bool:
     return fresh
 
 
-def _cards(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+def _cards(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
     badges = margin.sharing(evidence)
     done = []
     for value in found:
@@ -85,7 +88,7 @@ def _cards(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str
     return done
 
 
-def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
     """Mappings: those with the same keys and the same unit become one table."""
     tables: list[tuple[str | None, list[cards.Row]]] = []
     for value in found:
@@ -108,7 +111,7 @@ def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[st
     ]
 
 
-def _storages(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[str]:
+def _storages(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
     """A small storage is drawn where a further view of it appears: the first view and the new ones."""
     fresh: dict[int, list[drawings.View]] = {}
     for value in found:
@@ -132,12 +135,12 @@ def _same_view(a: Tensor, b: Tensor) -> bool:
     return (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
 
 
-def _output(pieces: Sequence[Piece]) -> str:
+def _output(pieces: Sequence[Piece]) -> Html:
     """What the lines of one block printed, together."""
     lines = sorted({piece.line for piece in pieces})
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
-    caption = markup.tag("figcaption", f"printed by {where}")
+    caption = markup.tag("figcaption", markup.text(f"printed by {where}"))
     tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
     body = markup.tag("pre", markup.text(text.rstrip("\n")), tabindex=tall)
     return markup.tag("figure", caption, body, class_="lb-output")

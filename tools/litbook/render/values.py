@@ -37,7 +37,7 @@ def line(snapshot: Snapshot, unit: str | None = None) -> str:
     `B`, `FLOP`, `FLOP/s`, `B/s`, `s`, `%` (a fraction, shown times 100), `bits` (of a tensor that keeps them,
     its bits); any other label follows the number as it stands.
     """
-    return _bounded(_line(snapshot, unit))
+    return _bound(_line(snapshot, unit))
 
 
 def whole(snapshot: Snapshot, unit: str | None = None) -> str:
@@ -60,7 +60,7 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     holds no form of it.
     """
     if len(claim.form) != len(claim.operands) + 1:
-        return _bounded(_visible(claim.text))
+        return _bound(_visible(claim.text))
     sides = [None if o.value is None else snapshots[o.value] for o in claim.operands]
     shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, sides, strict=True)]
     if _look_equal_but_differ(shown, sides):
@@ -68,7 +68,7 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     parts = [claim.form[0]]
     for text, after in zip(shown, claim.form[1:], strict=True):
         parts += [text, after]
-    return _bounded(_visible("".join(parts).strip()))
+    return _bound(_visible("".join(parts).strip()))
 
 
 def _side(snapshot: Snapshot) -> str:
@@ -82,7 +82,7 @@ def number(value: Number, unit: str | None = None) -> str:
     """A number as the record holds it (see `trace.Number`), with its unit."""
     if isinstance(value, str) and value.rstrip(")").endswith("j"):
         return _with(_complex(complex(value)), unit)
-    exact = _parsed(value)
+    exact = _parse(value)
     if isinstance(exact, bool):
         return str(exact)
     if isinstance(exact, float) and not math.isfinite(exact):
@@ -111,7 +111,7 @@ def size(count: int) -> str:
 
 def plain(text: str) -> str:
     """Any text as one line that hides nothing, bounded as a value is."""
-    return _bounded(_visible(text))
+    return _bound(_visible(text))
 
 
 # ---------------------------------------------------------------------------- by kind
@@ -141,7 +141,7 @@ def _scalar(scalar: Scalar, unit: str | None) -> str:
 def _tensor(tensor: Tensor, unit: str | None) -> str:
     if tensor.bits and unit == "bits":
         unit = None
-        spelled = [_spelled(pattern, tensor.dtype) for pattern in tensor.bits]
+        spelled = [_spell(pattern, tensor.dtype) for pattern in tensor.bits]
     else:
         spelled = []
     if not tensor.shape and len(tensor.values) == 1:
@@ -155,7 +155,7 @@ def _tensor(tensor: Tensor, unit: str | None) -> str:
     return " · ".join(parts)
 
 
-def _spelled(pattern: str, dtype: str) -> str:
+def _spell(pattern: str, dtype: str) -> str:
     """Bits in groups of sign, exponent and fraction where the format is known: `0 01111011 1001101`."""
     it = floats.read(pattern, dtype)
     return " ".join(it.fields) if it else f"0x{_visible(pattern)}"
@@ -171,10 +171,10 @@ def _where(tensor: Tensor) -> list[str]:
 
 
 def _sequence(sequence: Sequence, unit: str | None) -> str:
-    return _enclosed(sequence, [_item(item, unit) for item in sequence.items])
+    return _enclose(sequence, [_item(item, unit) for item in sequence.items])
 
 
-def _enclosed(sequence: Sequence, items: list[str]) -> str:
+def _enclose(sequence: Sequence, items: list[str]) -> str:
     """The items in the brackets of their kind, with how many there are beyond them."""
     if sequence.length > len(items):
         items = [*items, f"… {sequence.length:,} in all"]
@@ -254,7 +254,7 @@ def _opaque(opaque: Opaque) -> str:
 # ---------------------------------------------------------------------------- numbers
 
 
-def _parsed(value: Number) -> int | float | bool:
+def _parse(value: Number) -> int | float | bool:
     if not isinstance(value, str):
         return value
     try:
@@ -336,7 +336,7 @@ def _bytes(value: int | float) -> str:
     return " · ".join(parts)
 
 
-def _prefixed(value: int | float, unit: str) -> str:
+def _with_prefix(value: int | float, unit: str) -> str:
     if abs(value) >= 10**21:
         return f"{_scientific(value)} {unit}"
     power = _power(value, 1000, len(SI))
@@ -345,7 +345,7 @@ def _prefixed(value: int | float, unit: str) -> str:
 
 def _flop(value: int | float) -> str:
     """A count of operations, exact while that can be read; from a million on with a prefix."""
-    short = _prefixed(value, "FLOP")
+    short = _with_prefix(value, "FLOP")
     if abs(value) < 10**6 or abs(value) >= 10**12:
         return f"{_exactly(value)} FLOP" if abs(value) < 10**6 else short
     return f"{_exactly(value)} FLOP · {short}"
@@ -368,8 +368,8 @@ _UNITS = {
     "B": _bytes,
     "FLOP": _flop,
     "FLOPs": _flop,
-    "FLOP/s": lambda value: _prefixed(value, "FLOP/s"),
-    "B/s": lambda value: _prefixed(value, "B/s"),
+    "FLOP/s": lambda value: _with_prefix(value, "FLOP/s"),
+    "B/s": lambda value: _with_prefix(value, "B/s"),
     "s": _seconds,
     "%": _percent,
 }
@@ -382,7 +382,7 @@ def _with(text: str, unit: str | None) -> str:
     return f"{text} {_visible(unit)}" if unit else text
 
 
-def _bounded(text: str) -> str:
+def _bound(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
@@ -405,7 +405,7 @@ def _exact(snapshot: Snapshot) -> str:
     if isinstance(snapshot, Scalar):
         return _visible(snapshot.text) + ("…" if snapshot.cut else "")
     if isinstance(snapshot, Sequence):
-        return _enclosed(snapshot, [_exact(item) for item in snapshot.items])
+        return _enclose(snapshot, [_exact(item) for item in snapshot.items])
     if isinstance(snapshot, Mapping):
         return _pairs(snapshot, [_exact(item) for item in snapshot.items])
     if isinstance(snapshot, Tensor) and not snapshot.shape and snapshot.values:

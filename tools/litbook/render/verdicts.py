@@ -15,6 +15,7 @@ from litbook.render import books, markup
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
 from litbook.render.margin import SIGNS
+from litbook.render.markup import Html
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 
@@ -55,24 +56,25 @@ def _in_recordings(section: Section, recordings: Sequence[Record]) -> list[Rulin
     return [Ruling("needs-device", section.requires or "")] * len(section.claims)
 
 
-def summary(book: Book, mine: Sequence[Section]) -> str:
+def summary(book: Book, mine: Sequence[Section]) -> Html:
     """`41 claims, all hold`, of these sections."""
     found = rulings(book.record, book.recordings, mine)
-    return markup.tag("p", counted(found), class_="lb-summary") if found else ""
+    return markup.tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
 
 
-def counted(found: Sequence[Ruling]) -> str:
+def counts(found: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in found):
-        tick = markup.tag("span", "✓", class_="lb-ok")
-        return f"{tick} {_claims(len(found))}, {'it holds' if len(found) == 1 else 'all hold'}"
+        tick = markup.tag("span", markup.text("✓"), class_="lb-ok")
+        verdict = "it holds" if len(found) == 1 else "all hold"
+        return markup.join([tick, markup.text(f" {_claims(len(found))}, {verdict}")])
     parts = [
         markup.tag(
-            "span", f"{SIGNS[it.verdict]} {markup.text(_words(it, n))}", class_=f"lb-tally lb-{it.verdict}"
+            "span", markup.text(f"{SIGNS[it.verdict]} {_words(it, n)}"), class_=f"lb-tally lb-{it.verdict}"
         )
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return f"{_claims(len(found))}: " + " · ".join(parts)
+    return markup.join([markup.text(f"{_claims(len(found))}: "), markup.join(parts, markup.text(" · "))])
 
 
 def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
@@ -94,17 +96,17 @@ def _claims(count: int) -> str:
     return f"{count:,} claim" + ("" if count == 1 else "s")
 
 
-def alarm(book: Book, page: str, mine: Sequence[Section]) -> str:
+def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
     failing = [(section, claim) for section in mine for claim in _failing(book.record, section)]
     errors = [(section, error) for section in mine for error in here(book.record, section).errors]
     if not failing and not errors:
-        return ""
+        return markup.NOTHING
     items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
     items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
     head = f"{_claims(len(failing))} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
     tail = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else ""
-    title = markup.tag("p", markup.tag("strong", " and ".join(filter(None, (head, tail)))))
+    title = markup.tag("p", markup.tag("strong", markup.text(" and ".join(filter(None, (head, tail))))))
     return markup.tag("div", title, markup.tag("ul", *items), class_="lb-alarm", role="note")
 
 
@@ -112,32 +114,32 @@ def _failing(record: Record, section: Section) -> list[Claim]:
     return [claim for claim in here(record, section).claims if claim.verdict == "fails"]
 
 
-def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -> str:
+def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -> Html:
     where = book.place.get(section.key, page)
     label = markup.text(f"{book.path(section)}:{line}")
     address = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
-    return markup.tag("li", markup.tag("a", label, href=address), " ", markup.text(what))
+    return markup.tag("li", markup.tag("a", label, href=address), markup.SPACE, markup.text(what))
 
 
-def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> str:
+def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
     """The claims of a section and of those below it as one mark."""
     found = rulings(record, recordings, record.tree(section))
     if not found:
-        return ""
+        return markup.NOTHING
     worst = min((ruling.verdict for ruling in found), key=WORST.index)
     count = Counter(ruling for ruling in found if ruling.verdict == worst)
     words = "; ".join(_words(ruling, n) for ruling, n in count.items())
     mark = f"{SIGNS[worst]} {count.total()}"
-    return markup.tag("span", mark, class_=f"lb-tally lb-{worst}", title=words)
+    return markup.tag("span", markup.text(mark), class_=f"lb-tally lb-{worst}", title=words)
 
 
-def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> str:
+def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     """One line on all lectures, each with its recordings: how many claims hold, where and when they ran."""
     found = [ruling for record, recordings in lectures for ruling in rulings(record, recordings)]
     if not found:
-        return ""
+        return markup.NOTHING
     environment = lectures[0][0].environment
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
     where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
-    return markup.tag("p", f"{counted(found)} · {markup.text(where)}", class_="lb-tallies")
+    return markup.tag("p", counts(found), markup.text(f" · {where}"), class_="lb-tallies")

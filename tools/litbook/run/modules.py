@@ -22,9 +22,9 @@ Inside = Callable[[int], AbstractContextManager[None]]
 
 
 class Modules:
-    """The modules of a lecture in this process.
+    """The modules of a lecture in this process. `codes` has the code of each of its files.
 
-    `codes` has the code of each of its files; what a file does when it is imported runs `inside(its number)`.
+    `inside` is what a file's own lines run in: told the number of the file, it is entered and left.
     """
 
     def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], inside: Inside) -> None:

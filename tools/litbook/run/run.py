@@ -83,7 +83,7 @@ def run(
             _deadline(timeout, recorder, folder),
         ):
             _execute(recorder, path, sections, device, seed)
-        asked = dict.fromkeys(lecture.functions[lecture.section(name)].name for name in sections)
+        asked = dict.fromkeys(lecture.key(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
 

@@ -66,6 +66,7 @@ class Outcome:
     turns: int = 0
     comments: tuple[str, ...] = ()  # what the claim's comments say after `# survives:`
     unsteady: str = ""  # what the claim's own test did in a child, if it did not hold
+    failed: bool = False  # whether the claim fails in the run itself
     names: dict[str, model.Snapshot] = field(default_factory=dict)  # what its test names, where one survived
 
     @property
@@ -166,6 +167,11 @@ class _Trying(Recorder):
         if outcome is not None:
             _try_annotation(outcome, annotation, value, text, dict(self.log.sizes.get(frame, {})))
         super().check_axes(number, frame, annotation, value, text)
+
+    def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
+        for number, outcome in self.found.items():
+            outcome.failed = self.judged(number).failed
+        return super().finish(environment, asked)
 
     def _outcome(self, number: int) -> Outcome | None:
         """Where to put what is tried now; None where nothing is left to be tried."""

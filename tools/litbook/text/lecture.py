@@ -235,6 +235,11 @@ class Lecture:
         spec = self.functions[function]
         return spec.name if len(self._named[spec.name]) < 2 else self._full_name(function)
 
+    def key(self, function: int) -> str:
+        """What its entry in a record is called: a section as it is asked for, all else with its file."""
+        asked_for = self.functions[function].kind in ("part", "section")
+        return self.section_name(function) if asked_for else self.functions[function].key
+
     def section(self, name: str) -> int:
         """The section called `name`, or `file.name`. Raises `NotFound`, or `Ambiguous` where several are."""
         found = [i for i in self.order if self._full_name(i) == name] or self._named.get(name, [])

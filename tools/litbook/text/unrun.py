@@ -108,13 +108,7 @@ def _statement(lecture: Lecture, anchor: ast.AST) -> int:
 
 
 def _key(lecture: Lecture, item: _Item) -> Key:
-    return _called(lecture, lecture.statements[item.statement].function), item.text
-
-
-def _called(lecture: Lecture, function: int) -> str:
-    """What a record calls a function: a section as it is asked for, others with the names around them."""
-    spec = lecture.functions[function]
-    return lecture.section_name(function) if spec.kind in ("part", "section") else spec.key
+    return lecture.key(lecture.statements[item.statement].function), item.text
 
 
 def _behind_an_end(lecture: Lecture, tree: ast.Module) -> Iterator[int]:
@@ -143,7 +137,7 @@ class _Reached:
 
     def __init__(self, lecture: Lecture, record: Record) -> None:
         self.lecture, self.record = lecture, record
-        self.keys = [_called(lecture, i) for i in range(len(lecture.functions))]
+        self.keys = [lecture.key(i) for i in range(len(lecture.functions))]
         self.entered: set[str] = set()  # keys of what was called
         self.missed: dict[str, list[set[int]]] = {}  # key -> for each section that called it, what it missed
         for section in record.sections:
