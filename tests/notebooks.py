@@ -98,7 +98,8 @@ def said(outputs: list[Any]) -> str:
 
 # Floats may differ as two runs of a parallel sum do; whatever else is said is compared as text.
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)")
-_MODULE = re.compile(r"\b(?:__main__|lecture_\w+)\.(?:\w+\.<locals>\.)?")  # where a name was defined
+# Where a name was defined: in a notebook, a lecture, or a file of a lecture in a folder.
+_MODULE = re.compile(r"\b(?:__main__\.|lecture_\w+\.(?:[a-z]\w*\.(?!<))?)(?:\w+\.<locals>\.)?")
 
 
 def same(was: str, is_: str) -> bool:

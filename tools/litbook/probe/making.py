@@ -299,6 +299,7 @@ def claim_of(
         kind=asked.kind,  # type: ignore[arg-type]  # "assert" or "axes"
         count=found.count,
         form=asked.form,
+        measured=asked.measured,
         operands=tuple(
             model.Operand(text, None if shown is None else keep(shown))
             for text, shown in zip(asked.operand_texts, seen, strict=False)

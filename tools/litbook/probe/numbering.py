@@ -12,7 +12,7 @@ from collections.abc import Container
 from functools import cached_property
 
 from litbook.record import model
-from litbook.text.binds import binds
+from litbook.text.scopes import binds
 from litbook.text.source import FunctionNode, Lecture, parameters, unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record

@@ -176,57 +176,6 @@ def _claims(section: Section) -> dict[str, list[model.Claim]]:
     return found
 
 
-class _Measured:
-    """The expressions that a section shows with `@measure`, and the names in them."""
-
-    def __init__(self, section: Section) -> None:
-        self.texts = {value.text for value in section.values if value.kind == "measure"}
-        self.names = {name for text in self.texts for name in _names(text)}
-
-    def mentioned(self, text: str) -> bool:
-        """Whether a claim is about something measured."""
-        if not self.names.isdisjoint(_words(text)):
-            return True
-        composed = (measured for measured in self.texts if not measured.isidentifier())
-        return any(re.search(rf"(?<![\w.]){re.escape(measured)}(?!\w)", text) for measured in composed)
-
-
-_CHAIN = re.compile(r"(?<![\w.])([^\W\d]\w*)(?:\s*\.\s*\w+)*(\s*\()?")
-_STRINGS = re.compile(r"'[^']*'|\"[^\"]*\"")
-
-
-def _names(text: str) -> set[str]:
-    """Names that an expression reads; what it calls (`round(...)`, `torch.cuda.now()`) is none of them."""
-    return {
-        name
-        for name, called in _CHAIN.findall(_STRINGS.sub("''", text))
-        if not called and name not in _KEYWORDS
-    }
-
-
-def _words(text: str) -> set[str]:
-    """All names in a text, called or not, that do not follow a dot."""
-    return {name for name, _ in _CHAIN.findall(_STRINGS.sub("''", text))}
-
-
-_KEYWORDS = {
-    "and",
-    "or",
-    "not",
-    "in",
-    "is",
-    "if",
-    "else",
-    "for",
-    "lambda",
-    "None",
-    "True",
-    "False",
-    "await",
-    "async",
-}
-
-
 _ADDRESS = re.compile(r"(?:hex\()?(?:[\w.\[\]()]+\.data_ptr\(\)|id\([^()]*\))\)?")
 
 
@@ -403,7 +352,6 @@ class _Pair:
     # -- claims
 
     def _claims(self) -> None:
-        measured = _Measured(self.now), _Measured(self.was)
         earlier = _claims(self.was)
         for text, here in _claims(self.now).items():
             there = earlier.get(text, [])
@@ -414,7 +362,7 @@ class _Pair:
                 if claim.verdict != before.verdict:
                     change = Change("verdict", before.verdict, claim.verdict)
                     self._add("claim", None, claim.line, text, [change])
-                if not any(it.mentioned(text) for it in measured):
+                if not (claim.measured or before.measured):
                     self._operands(claim, before)
 
     def _operands(self, now: model.Claim, was: model.Claim) -> None:

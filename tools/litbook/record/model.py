@@ -310,6 +310,7 @@ class Claim:
     form: tuple[str, ...] = ()
     operands: tuple[Operand, ...] = ()
     why: str = ""  # for a failed annotation, or a claim on a device that is not here
+    measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
 
 
 @dataclass(frozen=True)

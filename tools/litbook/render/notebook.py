@@ -11,11 +11,9 @@ player has it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import inspect
 import re
-import textwrap
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -25,8 +23,10 @@ import nbformat
 
 from litbook.record import model
 from litbook.render import books, evidence, figures, markup, standin, values
-from litbook.render.bibliography import Bibliography, find, names
-from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.render import notebook_setup as setup
+from litbook.render.bibliography import Bibliography
+from litbook.render.notebook_prose import Prose, one_line, plain, whole
+from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.text import cells
 from litbook.text.lecture import Function, Lecture
@@ -39,21 +39,18 @@ FIRST = 3  # turns of a loop that a notebook's `show` prints
 
 
 @dataclass
-class _Made:
-    """One notebook in the making."""
+class _Run:
+    """What a record, with the recordings there are, says of the functions of its text; by their numbers."""
 
     record: model.Record
-    layout: cells.Layout
-    functions: Sequence[Function]  # of the lecture's text, as the layout counts them
+    functions: Sequence[Function]
     recordings: Sequence[model.Record]
-    bibliography: Bibliography
-    known: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
-    elsewhere: Mapping[str, str]  # names of functions of other notebooks -> their part
-    names: Mapping[str, str]  # a stand-in's name -> what it is called in this notebook
-    cells: list[Any] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    cited: list[str] = field(default_factory=list)
-    found: dict[int, evidence.Evidence] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.section = functools.cache(lambda function: section_of(self.record, self.functions[function]))
+        self.of = functools.cache(
+            lambda function: evidence.gather(self.record, self.section(function), self.recordings)
+        )
 
     @cached_property
     def order(self) -> dict[tuple[str, int, bool], int]:
@@ -65,15 +62,22 @@ class _Made:
             found.setdefault((*place, False), number)
         return found
 
-    def section(self, function: int) -> model.Section:
-        """The section, or module, that a function of the text is."""
-        return section_of(self.record, self.functions[function])
 
-    def of(self, function: int) -> evidence.Evidence:
-        """What the record, or a recording, says about a section."""
-        if function not in self.found:
-            self.found[function] = evidence.gather(self.record, self.section(function), self.recordings)
-        return self.found[function]
+@dataclass
+class _Made:
+    """One notebook in the making."""
+
+    run: _Run
+    layout: cells.Layout
+    text: Prose
+    names: Mapping[str, str]  # a stand-in's name -> what it is called in this notebook
+    cells: list[Any] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def record(self) -> model.Record:
+        """The record that the notebook is of."""
+        return self.run.record
 
     def id(self, role: str) -> str:
         """An id that depends on the text alone: the same cell has it in every build."""
@@ -82,7 +86,7 @@ class _Made:
 
     def prose(self, role: str, text: str) -> Any:
         """A Markdown cell."""
-        cell = _node(cell_type="markdown", id=self.id(role), metadata={}, source=_whole(text))
+        cell = _node(cell_type="markdown", id=self.id(role), metadata={}, source=whole(text))
         self.cells.append(cell)
         return cell
 
@@ -97,7 +101,7 @@ class _Made:
             cell_type="code",
             id=self.id(role),
             metadata=metadata,
-            source=_whole(text),
+            source=whole(text),
             outputs=list(outputs),
             execution_count=None,
         )
@@ -127,18 +131,17 @@ def notebooks(
     modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
     lecture = parse_sources(record.sources)
-    functions = lecture.functions
+    run = _Run(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
     found = cells.layouts(
         lecture, [_root(lecture, root) for root in shelf.parts or [record.main]],
         beside={name.partition("/")[0].removesuffix(".py") for name in modules},
-        reserved=cells.reads(_STANDINS),
+        reserved=cells.reads(setup.STANDINS),
         raised=raised,
     )  # fmt: skip
     made = {}
     for layout in found:
-        root = section_of(record, functions[layout.root])
-        made[file_of(page_of(shelf, root))] = _notebook(shelf, layout, functions, modules, book)
+        made[file_of(page_of(shelf, run.section(layout.root)))] = _notebook(run, shelf, layout, modules, book)
     return made
 
 
@@ -174,31 +177,24 @@ def pages(record: model.Record) -> list[tuple[str, str]]:
 
 
 def _notebook(
-    shelf: books.Book,
-    layout: cells.Layout,
-    functions: Sequence[Function],
-    modules: Mapping[str, str],
-    book: str,
+    run: _Run, shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str
 ) -> str:
-    record = shelf.record
-    here = [section_of(record, functions[i.function]) for i in layout.items if isinstance(i, cells.Section)]
+    here = [run.section(i.function) for i in layout.items if isinstance(i, cells.Section)]
     known = {it.name: it.heading or it.name for it in here}
-    used = _standins_used(layout)
+    levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
     made = _Made(
-        record,
+        run,
         layout,
-        functions,
-        shelf.recordings,
-        shelf.bibliography,
-        known,
-        _elsewhere(shelf, {it.key for it in here}),
-        _called(used, layout),
+        Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels),
+        setup.called(layout),
     )
     _opening(made, shelf, book)
-    _setup(made, used, modules)
+    _setup(made, modules)
     _items(made)
-    if made.cited:
-        made.prose("references", "## References\n\n" + "\n".join(_reference(made, key) for key in made.cited))
+    if made.text.cited:
+        made.prose(
+            "references", "## References\n\n" + "\n".join(made.text.reference(key) for key in made.text.cited)
+        )
     notebook = _node(
         nbformat=4,
         nbformat_minor=5,
@@ -206,7 +202,7 @@ def _notebook(
         metadata={
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
-            "litbook": {"lecture": record.lecture, "section": made.section(layout.root).name},
+            "litbook": {"lecture": run.record.lecture, "section": run.section(layout.root).name},
         },
     )
     nbformat.validate(notebook)
@@ -235,13 +231,13 @@ _HOW = (
 
 def _opening(made: _Made, shelf: books.Book, book: str) -> None:
     """Title, where it comes from, what it needs."""
-    record, root = made.record, made.section(made.layout.root)
+    record, root = made.record, made.run.section(made.layout.root)
     title = record.title if root.kind == "main" else root.heading or root.name
     place = "A lecture"
     if root.kind != "main":
         number = shelf.parts.index(root) + 1
-        place = f"Part {number} of {len(shelf.parts)} of **{_markdown(made, record.title)}**"
-    place += f" from *{_markdown(made, book)}*" if book else ""
+        place = f"Part {number} of {len(shelf.parts)} of **{made.text.markdown(record.title)}**"
+    place += f" from *{made.text.markdown(book)}*" if book else ""
     device = record.environment.device
     machine = device.name if device.kind != "cpu" else record.environment.cpu or device.name
     versions = record.environment.versions
@@ -251,128 +247,25 @@ def _opening(made: _Made, shelf: books.Book, book: str) -> None:
     if missing:
         needs += f" On Colab, run `%pip install {' '.join(missing)}` first."
     text = [
-        f"# {_markdown(made, title)}",
+        f"# {made.text.markdown(title)}",
         f"{place}. This notebook runs on its own, from top to bottom. {needs}",
-        _HOW.format(machine=_plain(machine)),
+        _HOW.format(machine=plain(machine)),
     ]
     made.prose("opening", "\n\n".join(text))
 
 
-# ---------------------------------------------------------------------------- what stands in for litbook
-
-
-_STANDINS = inspect.getsource(standin)
-
-
-def _standins_used(layout: cells.Layout) -> list[str]:
-    """What the notebook's cells call, in the order of `standin`."""
-    answers = [i.answer for i in layout.items if isinstance(i, cells.Told) and i.answer]
-    code = [it for it in (*layout.setting, *layout.items, *answers) if isinstance(it, cells.Code)]
-    random = {i.kind for i in layout.items if isinstance(i, cells.Random)}
-    used = {
-        *layout.used,
-        *(["reseed"] if random else []),
-        *(["random_state", "set_random_state"] if random - {"seed"} else []),
-        *(["show"] if any(row.show for it in code for row in it.rows) else []),
-        *(["has_cuda"] if any(getattr(i, "device", None) for i in layout.items) else []),
-        *(["run_coroutine"] if layout.asyncio else []),
-    }
-    return [name for name in cells.defined(_STANDINS) if name in used]
-
-
-def _called(used: Sequence[str], layout: cells.Layout) -> dict[str, str]:
-    """What each stand-in is called: its name, unless the lecture has given that to something else."""
-    found = {}
-    for name in used:
-        if name in cells.WORDS:
-            found[name] = name
-            continue
-        free = name
-        while free in layout.names:
-            free += "_"
-        found[name] = free
-    return found
-
-
-def _source_of_standins(used: Sequence[str], seed: int, extra: Sequence[str]) -> str:
-    """A function that defines what is used, and hands it out: so no helper's name meets the lecture's."""
-    imports, definitions = cells.excerpt(_STANDINS, used)
-    text = "\n\n".join(definitions).replace("SEED = 0", f"SEED = {seed}")
-    head = '"""What the cells below call: `show` and its like. The book has the same text."""'
-    lines = [head, *imports, "import os", "import tempfile", "", text, "", *extra]
-    lines.append(f"return {', '.join(used) or 'None'}")
-    return "def stand_in():\n" + textwrap.indent("\n".join(lines), "    ") + "\n"
-
-
-def _setup(made: _Made, used: Sequence[str], modules: Mapping[str, str]) -> None:
+def _setup(made: _Made, modules: Mapping[str, str]) -> None:
     """The stand-ins, the lecture's own modules, its imports and constants."""
-    layout, names_ = made.layout, made.names
-    extra = ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))  # what a lecture writes goes there']
-    if "matplotlib" in layout.packages:
-        extra.append('os.environ["MPLBACKEND"] = "Agg"  # figures are kept and shown once')
-    if "has_cuda" in used:
-        extra.append("import torch  # `has_cuda` asks it")
-    if layout.asyncio:
-        extra += ["import asyncio", "asyncio.run = run_coroutine"]
-    text = _source_of_standins(used, made.record.environment.seed, extra)
-    text += "\n\n" + (
-        f"{', '.join(names_[n] for n in used)}{',' if len(used) == 1 else ''} = " if used else ""
-    )
-    text += "stand_in(),\n" if len(used) == 1 else "stand_in()\n"
-    for name, word in layout.words.items():
-        if word in used and name != word:
-            text += f"{name} = {word}\n"
-        elif not word and any(w in used for w in cells.WORDS):
-            given = ", ".join(f"{w}={w}" for w in used if w in cells.WORDS)
-            text += f"import types\n{name} = types.SimpleNamespace({given})\n"
-    if "reseed" in names_:
-        text += f"{names_['reseed']}()\n"
-    made.code("setup", text.rstrip("\n"), tags=["hide-input"])
-    for name in _modules(layout, modules):
-        made.code("module", _written(name, modules[name]), tags=["hide-input"])
+    layout = made.layout
+    made.code("setup", setup.text(layout, made.names, made.record.environment.seed), tags=["hide-input"])
+    for name in setup.modules(layout, modules):
+        made.code("module", setup.module(name, modules[name]), tags=["hide-input"])
     future = [c for c in layout.imports if c.rows[0].text.startswith("from __future__")]
     for group in (future, [c for c in layout.imports if c not in future]):
         if group:
             lines = ["# Imports", *(row.text for code in group for row in code.rows)]
             made.code("imports", "\n".join(lines), tags=["hide-input"])
     _cells(made, list(layout.setting), "constants", ["# Constants"], folded=True)
-
-
-def _modules(layout: cells.Layout, modules: Mapping[str, str]) -> list[str]:
-    """The files of the modules that the notebook imports, and of those that they import."""
-    wanted, waiting = list[str](), list(layout.modules)
-    while waiting:
-        top = waiting.pop(0)
-        for name, text in sorted(modules.items()):
-            if name.partition("/")[0].removesuffix(".py") == top and name not in wanted:
-                wanted.append(name)
-                waiting += [other for other in cells.imported(text) if other != top]
-    return wanted
-
-
-def _written(name: str, text: str) -> str:
-    """A cell that writes a module where the notebook's imports find it."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    quoted = f"r'''{text}'''"
-    if "'''" in text or text.endswith(("\\", "'")):
-        quoted = "(\n" + "\n".join(f"    {line!r}" for line in text.splitlines(keepends=True)) + "\n)"
-    folder = "path.parent.mkdir(parents=True, exist_ok=True)\n    " if "/" in name else ""
-    top = name.partition("/")[0].removesuffix(".py")
-    return f"""# {name}, a module of the book, as it was in the run (sha256 {digest})
-def write_module(name, text):
-    import importlib
-    import pathlib
-    import sys
-
-    path = pathlib.Path(name)
-    {folder}path.write_text(text, encoding="utf-8")
-    if str(pathlib.Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(pathlib.Path.cwd()))
-    sys.modules.pop({top!r}, None)
-    importlib.invalidate_caches()
-
-
-write_module({name!r}, {quoted})"""
 
 
 # ---------------------------------------------------------------------------- the cells
@@ -385,7 +278,7 @@ def _items(made: _Made) -> None:
 
     def flush() -> None:
         if waiting:
-            _cells(made, waiting, made.functions[waiting[0].function or 0].name, starts)
+            _cells(made, waiting, made.run.functions[waiting[0].function or 0].name, starts)
             waiting.clear()
 
     for item in made.layout.items:
@@ -425,19 +318,19 @@ def _random(made: _Made, item: cells.Random, starts: list[str]) -> None:
 
 
 def _heading(made: _Made, item: cells.Section) -> None:
-    section = made.section(item.function)
+    section = made.run.section(item.function)
     parts = []
     if item.function != made.layout.root:
-        parts.append(f"{'#' * min(6, item.level)} {_markdown(made, section.heading or section.name)}")
+        parts.append(f"{'#' * min(6, item.level)} {made.text.markdown(section.heading or section.name)}")
     if item.device:
-        found = made.of(item.function)
+        found = made.run.of(item.function)
         parts.append(
             f"*This section needs {item.device}: without it, its cells do nothing. "
-            + (f"The outputs are from {_plain(found.stamp)}.*" if found.stamp
+            + (f"The outputs are from {plain(found.stamp)}.*" if found.stamp
                else "*" if found.calls else "It is not recorded on a GPU yet.*")
         )  # fmt: skip
     if item.why and not item.device:
-        parts.append(f"*This section stays a function: {_plain(item.why)}.*")
+        parts.append(f"*This section stays a function: {plain(item.why)}.*")
     if parts:
         made.prose(f"heading of {section.name}", "\n\n".join(parts))
 
@@ -503,7 +396,7 @@ def _call(made: _Made, code: cells.Code, show: cells.Show) -> str:
     """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
     why = _unshown(made, code, show)
     if why:
-        return f"pass  # {show.text} is not shown: {_one_line(why)}"
+        return f"pass  # {show.text} is not shown: {one_line(why)}"
     unit = f", {_quoted(show.unit)}" if show.unit else ""
     text = show.text if "\n" not in show.text else f"(\n{show.text})"
     measured = ", measured=True" if show.kind == "measure" else ""
@@ -519,7 +412,7 @@ def _quoted(text: str) -> str:
 def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
     if show.kind == "answer" or code.function is None:
         return ""
-    found = made.of(code.function)
+    found = made.run.of(code.function)
     for value in found.values:
         if (value.line, value.text) == (show.line, show.text):
             snapshot = found.snapshot_of(value)
@@ -563,7 +456,7 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
 
 def _events(made: _Made, function: int, first: int, last: int) -> list[Event]:
     """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
-    found, section = made.of(function), made.section(function)
+    found, section = made.run.of(function), made.run.section(function)
     pieces = [piece for piece in found.pieces if first <= piece.line <= last]
     shown = [value for value in found.values if first <= value.line <= last]
     events = [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
@@ -585,7 +478,7 @@ def _all_events(made: _Made, section: model.Section) -> list[Event]:
 
 def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> int:
     """When in the run a step came, or what was shown after it; of a recording, when in its section."""
-    return step if found.stamp else made.order.get((found.entry.key, step, shown), step)
+    return step if found.stamp else made.run.order.get((found.entry.key, step, shown), step)
 
 
 def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
@@ -612,7 +505,7 @@ def _streamed(text: str) -> Iterator[Any]:
 
 
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
-    text = standin.bounded(_in_words(snapshot, value.unit or ""))
+    text = standin.bounded(in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
         return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)})\n"
     return f"{value.text} = {text}\n"
@@ -625,7 +518,7 @@ def _machine(record: model.Record) -> str:
 
 
 def _stream(text: str) -> Any:
-    return _node(output_type="stream", name="stdout", text=_whole(text))
+    return _node(output_type="stream", name="stdout", text=whole(text))
 
 
 def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
@@ -639,14 +532,14 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     elif piece.kind == "question":
         yield _display(f"**Check yourself.** {piece.text}")
         if piece.answer is not None:
-            said = standin.bounded(_in_words(found.snapshot(piece.answer), piece.unit or ""))
-            yield _stream(f"answer = {said}\n")
+            answer = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
+            yield _stream(f"answer = {answer}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
             yield _node(
                 output_type="display_data",
                 metadata={},
-                data={"image/svg+xml": svg, "text/plain": _whole(piece.alt)},
+                data={"image/svg+xml": svg, "text/plain": whole(piece.alt)},
             )
         if piece.text:
             yield _display(f"*{piece.text}*")
@@ -658,7 +551,7 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
 
 def _display(text: str) -> Any:
     return _node(output_type="display_data", metadata={}, data={
-        "text/markdown": _whole(text), "text/plain": "<IPython.core.display.Markdown object>",
+        "text/markdown": whole(text), "text/plain": "<IPython.core.display.Markdown object>",
     })  # fmt: skip
 
 
@@ -676,7 +569,7 @@ def _failed(made: _Made, code: cells.Code) -> Any | None:
     """The output of a claim that failed on these lines, or of the exception that ended the section called."""
     if code.function is None or code.role == "definition":
         return None
-    section, called = made.section(code.function), code.role == "call"
+    section, called = made.run.section(code.function), code.role == "call"
     for it in _with_sections(made.record, section) if called else [section]:
         found = evidence.here(made.record, it)
         for error in found.errors if called else ():
@@ -699,81 +592,13 @@ def _ending(error: model.Error) -> Any:
 
 
 def _error(name: str, message: str, lines: Sequence[str]) -> Any:
-    traceback = [*map(_one_line, lines), f"{name}: {_one_line(message)}"]
+    traceback = [*map(one_line, lines), f"{name}: {one_line(message)}"]
     return _node(
         output_type="error",
-        ename=_whole(name),
-        evalue=_whole(message),
-        traceback=[_whole(t) for t in traceback],
+        ename=whole(name),
+        evalue=whole(message),
+        traceback=[whole(t) for t in traceback],
     )
-
-
-# ---------------------------------------------------------------------------- values
-
-
-def _in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
-    """A recorded value as `standin.said` says a live one."""
-    if isinstance(shown, model.Scalar):
-        return _scalar(shown, unit, depth)
-    if isinstance(shown, model.Tensor):
-        count = _product(shown.shape)
-        whole = (
-            shown.corner is None and len(shown.values) == count and shown.device == "cpu" and 0 < count <= 64
-        )
-        held = [_number(v) for v in shown.values] if whole else None
-        text = standin.tensor(shown.dtype, shown.shape, shown.device, shown.bytes, held, unit, depth)
-        if unit == "bits" and shown.bits and held and count <= 8 and shown.dtype in standin.FORMATS:
-            text += standin.bits([int(pattern, 16) for pattern in shown.bits], shown.dtype)
-        return text
-    if isinstance(shown, model.Opaque):
-        return _opaque(shown)
-    if depth >= 3:
-        return "…"
-    if isinstance(shown, model.Sequence):
-        texts = [_in_words(item, unit, depth + 1) for item in shown.items[:12]]
-        return standin.sequence(shown.type.rpartition(".")[2], texts, shown.length)
-    named = bool(shown.keys) and all(isinstance(k, model.Scalar) and k.type == "name" for k in shown.keys)
-    kind = shown.type.rpartition(".")[2] if named else ""
-    pairs = [
-        (_in_words(k, "", depth + 1), _in_words(v, unit, depth + 1))
-        for k, v in list(zip(shown.keys, shown.items, strict=False))[:12]
-    ]
-    return standin.mapping(kind, pairs, shown.length)
-
-
-def _product(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def _scalar(shown: model.Scalar, unit: str, depth: int) -> str:
-    if shown.type in ("str", "bytes", "bytearray"):
-        return standin.quoted(shown.text, shown.cut)
-    if shown.type == "int" or isinstance(shown.number, int):
-        if bits := re.fullmatch(r".*\((\d+) bits\)", shown.text):
-            return f"an integer of {bits[1]} bits {unit}".strip()
-        return standin.number(
-            _number(shown.number if shown.number is not None else shown.text), unit, bool(depth)
-        )
-    if shown.number is not None:
-        return standin.number(_number(shown.number), unit, bool(depth))
-    return standin.quoted(shown.text, shown.cut)
-
-
-def _number(value: model.Number) -> Any:
-    """A number as Python has it; text that is none, as it is."""
-    found = model.python_number(value)
-    return value if found is None else found
-
-
-def _opaque(shown: model.Opaque) -> str:
-    if network := re.fullmatch(r"(\w+)\(.*, (\d+) parameters", shown.text, re.DOTALL):
-        return f"{network[1]} with {int(network[2]):,} parameters"
-    if re.fullmatch(r"[\w<>]+(\.[\w<>]+)+", shown.text):  # a class or a function, by its module and name
-        return shown.text.rpartition(".")[2]
-    return standin.quoted(shown.text, shown.cut)
 
 
 # ---------------------------------------------------------------------------- prose
@@ -781,35 +606,35 @@ def _opaque(shown: model.Opaque) -> str:
 
 def _tell_statement(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
-    found = made.of(item.function)
-    section = made.section(item.function)
+    found = made.run.of(item.function)
+    section = made.run.section(item.function)
     name = section.name
     told = [p for p in found.pieces if item.first <= p.line <= item.last and p.kind in cells.STATED]
     if not told and not found.stamp:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
-                said = evidence.unspoken(statement.prose)
-                asked = said.startswith("**Check yourself.** ")
+                prose = evidence.unspoken(statement.prose)
+                asked = prose.startswith("**Check yourself.** ")
                 answer = "\n\nIts answer comes from a run; this line has not run." if asked else ""
-                made.prose(name, _markdown(made, said + answer, item.function))
+                made.prose(name, made.text.markdown(prose + answer, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 
 
 def _tell(made: _Made, item: cells.Told, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
-    def said(text: str) -> str:
-        return _markdown(made, text, item.function)
+    def worded(text: str) -> str:
+        return made.text.markdown(text, item.function)
 
     if piece.kind == "note":
-        made.prose(name, said(piece.text))
+        made.prose(name, worded(piece.text))
     elif piece.kind == "misbelief":
-        made.prose(name, _quote(f"**Commonly said:** {said(piece.text)}\n\n**Run:** {said(piece.data)}"))
+        made.prose(name, _quote(f"**Commonly said:** {worded(piece.text)}\n\n**Run:** {worded(piece.data)}"))
     elif piece.kind == "link":
         made.prose(name, _link(made, piece))
     elif piece.kind == "image":
         _image(made, piece, name)
     elif piece.kind == "question":
-        made.prose(name, _question(piece, found, said))
+        made.prose(name, _question(piece, found, worded))
         if item.answer is not None:
             _answer(made, item.answer, piece, found, name)
 
@@ -822,20 +647,20 @@ def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.E
     lines = [f"if {made.names['has_cuda']}():", line] if code.device else [line]
     outputs = []
     if piece.answer is not None:
-        said = standin.bounded(_in_words(found.snapshot(piece.answer), show.unit or ""))
-        outputs.append(_stream(f"answer = {said}\n"))
+        answer = standin.bounded(in_words(found.snapshot(piece.answer), show.unit or ""))
+        outputs.append(_stream(f"answer = {answer}\n"))
     made.code(
         name, "\n".join(lines), outputs, ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]
     )
 
 
-def _question(piece: model.Piece, found: evidence.Evidence, said: Callable[[str], str]) -> str:
-    parts = [f"**Check yourself.** {said(piece.text)}"]
+def _question(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str], str]) -> str:
+    parts = [f"**Check yourself.** {worded(piece.text)}"]
     if piece.data:
-        parts.append(f"<details><summary>Hint</summary>\n\n{said(piece.data)}\n\n</details>")
+        parts.append(f"<details><summary>Hint</summary>\n\n{worded(piece.data)}\n\n</details>")
     if piece.answer is not None:
         value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
-        where = f" ({_plain(found.stamp)})" if found.stamp else ""
+        where = f" ({plain(found.stamp)})" if found.stamp else ""
         parts.append(f"<details><summary>Answer</summary>\n\n<code>{value}</code>{where}\n\n</details>")
     return "\n\n".join(parts)
 
@@ -847,137 +672,19 @@ def _quote(text: str) -> str:
 def _link(made: _Made, piece: model.Piece) -> str:
     kind, _, name = piece.data.partition(":")
     if kind == "function":
-        return _markdown(made, f"[{piece.text or name}](#{name})")
+        return made.text.markdown(f"[{piece.text or name}](#{name})")
     if kind == "cite":
-        return _markdown(made, f"{piece.text} [@{name}]")
-    return _markdown(made, f"[{piece.text or piece.data}]({piece.data})")
+        return made.text.markdown(f"{piece.text} [@{name}]")
+    return made.text.markdown(f"[{piece.text or piece.data}]({piece.data})")
 
 
 def _image(made: _Made, piece: model.Piece, name: str) -> None:
     """A picture as an attachment: it travels in the file, and nothing is fetched."""
     match = re.fullmatch(r"data:(image/[\w+.-]+);base64,([A-Za-z0-9+/=]+)", piece.data)
-    alt = _plain(piece.alt)
-    caption = f"\n\n*{_markdown(made, piece.text)}*" if piece.text else ""
+    alt = plain(piece.alt)
+    caption = f"\n\n*{made.text.markdown(piece.text)}*" if piece.text else ""
     if match is None:
         made.prose(name, f"*Picture: {alt}*{caption}")
         return
     cell = made.prose(name, f"![{alt}](attachment:picture){caption}")
     cell.attachments = {"picture": {match[1]: match[2]}}
-
-
-# What Markdown leaves alone: fenced code, code spans, mathematics.
-_LITERAL = re.compile(
-    r"(^[ ]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??[ ]*(?P=fence)[ ]*$"
-    r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
-    r"|(?<![\\$])\$\$.+?\$\$|(?<![\\$\w])\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?![\d$]))",
-    re.DOTALL | re.MULTILINE,
-)
-_LINK = re.compile(
-    r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(\s*<?([^()\s<>]*(?:\([^()\s]*\)[^()\s<>]*)*)>?[^()]*\)"
-)
-_CITATION = re.compile(r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]")
-_SAFE = re.compile(r"(?:https?://|mailto:)\S+", re.IGNORECASE)
-
-
-def _markdown(made: _Made, text: str, function: int | None = None) -> str:
-    """A note's Markdown as a notebook has it: citations named, links to sections resolved, no raw HTML."""
-    level = next(
-        (i.level for i in made.layout.items if isinstance(i, cells.Section) and i.function == function), 1
-    )
-    done: list[str] = []
-    at = 0
-    text = _admonitions(_visible(text))
-    for literal in _LITERAL.finditer(text):
-        done += [_worded(made, text[at : literal.start()], level), literal[0]]
-        at = literal.end()
-    return "".join([*done, _worded(made, text[at:], level)])
-
-
-def _worded(made: _Made, text: str, level: int) -> str:
-    """Markdown outside code and mathematics."""
-    text = re.sub(r"<(?!https?://[^\s<>]+>)", "&lt;", text)
-    text = _CITATION.sub(lambda m: _cited(made, m[0]), text)
-    text = _LINK.sub(lambda m: _linked(made, m[2], m[3]), text)
-    text = re.sub(
-        r"^( {0,3})\[([^\]\n]+)\]:", r"\1\\[\2]:", text, flags=re.MULTILINE
-    )  # no reference definitions
-    return re.sub(r"^(#{1,6})(?= )", lambda m: "#" * min(6, level + len(m[1])), text, flags=re.MULTILINE)
-
-
-def _linked(made: _Made, label: str, target: str) -> str:
-    if target.startswith("#"):
-        name = target[1:]
-        if name in made.known:
-            return f"[{label}](#{anchor(made.known[name])})"
-        part = made.elsewhere.get(name)
-        return f"{label} (in the part “{_plain(part)}”)" if part else label
-    return f"[{label}]({target})" if _SAFE.fullmatch(target) else label
-
-
-def anchor(heading: str) -> str:
-    """The address of a heading, as Jupyter gives it."""
-    return re.sub(r"[`*]", "", heading).replace(" ", "-")
-
-
-def _cited(made: _Made, text: str) -> str:
-    """`[@key]` as the works' authors and year, linked."""
-    found = []
-    for key in re.findall(r"@([\w:./+-]+)", text):
-        try:
-            entry = find(made.bibliography, key)
-        except NoSuchWork:
-            found.append(f"@{key}?")
-            continue
-        if key not in made.cited:
-            made.cited.append(key)
-        label = " ".join(filter(None, (_plain(names(entry)), entry.year))) or _plain(entry.title)
-        found.append(f"[{label}]({entry.url})" if _SAFE.fullmatch(entry.url) else label)
-    return f"({'; '.join(found)})"
-
-
-def _reference(made: _Made, key: str) -> str:
-    entry = made.bibliography[key]
-    title = _plain(entry.title)
-    title = f"[*{title}*]({entry.url})" if _SAFE.fullmatch(entry.url) else f"*{title}*"
-    tail = ", ".join(_plain(part) for part in (entry.venue, entry.year) if part)
-    return f"- {'. '.join(part for part in (_plain(names(entry)), title, tail) if part)}."
-
-
-def _admonitions(text: str) -> str:
-    """`!!! note "Title"` and the indented lines below it as a quotation."""
-    lines, found, inside = text.split("\n"), list[str](), False
-    for line in lines:
-        if match := re.match(r'!!!\s+(\w+)(?:\s+"([^"]*)")?\s*$', line):
-            inside = True
-            found += [f"> **{match[2] if match[2] is not None else match[1].capitalize()}**", ">"]
-        elif inside and (line.startswith("    ") or not line.strip()):
-            found.append(f"> {line[4:]}".rstrip())
-        else:
-            inside = False
-            found.append(line)
-    return "\n".join(found)
-
-
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def _visible(text: str) -> str:
-    """Text in which nothing is hidden: controls and direction marks are spelled out."""
-    return "".join(
-        f"⟨U+{ord(c):04X}⟩" if unicodedata.category(c) in _HIDDEN and c not in "\n\t\u200d" else c
-        for c in text
-    )
-
-
-def _plain(text: object) -> str:
-    """A short text that Markdown takes as it is."""
-    return re.sub(r"([\\`*_\[\]<>#$|])", r"\\\1", _one_line(str(text)))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(_visible(text).split())
-
-
-def _whole(text: str) -> str:
-    """Text that UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

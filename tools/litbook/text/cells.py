@@ -27,7 +27,7 @@ from litbook.text.lecture import Lecture
 from litbook.text.plan import STATED, WORDS, Import, Plan, Text, body_of, groups_of, span
 from litbook.text.program import Unit, defined, definition, excerpt, reads
 from litbook.text.rows import Code, Row, Rows, Show
-from litbook.text.tree import dotted
+from litbook.text.tree import blocks, dotted, everything
 
 __all__ = ["STATED", "WORDS", "Code", "Item", "Layout", "Random", "Row", "Section", "Show", "Told", "defined",
            "excerpt",
@@ -115,7 +115,7 @@ class _Writer:
     def layout(self, beside: frozenset[str]) -> Layout:
         imports, setting = self._imports(), self._setting()
         self._section(self.plan.root, 1, None)
-        inner = _imported(unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
+        inner = _imported(unit.node for unit in self.plan.needed)
         named = list(dict.fromkeys([*self.modules, *inner]))
         strangers = {*named} - beside - sys.stdlib_module_names - {"litbook", "__future__"}
         words = {name: word for it in self.text.words for name, word in it.items()}
@@ -133,7 +133,7 @@ class _Writer:
         )
 
     def _words_used(self, words: Mapping[str, str]) -> Iterator[str]:
-        for node in (inner for it in self.written for inner in ast.walk(it)):
+        for node in (inner for it in self.written for inner in everything(it)):
             match node:
                 case ast.Name(id=name):
                     yield words.get(name) or ""
@@ -141,7 +141,7 @@ class _Writer:
                     yield word
 
     def _runs_a_loop(self, unit: Unit) -> bool:
-        called = (dotted(it.func) for it in ast.walk(unit.node) if isinstance(it, ast.Call))
+        called = (dotted(it.func) for it in everything(unit.node) if isinstance(it, ast.Call))
         return any(
             it == "asyncio.run" or self.program.origin(unit.file, it) == "asyncio.run" for it in called
         )
@@ -228,7 +228,7 @@ class _Writer:
         elif len(group) == 1 and self.text.word(node) in STATED and not _binds(node):
             self._told(node, index, device)
         else:
-            for inner in (it for statement in group for it in ast.walk(statement)):
+            for inner in (it for statement in group for it in (statement, *blocks(statement))):
                 if (below := self.text.target(inner)) is not None:
                     self._define_section(below, level + 1, device)
             self._helpers(index, *group)
@@ -304,8 +304,8 @@ def imported(text: str) -> list[str]:
     return list(dict.fromkeys(_imported([tree])))
 
 
-def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in (inner for it in nodes for inner in ast.walk(it)):
+def _imported(nodes: Iterable[ast.Module | ast.stmt]) -> Iterator[str]:
+    for node in (inner for it in nodes for inner in blocks(it)):
         if isinstance(node, ast.Import):
             yield from (a.name.split(".")[0] for a in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -313,7 +313,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _binds(node: ast.stmt) -> bool:
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+    return any(isinstance(n, ast.NamedExpr) for n in everything(node))
 
 
 def _is_standard(module: str) -> bool:

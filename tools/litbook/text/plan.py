@@ -18,7 +18,16 @@ from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
-from litbook.text.tree import Definition, FunctionNode, dotted, first_line, own_nodes
+from litbook.text.tree import (
+    Definition,
+    FunctionNode,
+    blocks,
+    children,
+    dotted,
+    everything,
+    first_line,
+    own_nodes,
+)
 
 Import = ast.Import | ast.ImportFrom
 STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
@@ -65,18 +74,18 @@ class Text:
         found = set[ast.AST]()
         for node in self.lecture.statement_of:
             if self.target(node) is not None:
-                found |= {it for it in ast.walk(node) if isinstance(it, ast.Name)}
+                found |= {it for it in everything(node) if isinstance(it, ast.Name)}
             elif (
                 self.word(node) == "link" and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
             ):
-                found |= {it for arg in node.value.args for it in ast.walk(arg) if isinstance(it, ast.Name)}
+                found |= {it for arg in node.value.args for it in everything(arg) if isinstance(it, ast.Name)}
         return found
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
         found = {name.id for name in scopes.outer(node) if name not in self._linked}
         own = scopes.own(node) if isinstance(node, Definition) else frozenset[str]()
-        watches = (i for it in ast.walk(node) for i in self.lecture.watches_of.get(it, ()))
+        watches = (i for it in (node, *blocks(node)) for i in self.lecture.watches_of.get(it, ()))
         shown = (scopes.reads(self.lecture.watches[i].node) for i in watches)
         return frozenset(found.union(*(names - own for names in shown)))
 
@@ -103,7 +112,7 @@ class Text:
 def _words(tree: ast.Module) -> dict[str, str]:
     """The names under which a text calls the author's words, anywhere in it; "" for the package."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in blocks(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "litbook":
             for alias in node.names:
                 if alias.name == "*":
@@ -117,7 +126,7 @@ def _words(tree: ast.Module) -> dict[str, str]:
 
 def _names(tree: ast.Module) -> Iterator[str]:
     """Every name in a text, whatever it means there."""
-    for node in ast.walk(tree):
+    for node in everything(tree):
         match node:
             case ast.Name(id=name) | ast.arg(arg=name):
                 yield name
@@ -211,6 +220,11 @@ class Plan:
         """The names that the notebook's code reads, by the file that it stands in."""
         return {key for unit in self.needed for key in unit.keys} | {*self._keys_before()}
 
+    @cached_property
+    def used(self) -> set[Key]:
+        """The same names, by the file that they come from."""
+        return {self.program.source(*key) for key in self.read}
+
     # -- which sections lie open
 
     def _reasons(self) -> dict[int, str]:
@@ -232,7 +246,7 @@ class Plan:
             return f"it has the decorator @{ast.unparse(others[0])}"
         if any(isinstance(it, ast.Return) for it in own_nodes(node)):
             return "it returns early"
-        for inner in ast.walk(node):
+        for inner in everything(node):
             if isinstance(inner, ast.Nonlocal) and own & set(inner.names):
                 return "a function in it assigns its names (nonlocal)"
             if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
@@ -264,8 +278,7 @@ class Plan:
             return "it is called inside another statement"
         if len(group) > 1:
             return "its call shares a line with other code"
-        me = self.text.file(index), self.lecture.functions[index].name
-        if any(self.program.source(*key) == me for key in self.read):
+        if (self.text.file(index), self.lecture.functions[index].name) in self.used:
             return "it is used as a value"
         return ""
 
@@ -340,9 +353,7 @@ class Plan:
                     f"import what you need: from .{name} import …",
                 )
         for unit in self.needed:
-            inner = (
-                it for it in ast.walk(unit.node) if it is not unit.node and isinstance(it, ast.ImportFrom)
-            )
+            inner = (it for it in blocks(unit.node) if isinstance(it, ast.ImportFrom))
             for node in (it for it in inner if any(self.program.names.imports(unit.file, it))):
                 what = f"{self._notebook} has no module {node.module}: its files become one"
                 yield Problem(
@@ -357,7 +368,7 @@ def _calls(node: ast.AST) -> bool:
     """Whether evaluating `node` calls anything; the body of a lambda waits."""
     if isinstance(node, ast.Lambda):
         return False
-    return isinstance(node, ast.Call | ast.Await) or any(map(_calls, ast.iter_child_nodes(node)))
+    return isinstance(node, ast.Call | ast.Await) or any(map(_calls, children(node)))
 
 
 def is_requires(decorator: ast.expr) -> bool:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from litbook.errors import LitbookError, Problem
-from litbook.record.model import Record, Section
-from litbook.text.source import Definition, Lecture, parse_sources
+from litbook.record.model import Record
+from litbook.text.lecture import Lecture
+from litbook.text.source import parse_sources
+from litbook.text.tree import Definition
 
-Key = tuple[str, str]  # the function's name and the text: what a claim is called in another recording
+Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
@@ -46,17 +46,17 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     if lecture is None:
         return []
     elsewhere = {key for other in recordings for key in _keys_that_ran(other)}
-    dead = _behind_an_end(lecture)
+    dead = {number for file in lecture.files for number in _behind_an_end(lecture, file.tree)}
     reached = _Reached(lecture, record)
     found = []
     for item in _items(lecture):
         function = lecture.statements[item.statement].function
-        if not reached.tells(function) or (reached.keys[function], item.text) in elsewhere:
+        if not reached.asked(function) or _key(lecture, item) in elsewhere:
             continue
         if item.statement not in dead and reached.ran(item.statement) is not False:
             continue
         device = None if item.statement in dead else reached.missing_device(function)
-        found.append(_never_ran(lecture, item, device))
+        found.append(_never(lecture, item, device))
     return found
 
 
@@ -67,17 +67,7 @@ def _read(record: Record) -> Lecture | None:
     return None
 
 
-def _keys_that_ran(recording: Record) -> Iterator[Key]:
-    """The claims and shown expressions of a recording that ran there."""
-    for section in recording.sections:
-        for claim in section.claims:
-            if claim.count:
-                yield section.key, claim.text
-        for value in section.values:
-            yield recording.called(section, value.frame).key, value.text
-
-
-def _never_ran(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
+def _never(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
     if device is None:
         what, way_out = f"never ran: {item.what} {item.text}", WAY_OUT_DEAD
     else:
@@ -105,7 +95,8 @@ def _items(lecture: Lecture) -> list[_Item]:
         statement = _statement(lecture, anchor)
         asked = [lecture.watches[number] for number in watches]
         found += [_Item(statement, w.line, f"@{w.kind}", w.text) for w in asked if w.kind != "clear"]
-    return sorted(found, key=lambda item: (item.line, item.text))
+    file = {item: lecture.file_of_statement(item.statement).number for item in found}
+    return sorted(found, key=lambda item: (file[item], item.line, item.text))
 
 
 def _statement(lecture: Lecture, anchor: ast.AST) -> int:
@@ -116,15 +107,18 @@ def _statement(lecture: Lecture, anchor: ast.AST) -> int:
     return lecture.statement_of[body[0]]
 
 
-def _behind_an_end(lecture: Lecture) -> set[int]:
+def _key(lecture: Lecture, item: _Item) -> Key:
+    return lecture.key(lecture.statements[item.statement].function), item.text
+
+
+def _behind_an_end(lecture: Lecture, tree: ast.Module) -> Iterator[int]:
     """Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block."""
-    found: set[int] = set()
-    for node in (inner for file in lecture.files for inner in ast.walk(file.tree)):
+    for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list):
-                found |= {number for statement in _dead(block) for number in _numbers(lecture, statement)}
-    return found
+            for statement in _dead(block) if isinstance(block, list) else ():
+                inside = (it for it in ast.walk(statement) if isinstance(it, ast.stmt))
+                yield from (lecture.statement_of[it] for it in inside)
 
 
 def _dead(block: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -135,12 +129,6 @@ def _dead(block: list[ast.stmt]) -> Iterator[ast.stmt]:
         ended = ended or isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
 
 
-def _numbers(lecture: Lecture, statement: ast.stmt) -> Iterator[int]:
-    for inner in ast.walk(statement):
-        if isinstance(inner, ast.stmt):
-            yield lecture.statement_of[inner]
-
-
 # ---------------------------------------------------------------------------- what did run
 
 
@@ -149,78 +137,55 @@ class _Reached:
 
     def __init__(self, lecture: Lecture, record: Record) -> None:
         self.lecture, self.record = lecture, record
-        self.keys = [_key_of(lecture, number) for number in range(len(lecture.functions))]
-        self.within = _numbers_within(lecture)
-        self.silent: dict[str, set[int]] = {}  # what was entered -> its statements that no section reached
+        self.keys = [lecture.key(i) for i in range(len(lecture.functions))]
+        self.entered: set[str] = set()  # keys of what was called
+        self.missed: dict[str, list[set[int]]] = {}  # key -> for each section that called it, what it missed
         for section in record.sections:
-            for place, key in enumerate((section.key, *section.calls)):
-                if place or section.ran:
-                    missed = {number for at, number in section.unreached if at == place}
-                    self.silent[key] = self.silent.get(key, missed) & missed
-        self.ran_claims = {
-            (section.key, section.first + claim.line) for section, claim in record.claims() if claim.count
+            called = (section.key, *section.calls)
+            for place in {frame.called for frame in section.frames}:
+                missed = {number for where, number in section.unreached if where == place}
+                self.entered.add(called[place])
+                self.missed.setdefault(called[place], []).append(missed)
+        self.ran_claims = {(s.key, s.first + claim.line) for s, claim in record.claims() if claim.count}
+        self.ended = {s.key for s, error in record.errors() if error.kind != "inspect"}
+        self.broken = any(s.key in self.ended for s in record.sections if s.kind in ("module", "main"))
+        self.named = _uses(lecture)
+        self.missing = {s.key for s, claim in record.claims() if claim.verdict == "needs-device"} | {
+            s.key for s in record.sections if s.requires and not s.ran
         }
-        self.used = _uses(lecture)
 
-    def tells(self, function: int) -> bool:
-        """Whether this run says anything of a function: not where an exception ended it, or nobody asked."""
-        if self._ended:
-            return False
-        section = self._section(function)
-        if section is None:
-            return not self.record.asked
-        return self.record.was_asked(section) and not _ends(section)
+    def asked(self, function: int) -> bool:
+        """Whether a function was to run to its end. Of helpers only a whole run says something.
 
-    @cached_property
-    def _ended(self) -> bool:
-        """Whether an exception kept the whole lecture from its end: that is what is to be said of it."""
-        return any(section.kind in ("module", "main") and _ends(section) for section in self.record.sections)
-
-    def _section(self, function: int) -> Section | None:
-        kind = self.lecture.functions[function].kind
-        return self.record.by_key.get(self.keys[function]) if kind in ("part", "section") else None
+        Where an exception kept it from that, that is what is to be said of it.
+        """
+        section = self.record.by_key.get(self.keys[function])
+        of_section = section is not None and section.kind in ("part", "section")
+        asked = self.record.was_asked(section) if section and of_section else not self.record.asked
+        return asked and not self.broken and self.keys[function] not in self.ended
 
     def ran(self, statement: int) -> bool | None:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
-        key = self.keys[spec.function]
+        key, function = self.keys[spec.function], self.lecture.functions[spec.function]
         if (key, spec.first) in self.ran_claims:
             return True
-        if key in self.silent:
-            return self.within[statement] not in self.silent[key]
-        function = self.lecture.functions[spec.function]
+        if key in self.entered:
+            own = [i for i, it in enumerate(self.lecture.statements) if it.function == spec.function]
+            return any(own.index(statement) not in missed for missed in self.missed[key])
         if function.kind in ("helper", "class"):
-            return None if function.name in self.used or function.name.startswith("__") else False
+            return None if function.name in self.named or function.name.startswith("__") else False
         return False
 
     def missing_device(self, function: int) -> str | None:
         """The device that kept a section, or a part above it, from running."""
-        section = self._section(function)
-        while section is not None:
-            if section.requires and not section.ran:
-                return section.requires
-            section = self.record.by_key.get(section.parent)
+        at: int | None = function
+        while at is not None:
+            spec = self.lecture.functions[at]
+            if spec.requires and self.keys[at] in self.missing:
+                return spec.requires
+            at = spec.parent
         return None
-
-
-def _ends(section: Section) -> bool:
-    return any(error.kind != "inspect" for error in section.errors)
-
-
-def _key_of(lecture: Lecture, function: int) -> str:
-    """What a function is called in a record."""
-    spec = lecture.functions[function]
-    return lecture.section_name(function) if spec.kind in ("part", "section") else spec.key
-
-
-def _numbers_within(lecture: Lecture) -> list[int]:
-    """Statement -> which of its function's statements it is."""
-    seen = Counter[int]()
-    found = []
-    for statement in lecture.statements:
-        found.append(seen[statement.function])
-        seen[statement.function] += 1
-    return found
 
 
 def _uses(lecture: Lecture) -> set[str]:
@@ -234,3 +199,11 @@ def _uses(lecture: Lecture) -> set[str]:
         elif isinstance(node, Definition) and node.decorator_list:
             found.add(node.name)  # its decorator may call it
     return found
+
+
+def _keys_that_ran(record: Record) -> set[Key]:
+    lecture = _read(record)
+    if lecture is None:
+        return set()
+    reached = _Reached(lecture, record)
+    return {_key(lecture, item) for item in _items(lecture) if reached.ran(item.statement)}

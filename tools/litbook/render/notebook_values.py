@@ -1,0 +1,68 @@
+"""A recorded value -> the text that a notebook's `show` prints of the same value when it is alive."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from litbook.record import model
+from litbook.render import standin
+
+
+def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
+    """A recorded value as `standin.said` says a live one."""
+    if isinstance(shown, model.Scalar):
+        return _scalar(shown, unit, depth)
+    if isinstance(shown, model.Tensor):
+        count = math.prod(shown.shape)
+        whole = (
+            shown.corner is None and len(shown.values) == count and shown.device == "cpu" and 0 < count <= 64
+        )
+        held = [_number(v) for v in shown.values] if whole else None
+        text = standin.tensor(shown.dtype, shown.shape, shown.device, shown.bytes, held, unit, depth)
+        if unit == "bits" and shown.bits and held and count <= 8 and shown.dtype in standin.FORMATS:
+            text += standin.bits([int(pattern, 16) for pattern in shown.bits], shown.dtype)
+        return text
+    if isinstance(shown, model.Opaque):
+        return _opaque(shown)
+    if depth >= 3:
+        return "…"
+    if isinstance(shown, model.Sequence):
+        texts = [in_words(item, unit, depth + 1) for item in shown.items[:12]]
+        return standin.sequence(shown.type.rpartition(".")[2], texts, shown.length)
+    named = bool(shown.keys) and all(isinstance(k, model.Scalar) and k.type == "name" for k in shown.keys)
+    kind = shown.type.rpartition(".")[2] if named else ""
+    pairs = [
+        (in_words(k, "", depth + 1), in_words(v, unit, depth + 1))
+        for k, v in list(zip(shown.keys, shown.items, strict=False))[:12]
+    ]
+    return standin.mapping(kind, pairs, shown.length)
+
+
+def _scalar(shown: model.Scalar, unit: str, depth: int) -> str:
+    if shown.type in ("str", "bytes", "bytearray"):
+        return standin.quoted(shown.text, shown.cut)
+    if shown.type == "int" or isinstance(shown.number, int):
+        if bits := re.fullmatch(r".*\((\d+) bits\)", shown.text):
+            return f"an integer of {bits[1]} bits {unit}".strip()
+        return standin.number(
+            _number(shown.number if shown.number is not None else shown.text), unit, bool(depth)
+        )
+    if shown.number is not None:
+        return standin.number(_number(shown.number), unit, bool(depth))
+    return standin.quoted(shown.text, shown.cut)
+
+
+def _number(value: model.Number) -> Any:
+    """A number as Python has it; text that is none, as it is."""
+    found = model.python_number(value)
+    return value if found is None else found
+
+
+def _opaque(shown: model.Opaque) -> str:
+    if network := re.fullmatch(r"(\w+)\(.*, (\d+) parameters", shown.text, re.DOTALL):
+        return f"{network[1]} with {int(network[2]):,} parameters"
+    if re.fullmatch(r"[\w<>]+(\.[\w<>]+)+", shown.text):  # a class or a function, by its module and name
+        return shown.text.rpartition(".")[2]
+    return standin.quoted(shown.text, shown.cut)
