@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, line_of, record, section, write
+from tests.running import HEAD, LITBOOK, line_of, record, section, write
 
+from litbook.project import Project
 from litbook.record import model
-from litbook.run.run import run
 from litbook.text import unrun
 
 
@@ -92,23 +91,6 @@ def test_of_a_run_of_some_sections_only_those_are_asked(tmp_path: Path) -> None:
     assert listed(record(tmp_path, text, sections=["two"], device="cpu")) == [(dead, True)]
 
 
-def test_in_a_folder_a_claim_is_named_with_its_file_and_sections_of_one_name_are_told_apart(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "book"
-    folder.mkdir()
-    main = "from .a import a\nfrom .b import b\n\ndef main():\n    a()\n    b()\n"
-    part = "from .c import helper\n\ndef {0}():\n    first()\n\ndef first():\n    helper(1)\n    if {1}:\n        assert {1}\n"
-    helpers = "def helper(x):\n    assert 1\n\ndef unused():\n    assert 2\n"
-    files = {"__init__": main, "a": part.format("a", 1), "b": part.format("b", 0), "c": helpers}
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    found = [
-        it.problem.place for it in unrun.unrun(run(folder, device="cpu")) if it.problem.place and it.dead
-    ]
-    assert [(it.path, it.line) for it in found] == [("book/b.py", 9), ("book/c.py", 5)]
-
-
 def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
     (found,) = unrun.unrun(record(tmp_path, section("return\nassert 1 < 2"), device="cpu"))
     assert str(found.problem) == (
@@ -144,7 +126,7 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
 ) -> None:
     file = write(tmp_path, text)
     done = subprocess.run(
-        [sys.executable, str(repo / "tools" / "unrun.py"), str(file)],
+        [*LITBOOK, "check", "--unrun", str(file)],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (
@@ -157,19 +139,14 @@ def test_the_command_shows_what_kept_a_lecture_from_its_end_and_ends_with_1(
 def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from litbook.run.run import run
     from litbook.site import plugin as site
 
     (tmp_path / "lectures").mkdir()
     text = section('note("Of 16 bytes.")\nreturn\nassert 1').replace("One.", "One thing.")
     (tmp_path / "lectures" / "lecture_90.py").write_text(text, encoding="utf-8")
     with caplog.at_level("WARNING"):
-        site.build(tmp_path / "lectures", tmp_path / "docs", lambda path: run(path, device="cpu"))
+        site.build(Project(tmp_path), lambda path: run(path, device="cpu"))
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)
-
-
-def test_lecture_02_has_no_dead_claim(repo: Path) -> None:
-    found = unrun.unrun(run(repo / "lectures" / "lecture_02.py", device="cpu"))
-    assert [str(it.problem) for it in found if it.dead] == []
-    assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}

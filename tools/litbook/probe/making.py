@@ -156,7 +156,8 @@ class Making:
     def _frame_of(self, log: Log, number: int) -> int | None:
         """Where a frame of the run stands here; None for one of a call that was folded.
 
-        One that another section has entered, of a generator say, is entered here anew, called by what ran last.
+        One that another section has entered, of a generator say, is entered here anew, called by what
+        ran last.
         """
         found = self._frame_at.get(number)
         if found is not None or log.owns(number):

@@ -1,8 +1,8 @@
 """Notebooks become pages in processes of their own, while MkDocs is at other pages.
 
 Converting them is half of a build and needs no more than their files. mkdocs-jupyter looks into its cache
-before it converts: so it is told to keep one, and workers run it on each notebook ahead of time. What a worker
-cannot convert, MkDocs converts itself, and says what is wrong.
+before it converts: so it is told to keep one, and workers run it on each notebook ahead of time. What a
+worker cannot convert, MkDocs converts itself, and says what is wrong.
 """
 
 from __future__ import annotations
