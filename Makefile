@@ -21,9 +21,17 @@ PY := $(VENV)/bin/python
 LITBOOK := $(PY) -m litbook.cli
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 STAMP := $(VENV)/.stamp
+# A worker takes whole files, so that what a file sets up is set up once. Not `loadgroup`: pytest-xdist 3.8 writes the
+# group where pytest 9.2 no longer looks, and every test is a group of its own.
+WORKERS := $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 # Material for MkDocs prints a notice about MkDocs 2 on every build; pyproject.toml holds MkDocs below 2.
 export NO_MKDOCS_2_WARNING := true
+
+NOT_SLOW := $(if $(CI),,-m 'not slow')
+# The Python files that differ from where this branch left main, the new ones too.
+CHANGED = $(shell { git diff --name-only --diff-filter=d $$(git merge-base HEAD main || echo HEAD); \
+	git ls-files --others --exclude-standard; } 2>/dev/null | grep '\.py$$' | sort -u)
 
 # "yes" when .venv runs and its litbook is this tree's: false after an upgrade of Python or a move of the folder.
 WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
@@ -32,7 +40,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test check build serve record unbacked unrun mutants bench clean FORCE
+.PHONY: help site test quick check coverage size build serve record unbacked unrun mutants bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -45,13 +53,30 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo 'or open the file'
 	@echo '    $(CURDIR)/site/index.html'
 
-test: check build  ## lint, types, strict docs build, the whole test suite
-	$(PY) -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadgroup --no-loadscope-reorder) $(ARGS)
+test: check build  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
+	LITBOOK_SITE='$(CURDIR)/site' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
+
+quick: $(STAMP)  ## under a minute: lint of what changed since main, types, unit tests
+	$(if $(CHANGED),$(PY) -m ruff check --force-exclude $(CHANGED))
+	$(if $(CHANGED),$(PY) -m ruff format --check --force-exclude $(CHANGED))
+	$(PY) -m mypy
+	$(PY) -m pytest tests/unit $(WORKERS) -m 'not slow' $(ARGS)
 
 check: $(STAMP)  ## lint, format and types, without changing a file
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+
+# The suite as in `make test`; what failed there fails here too, after the report.
+coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches, also through child processes
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(PY) -m coverage run -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS); status=$$?; \
+	  $(PY) -m coverage combine --quiet && $(PY) -m coverage report && \
+	  $(PY) -m coverage html --quiet --directory build/coverage/html && \
+	  echo 'line by line: build/coverage/html/index.html' && exit $$status
+
+size:  ## count the engine and the longest things in it
+	@'$(PYTHON)' tools/size.py
 
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict

@@ -11,10 +11,11 @@ import functools
 import http.server
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from litbook.record.model import Record
 
 REPO = Path(__file__).resolve().parent.parent
 TOOLS = str(REPO / "tools")
@@ -34,15 +37,16 @@ MAY_SKIP_IN_CI = ("needs cuda", "needs python")
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
-# Two cores shared with a browser make times per example meaningless; CI also draws the same examples each time.
-settings.register_profile("local", deadline=None)
+# Two cores shared with a browser make times per example meaningless. CI draws five times as many examples, and the
+# same ones each time; elsewhere each run draws others.
+settings.register_profile("local", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
 
 MARKERS = (
-    "browser: drives Chromium; run last, because Playwright keeps an event loop running",
+    "browser: drives Chromium; run last in its file, because Playwright keeps an event loop running",
     "cuda: needs a CUDA device; skipped where there is none",
-    "slow: takes more than ten seconds",
+    "slow: run in CI alone; elsewhere -m slow asks for it",
 )
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -72,9 +76,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A Playwright browser, one for the session. Each test opens its own page or context and closes it."""
+    """A Playwright browser, one for each file. Each test opens its own page or context and closes it."""
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install -e .[dev]")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(BROWSER_ARGS))
@@ -85,29 +89,22 @@ def browser(chromium: str) -> Iterator[Browser]:
 def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job starts so, and hands it on: no Ctrl-C would reach what the tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the users of the browser and puts them last.
+    """Marks the users of the browser, and puts them at the end of their file, where the browser closes.
 
     While Playwright's synchronous interface is open, this thread has a running event loop, and
     `asyncio.run` in any other test would be refused.
     """
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
     for item in items:
         if {"browser", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-    for item in items:
-        if item.config.pluginmanager.hasplugin("xdist"):  # `make test`, but for JOBS=1
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    """What one worker runs, in order: the tests of a file without a browser, or those with one.
-
-    Groups are handed out in the order of the tests, so that no worker gets one without a browser after one with.
-    """
-    return f"{item.path.stem}{' in the browser' if item.get_closest_marker('browser') else ''}"
+    items.sort(key=lambda item: (files[item.path], item.get_closest_marker("browser") is not None))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -159,32 +156,55 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{name}: {reason}")
 
 
-# ------------------------------------------------------------------------------------------- the site
+# ---------------------------------------------------------------------------------- made once for all
+
+
+@pytest.fixture(scope="session")
+def record_02(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The record of lecture 02 on the CPU, from one run for the session and all its workers."""
+    from tests.running import LECTURE_02
+
+    from litbook.record import encoding
+    from litbook.run.run import run
+
+    def make(file: Path) -> None:
+        file.write_text(encoding.dumps(run(LECTURE_02, device="cpu")), encoding="utf-8")
+
+    return encoding.read(_once(tmp_path_factory, "record_02.json", make))
 
 
 @pytest.fixture(scope="session")
 def site(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of this tree, built strictly into a folder of its own, once for the session and all its workers."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return _built(repo, tmp_path_factory.mktemp("site"))
+    """The site of this tree, built strictly, once for the session and all its workers.
+
+    `make test` has built it just before, and says where; else it is built into a folder of its own.
+    """
+    if built := os.environ.get("LITBOOK_SITE"):
+        return Path(built)
+
+    def make(target: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)],
+            cwd=repo, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+            capture_output=True, text=True, check=False, timeout=840,
+        )  # fmt: skip
+        assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
+
+    return _once(tmp_path_factory, "site", make)
+
+
+def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The file or folder `name`, made by the first worker that asks for it; the others wait."""
     from filelock import FileLock
 
-    shared = tmp_path_factory.getbasetemp().parent / "site"  # workers have folders beside each other
-    whole = Path(f"{shared}.whole")
-    with FileLock(f"{shared}.lock"):
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # workers have folders beside each other
+    target, whole = shared / name, shared / f"{name}.whole"
+    with FileLock(f"{target}.lock"):
         if not whole.exists():
-            _built(repo, shared)
+            make(target)
             whole.touch()
-        return shared
-
-
-def _built(repo: Path, target: Path) -> Path:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
-    done = subprocess.run(
-        command, cwd=repo, env=env, capture_output=True, text=True, check=False, timeout=840
-    )
-    assert done.returncode == 0, f"mkdocs build --strict\n{done.stdout}{done.stderr}"
     return target
 
 

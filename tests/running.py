@@ -1,24 +1,28 @@
-"""Ways to run a lecture in a test: in this process, or through the real command line.
+"""Ways to run a lecture in a test: in this process, through the command line in it, or through a real process.
 
-`LITBOOK_BLESS=1 pytest tests/test_report.py tests/test_terminal.py` rewrites the golden files beside
+`LITBOOK_BLESS=1 pytest tests/unit/test_report.py tests/unit/test_terminal.py` rewrites the golden files beside
 `tests/samples/*.py`; read the difference before you commit it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, TypeVar
 
+from litbook import cli
 from litbook.record import model
 from litbook.run.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
+LECTURE_02 = REPO / "lectures" / "lecture_02.py"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 LITBOOK = [  # `litbook` where it is not installed
     sys.executable,
@@ -26,7 +30,24 @@ LITBOOK = [  # `litbook` where it is not installed
     f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r}); from litbook.cli import litbook; sys.exit(litbook())",
 ]
 
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")  # as in conftest.py
+T = TypeVar("T")
+WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
+
+Done = subprocess.CompletedProcess[str]
+Env = Mapping[str, str | None]  # None: not set
+
 HEAD = '"""A lecture."""\nfrom litbook import figure, image, link, misbelief, note, question, requires\n'
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis draws where a test asks for `count`: all in CI, elsewhere a tenth a run."""
+    return count if IN_CI else max(20, count // 10)
+
+
+def sampled(things: Sequence[T], share: int) -> Sequence[T]:
+    """All of them in CI, elsewhere one in `share`."""
+    return things if IN_CI else things[::share]
 
 
 def write(folder: Path, text: str, name: str = "lecture_sample.py") -> Path:
@@ -47,8 +68,29 @@ def record(folder: Path, text: str, name: str = "lecture_sample.py", **options: 
     return run(write(folder, text, name), **options)
 
 
-def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """`python tools/run_lecture.py WORDS` in a process of its own; `env` adds to the environment."""
+def command(*words: object, env: Env | None = None, cwd: Path | None = None) -> Done:
+    """What `python tools/run_lecture.py WORDS` says and how it ends, asked in this process: no wait for one."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_environment(env or {}))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
+        try:
+            status = cli.main([str(word) for word in words])
+        except SystemExit as end:  # argparse ends so
+            status = end.code if isinstance(end.code, int) else 1
+    return subprocess.CompletedProcess([str(word) for word in words], status, text_of(out), text_of(err))
+
+
+def text_of(stream: io.TextIOWrapper) -> str:
+    """What was written into `stream`, which lies in memory."""
+    stream.seek(0)
+    return stream.read()
+
+
+def process(*words: object, **options: Any) -> Done:
+    """The same in a process of its own, for tests of what only a process has; `env` adds to the environment."""
     env = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
     env = {name: value for name, value in env.items() if value is not None}
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
@@ -61,6 +103,22 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
         check=False,
         **options,
     )
+
+
+@contextlib.contextmanager
+def _environment(changes: Env) -> Iterator[None]:
+    """The environment with `changes`; None takes a variable away."""
+    before = dict(os.environ)
+    try:
+        for name, value in changes.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def shown(made: model.Record, text: str) -> list[Any]:

@@ -237,6 +237,7 @@ def test_the_memory_of_a_process_is_its_own(tmp_path):
     assert 300_000_000 < ended.memory < 3_000_000_000
 
 
+@pytest.mark.slow
 def test_every_goal_is_measured_and_shown(results):
     judged = goals.judged(results)
     assert [it.goal.what for it in judged] == [goal.what for goal in goals.GOALS]
@@ -386,6 +387,7 @@ def test_a_quick_look_writes_nothing(stages, tmp_path):
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == f"{page.START}\n{page.END}\n"
 
 
+@pytest.mark.slow
 def test_a_slow_down_beyond_a_limit_is_named_and_fails(results, capsys):
     slow = json.loads(json.dumps(results))
     slow["cases"]["a loop, its line inspected"]["seconds"]["litbook"] = [1.0]  # for 100 iterations
@@ -396,6 +398,7 @@ def test_a_slow_down_beyond_a_limit_is_named_and_fails(results, capsys):
     )
 
 
+@pytest.mark.slow
 def test_the_page_is_written_between_its_marks_only(results, tmp_path):
     file = tmp_path / "page.md"
     file.write_text(f"# Head\n\n{page.START}\nstale\n{page.END}\n\nTail\n", encoding="utf-8")

@@ -102,6 +102,7 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_running_a_lecture_changes_no_file_of_the_working_tree(copy: Path) -> None:
     done = python(copy, "tools/run_lecture.py", "lecture_02", "--quiet")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,6 +110,7 @@ def test_running_a_lecture_changes_no_file_of_the_working_tree(copy: Path) -> No
     assert re.search(r"^\d+ claims hold, 0 fail, \d+ need another device$", done.stdout.strip())
 
 
+@pytest.mark.slow  # test_site has the same for a lecture of one section
 def test_a_wrong_number_in_the_lecture_stops_the_command_and_the_build_with_the_same_lines(
     copy: Path,
 ) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import HEAD, REPO, command, line_of
+from tests.running import HEAD, REPO, line_of, process
 
 from litbook.record import encoding
 
@@ -106,7 +106,7 @@ class Book:
     def run(self, card: dict[str, Any], *words: str, release: str = "2.11.0+stand-in") -> Any:
         """`run_lecture.py LECTURE --device cuda --quiet WORDS`, on the stand-in."""
         path = [self.folder / "starts", REPO, REPO / "tools"]
-        return command(
+        return process(
             "lectures/lecture_07.py", "--device", "cuda", "--quiet", *words,
             cwd=self.folder,
             env={

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.running import LECTURE_02
 from tests.standin import Card as StandIn
 from tests.standin import MiB, standin
 
@@ -54,8 +55,8 @@ def unmet(record: model.Record, names: list[str]) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def lecture(repo: Path) -> Path:
-    return repo / "lectures" / "lecture_02.py"
+def lecture() -> Path:
+    return LECTURE_02
 
 
 @pytest.fixture(scope="module")

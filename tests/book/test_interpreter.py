@@ -37,6 +37,8 @@ ALSO = """
     test_traceback test_types test_typing test_weakset test_context test_code test_userdict
 """.split()
 
+SAMPLE = {"test_grammar", "test_scope"}  # run everywhere; all others where the slow ones are: in CI
+
 # What a newer language has.
 SINCE = {"test_type_params": (3, 12), "test_type_aliases": (3, 12), "test_listcomps": (3, 12)}
 
@@ -123,8 +125,9 @@ def on(version: tuple[int, int], modules: list[str]) -> list[Any]:
         if path
         else f"needs {name}: there is none here"
     )
-    marks = [pytest.mark.skip(reason=reason)] if reason else []
-    return [pytest.param(path, module, id=f"{name} {module}", marks=marks) for module in modules]
+    skip = [pytest.mark.skip(reason=reason)] if reason else []
+    marks = {module: skip if module in SAMPLE else [*skip, pytest.mark.slow] for module in modules}
+    return [pytest.param(path, module, id=f"{name} {module}", marks=marks[module]) for module in modules]
 
 
 def since(version: tuple[int, int]) -> list[str]:
@@ -175,25 +178,21 @@ def assert_same(results: Any, python: str, module: str, mode: str) -> None:
     assert probed == plain
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("python, module", on(HERE, ALWAYS + ALSO + since(HERE)))
 def test_outcomes_are_those_of_the_plain_interpreter(results, python, module):
     assert_same(results, python, module, "counting")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("python, module", on(HERE, ALWAYS))
 def test_outcomes_while_recording_are_those_of_the_plain_interpreter(results, python, module):
     assert_same(results, python, module, "recorder")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("python, module", ELSEWHERE)
 def test_outcomes_on_another_interpreter_are_those_of_that_one(results, python, module):
     assert_same(results, python, module, "counting")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("python, module", on(HERE, list(DIFFERENT)))
 def test_what_is_listed_as_different_differs(results, python, module):
     plain, _ = outcomes(results, Job(python, "plain", module))

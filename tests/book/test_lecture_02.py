@@ -8,10 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.running import LECTURE_02, sampled
 
 from litbook.record import compare, model, recordings
 from litbook.run import run
-from litbook.text import source
+from litbook.text import source, unbacked, unrun
 
 # How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
 # storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O
@@ -23,12 +24,12 @@ COLUMNS = 76  # of code that stand beside a margin of values without wrapping
 
 @pytest.fixture(scope="module")
 def lecture(repo: Path) -> source.Lecture:
-    return source.read(repo / "lectures" / "lecture_02.py", "lectures/lecture_02.py")
+    return source.read(LECTURE_02, LECTURE_02.relative_to(repo).as_posix())
 
 
 @pytest.fixture(scope="module")
-def record(repo: Path) -> model.Record:
-    return run.run(repo / "lectures" / "lecture_02.py", device="cpu")
+def record(record_02: model.Record) -> model.Record:
+    return record_02
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +126,8 @@ def test_a_section_alone_gives_the_claims_and_values_that_it_gives_in_the_whole(
     repo: Path, lecture: source.Lecture, record: model.Record
 ) -> None:
     sections = [f.name for f in lecture.functions if f.kind == "section" and not f.requires]
-    for name in sections[::4]:  # a quarter of them: each run repeats the imports' share of the work
-        alone = run.run(repo / "lectures" / "lecture_02.py", sections=[name], device="cpu")
+    for name in sampled(sections[::4], 5):  # each run repeats the imports' share of the work
+        alone = run.run(LECTURE_02, sections=[name], device="cpu")
         assert alone.errors == ()
         assert outcome(alone, name) == outcome(record, name)
 
@@ -178,6 +179,16 @@ def test_the_committed_recording_is_of_this_text_and_says_the_same(repo: Path, r
     assert found.claims > 700
 
 
+def test_every_number_in_prose_is_computed_cited_or_structural(lecture: source.Lecture) -> None:
+    assert [str(problem) for problem in unbacked.unbacked(lecture)] == []
+
+
+def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record) -> None:
+    found = unrun.unrun(record)
+    assert [str(it.problem) for it in found if it.dead] == []
+    assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}
+
+
 def test_code_fits_beside_its_margin(lecture: source.Lecture) -> None:
     cuts = dict(reversed(lecture.cuts))
     hidden = {n for f in lecture.functions if f.hidden for n in range(f.first, f.last + 1)}
@@ -215,6 +226,7 @@ def test_every_figure_says_what_it_shows(record: model.Record) -> None:
     assert [f.line for f in figures if len(f.data) > 60_000] == []
 
 
+@pytest.mark.slow  # test_author has the same for a small one
 def test_plain_python_prints_the_lectures_prose(repo: Path) -> None:
     import os
     import subprocess

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -260,7 +261,8 @@ def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_
 def test_an_excuse_that_cannot_be_read_or_stands_at_no_claim_is_listed(repo: Path, tmp_path: Path) -> None:
     body = "x = 3  # survives the loop below\nassert x == 3  # survives 3 -> 4\n\n# survives: 3 -> 4: no\n\nx = 4"
     done = command(repo, write(tmp_path, section(body)))
-    assert (done.returncode, done.stderr) == (1, "")
+    assert done.returncode == 1
+    assert re.fullmatch(r"(\d+ s\n)?", done.stderr)  # a slow machine is told how long it took
     assert done.stdout == (
         "lecture_sample.py:12:20: this excuse cannot be read\n"
         "    assert x == 3  # survives 3 -> 4\n"
@@ -301,6 +303,6 @@ def test_an_unusable_lecture_ends_the_command_with_2(repo: Path, tmp_path: Path)
 
 
 def test_a_sample_of_lecture_02_has_no_survivor(repo: Path) -> None:
-    done = command(repo, "lecture_02", "--sample", 60, "--seed", 2)
+    done = command(repo, "lecture_02", "--sample", 15, "--seed", 2)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("60 claims, ")
+    assert done.stdout.startswith("15 claims, ")

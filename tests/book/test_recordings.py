@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.running import COMMAND, HEAD, REPO, command, write
+from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 
 from litbook.errors import RecordError
 from litbook.project import Project, name_of, recording_of, recordings_of
@@ -65,7 +66,7 @@ class Place:
         self.lecture = write(self.folder, LECTURE)
         self.file = self.folder / SHOWN
 
-    def run(self, *words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
         return command(self.lecture, "--quiet", "--device", "cpu", *words, **options)
 
     def edit(self, was: str, now: str) -> None:
@@ -389,7 +390,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_whole_and_no_half_one(recorded:
     def full() -> None:  # the kernel refuses every file larger than this, as it does on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    done = recorded.run("--approve", preexec_fn=full)
+    done = process(recorded.lecture, "--quiet", "--device", "cpu", "--approve", preexec_fn=full)
     assert done.returncode == 1
     assert done.stderr == (
         "run_lecture.py: the record of the run cannot be kept among temporary files: File too large; no verdict "
@@ -400,7 +401,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_whole_and_no_half_one(recorded:
 
 
 def test_two_runs_that_record_at_once_leave_one_whole_file(place: Place) -> None:
-    for _ in range(3):
+    for _ in sampled(range(3), 3):
         both = [
             subprocess.Popen(
                 [*COMMAND, str(place.lecture), "--quiet", "--approve", "--device", "cpu"],
@@ -409,9 +410,9 @@ def test_two_runs_that_record_at_once_leave_one_whole_file(place: Place) -> None
             )
             for _ in range(4)
         ]
-        for process in both:
-            out, err = process.communicate(timeout=60)
-            assert process.returncode == 0, out + err
+        for one in both:
+            out, err = one.communicate(timeout=60)
+            assert one.returncode == 0, out + err
         assert recordings.read(place.file, "lecture_sample").count().holds == 2
         assert [p.name for p in place.file.parent.iterdir()] == [place.file.name]
         place.file.unlink()
@@ -427,7 +428,7 @@ def test_a_writer_never_shows_half_a_file(tmp_path: Path) -> None:
     )
     both = [subprocess.Popen([sys.executable, "-c", code, str(file), letter]) for letter in "ab"]
     seen = 0
-    while any(process.poll() is None for process in both):
+    while any(one.poll() is None for one in both):
         if file.exists():
             assert file.read_bytes() in contents
             seen += 1

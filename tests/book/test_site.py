@@ -394,17 +394,3 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
         line for line in difflib.ndiff(before.splitlines(), file.read_text().splitlines()) if line[0] in "-+"
     ]
     assert all('"date":' in line for line in changed)  # the edit is undone; when it was recorded is new
-
-
-def test_no_page_asks_another_site_for_anything(site_project):
-    import re
-
-    mkdocs(site_project, HOLDS)
-    for page in (site_project / "site").rglob("*.html"):
-        text = page.read_text()
-        assert (
-            re.findall(
-                r"<(?:link|script|img|iframe)[^>]+(?:src|href)=[\"']?(?:https?:)?//(?!example)[^\"'> ]+", text
-            )
-            == []
-        ), page

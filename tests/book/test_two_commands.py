@@ -6,12 +6,14 @@ Nothing is installed here; CI runs the two commands themselves.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.running import WORKERS
 
 # Stands for python3 and, copied, for .venv/bin/python. Writes down every call of pip, mkdocs, pytest, ruff,
 # mypy.
@@ -52,7 +54,7 @@ class Machine:
     def make(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Runs make; `env` steers the interpreter."""
         # An outer `make test ARGS=...` must not reach in here.
-        of_make = "MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL ARGS JOBS PORT TORCH_INDEX".split()
+        of_make = "CI MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL ARGS JOBS PORT TORCH_INDEX".split()
         clean = {k: v for k, v in os.environ.items() if k not in of_make}
         return subprocess.run(
             ["make", *words],
@@ -81,7 +83,7 @@ def machine(tmp_path: Path, repo: Path) -> Machine:
 def test_make_alone_lists_the_targets(machine: Machine) -> None:
     done = machine.make()
     assert done.returncode == 0
-    for target in ("site", "test", "check", "serve", "clean"):
+    for target in ("site", "test", "quick", "check", "coverage", "size", "serve", "clean"):
         assert f"\n  {target} " in done.stdout
     assert machine.notes() == []
 
@@ -95,23 +97,74 @@ def test_make_site_sets_up_builds_strictly_and_says_how_to_open_it(machine: Mach
 
 
 def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
-    assert machine.make("test").returncode == 0
+    done = machine.make("test")
+    assert done.returncode == 0
+    assert f"LITBOOK_SITE='{machine.folder}/site' .venv/bin/python -m pytest" in done.stdout  # built once
     assert machine.notes() == [
         *SET_UP,
         "ruff check",
         "ruff format --check",
         "mypy",
         "mkdocs build --strict",
-        "pytest -n 2 --dist loadgroup --no-loadscope-reorder",
+        " ".join(["pytest", *WORKERS, "-m not slow"]),
     ]
+    machine.make("test", CI="true")
+    assert machine.notes()[-1] == " ".join(["pytest", *WORKERS])
+
+
+def test_make_quick_lints_what_changed_since_main_and_runs_the_unit_tests(machine: Machine) -> None:
+    def git(*words: str) -> None:
+        name = ["-c", "user.name=t", "-c", "user.email=t", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *name, *words], cwd=machine.folder, check=True, capture_output=True)
+
+    assert machine.make("quick").returncode == 0  # no git here
+    rest = ["mypy", " ".join(["pytest tests/unit", *WORKERS, "-m not slow"])]
+    assert machine.notes() == [*SET_UP, *rest]
+    for name in ("same.py", "gone.py", "edited.py"):
+        (machine.folder / name).touch()
+    (machine.folder / ".gitignore").write_text(".venv\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "main")
+    git("checkout", "-b", "branch")
+    (machine.folder / "edited.py").write_text("x = 1\n")
+    (machine.folder / "gone.py").unlink()
+    git("commit", "-a", "-m", "branch")
+    for name in ("new.py", "new.txt"):
+        (machine.folder / name).touch()
+    assert machine.make("quick").returncode == 0
+    files = "--force-exclude edited.py new.py"
+    assert machine.notes() == [f"ruff check {files}", f"ruff format --check {files}", *rest]
 
 
 @pytest.mark.parametrize(
-    ("jobs", "said"), [("1", "pytest"), ("4", "pytest -n 4 --dist loadgroup --no-loadscope-reorder")]
+    ("jobs", "said"),
+    [
+        ("1", "pytest -m not slow"),
+        ("4", "pytest -n 4 --dist loadfile --no-loadscope-reorder -m not slow"),
+    ],
 )
 def test_the_suite_runs_in_as_many_processes_as_asked(machine: Machine, jobs: str, said: str) -> None:
     assert machine.make("test", f"JOBS={jobs}", "ARGS=-k layers").returncode == 0
     assert machine.notes()[-1] == f"{said} -k layers"
+
+
+def test_coverage_is_shown_also_where_a_test_fails_and_then_fails(machine: Machine) -> None:
+    done = machine.make("coverage", FAIL="pytest")
+    assert done.returncode == 2
+    assert [note.split()[:2] for note in machine.notes()[len(SET_UP) :]] == [
+        ["coverage", "run"], ["coverage", "combine"], ["coverage", "report"], ["coverage", "html"],
+    ]  # fmt: skip
+    assert machine.make("coverage", "JOBS=1", "ARGS=-k layers").returncode == 0
+    assert machine.notes()[0] == "coverage run -m pytest -m not slow -k layers"
+
+
+def test_the_size_needs_no_environment(machine: Machine, repo: Path) -> None:
+    shutil.copytree(repo / "tools", machine.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    done = machine.make("size", PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *\d+,\d{3}  engine, Python lines$", done.stdout, re.MULTILINE)
+    assert not (machine.folder / ".venv").exists()
 
 
 def test_make_record_records_every_lecture_and_then_the_badge(machine: Machine) -> None:
@@ -238,6 +291,21 @@ def test_ci_without_a_browser_and_without_the_right_to_install_one_says_so(
     assert "no Chromium here and no apt-get to install it with" in done.stderr
 
 
+def test_ci_takes_each_action_by_its_commit_and_says_which_release_that_is(repo: Path) -> None:
+    text = "".join(file.read_text() for file in (repo / ".github" / "workflows").iterdir())
+    used = re.findall(r"uses: *(.*)", text)
+    assert len(used) > 4
+    assert [it for it in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", it)] == []
+
+
+def test_a_commit_is_checked_as_make_check_does(repo: Path, machine: Machine) -> None:
+    hooks = (repo / ".pre-commit-config.yaml").read_text()
+    asked = re.findall(r"entry: \.venv/bin/python -m (.*)", hooks)
+    machine.make("check")
+    assert [it.removesuffix(" --force-exclude") for it in asked] == machine.notes()[len(SET_UP) :]
+    assert "https:" not in hooks  # nothing to download
+
+
 # ------------------------------------------------------------------------------- what files may say
 
 
@@ -275,42 +343,3 @@ def test_no_tracked_file_names_a_registry_or_a_folder_of_this_machine(repo: Path
         if word in file.read_bytes()
     ]
     assert found == []
-
-
-# ------------------------------------------------------------------------------------------- skips
-
-SKIPPING = """
-import pytest
-
-def test_browser():
-    pytest.skip("no browser")
-
-@pytest.mark.skipif(True, reason="needs Python 3.99")
-def test_version():
-    pass
-
-def test_fine():
-    pass
-"""
-
-
-@pytest.mark.parametrize(("ci", "status", "line"), [
-    ("", 0, "test_sample.py::test_browser: no browser"),
-    ("true", 1, "test_sample.py::test_browser would be skipped, and CI skips nothing: no browser"),
-])  # fmt: skip
-def test_no_skip_is_silent(repo: Path, tmp_path: Path, ci: str, status: int, line: str) -> None:
-    shutil.copy(repo / "tests" / "conftest.py", tmp_path)
-    (tmp_path / "test_sample.py").write_text(SKIPPING)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
-        cwd=tmp_path,
-        env={**os.environ, "CI": ci},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout
-    assert line in done.stdout
-    assert "test_sample.py::test_version: needs Python 3.99" in done.stdout

@@ -152,6 +152,7 @@ def test_the_same_figure_gives_the_same_bytes(taker: Taker, fig: Any) -> None:
     assert taker.pieces[0][2] == taker.pieces[1][2]
 
 
+@pytest.mark.slow
 def test_the_same_figure_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import matplotlib; matplotlib.use('Agg')\nfrom matplotlib import pyplot as plt\nfrom litbook.probe import vector\n"

@@ -1,4 +1,4 @@
-"""What goes wrong for authors, through the real command line: what it says, and how it ends.
+"""What goes wrong for authors, through the command line: what it says, and how it ends.
 
 Every row of the design's table "When things go wrong" has a test here, or is named with the file that
 has it: broken links, citations and anchors are the site's.
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.running import COMMAND, HEAD, REPO, command, line_of, section, write
+from tests.running import COMMAND, HEAD, REPO, command, line_of, process, section, write
 
 
 @pytest.fixture
@@ -79,8 +79,9 @@ def test_no_such_section_names_those_there_are_and_the_nearest(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_cuda_without_a_device_is_refused(lecture) -> None:
-    done = command(lecture("pass"), "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
+    done = process(lecture("pass"), "--device", "cuda", env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.returncode == 2
     assert done.stderr.startswith("run_lecture.py: no CUDA device here: torch ")
     assert ", or leave --device out to run what this machine can\n" in done.stderr
@@ -406,7 +407,8 @@ def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Pa
     ids=["import", "main", "no-main-left", "base", "generator-exit", "cancelled", "recursion", "input", "breakpoint", "group"],
 )  # fmt: skip
 def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says: str) -> None:
-    done = command(write(tmp_path, text), "--quiet")
+    ask = process if "input" in text or "breakpoint" in text else command  # pytest has its own of these two
+    done = ask(write(tmp_path, text), "--quiet")
     assert done.returncode == 1
     assert says in done.stdout
     assert "1 error" in last_line(done)
@@ -429,7 +431,7 @@ def helper(x):
     {at["helper"]}
 {at["module"]}
 """
-    done = command(write(tmp_path, text), "--quiet")
+    done = (process if "os." in call else command)(write(tmp_path, text), "--quiet")
     assert done.returncode == 1
     assert (
         f"lecture_sample.py:{line_of(text.lstrip(), call)}: {'os._' if 'os' in call else 'sys.'}exit("
@@ -495,7 +497,7 @@ def test_ctrl_c_names_the_line_reached_and_writes_no_record(tmp_path: Path) -> N
 )
 def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -> None:
     text = section(body, "import time\ndef helper(x):\n    time.sleep(x)\n")
-    done = command(write(tmp_path, text), "--timeout", "1", "--out", tmp_path / "record.json")
+    done = process(write(tmp_path, text), "--timeout", "1", "--out", tmp_path / "record.json")
     assert done.returncode == 1
     lines = {
         n for n, line in enumerate(text.splitlines(), 1) if at in line or (at == "pass" and "while" in line)
@@ -505,6 +507,7 @@ def test_a_time_out_names_the_line_reached(tmp_path: Path, body: str, at: str) -
     assert [p.name for p in tmp_path.iterdir()] == ["lecture_sample.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -518,7 +521,7 @@ def test_a_lecture_that_will_not_stop_is_ended(tmp_path: Path, body: str) -> Non
     text = section(body, "import signal, time\n")
     folder = tmp_path / "tmp"
     folder.mkdir()
-    done = command(write(tmp_path, text), "--timeout", "1", env={"TMPDIR": str(folder)})
+    done = process(write(tmp_path, text), "--timeout", "1", env={"TMPDIR": str(folder)})
     assert done.returncode == 1
     assert "timed out after 1 s and would not stop" in done.stderr
     assert f"lecture_sample.py:{line_of(text, '# here')}" in done.stderr
@@ -526,10 +529,11 @@ def test_a_lecture_that_will_not_stop_is_ended(tmp_path: Path, body: str) -> Non
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_native_code_that_holds_the_interpreter_is_ended_too(tmp_path: Path) -> None:
     text = section("sum(range(10**13))")
     path = write(tmp_path, text)
-    done = command(path, "--timeout", "0.5")
+    done = process(path, "--timeout", "0.5")
     assert done.returncode == 1
     assert "Timeout" in done.stderr
     assert f'File "{path}", line {line_of(text, "sum(")} in one' in done.stderr
@@ -587,7 +591,7 @@ def test_hostile_values_are_bounded_in_time_and_size(tmp_path: Path) -> None:
     text = section(body, HOSTILE)
     out = tmp_path / "record.json"
     begin = time.monotonic()
-    done = command(write(tmp_path, text), "--out", out)
+    done = process(write(tmp_path, text), "--out", out)
     assert time.monotonic() - begin < 60
     assert done.returncode == 0, done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines())) < 400
@@ -672,7 +676,7 @@ def test_a_lecture_leaves_no_file_in_the_working_tree(tmp_path: Path) -> None:
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "before")
-    done = command(path, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": None})
+    done = process(path, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": None})
     assert done.returncode == 0, done.stdout + done.stderr
     assert git("status", "--porcelain", "--ignored") == ""
 
@@ -755,7 +759,7 @@ def test_closed_streams_do_not_change_the_verdict(tmp_path: Path, lecture) -> No
 
 def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
     with Path("/dev/full").open("w") as full:
-        done = command(lecture("print('x')\nassert 1 == 1"), stdout=full)
+        done = process(lecture("print('x')\nassert 1 == 1"), stdout=full)
     assert done.returncode == 2
     assert done.stderr == "run_lecture.py: cannot print: No space left on device\n"
 
@@ -769,7 +773,7 @@ def test_a_full_disk_behind_stdout_is_no_success(lecture) -> None:
     ids=["ascii", "posix"],
 )
 def test_a_terminal_without_utf_8_shows_what_it_can(lecture, env: dict[str, str]) -> None:
-    done = command(lecture("note('Größe → μ')\nassert 1 == 1, 'ε'"), env=env)
+    done = process(lecture("note('Größe → μ')\nassert 1 == 1, 'ε'"), env=env)
     assert done.returncode == 0, done.stderr
     assert "1 claim holds" in done.stdout
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.running import examples
 
 from litbook.errors import UnusableLecture
 from litbook.probe import instrument
@@ -1610,7 +1611,7 @@ g = f
 
 
 @given(BLOCKS)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::ResourceWarning")
 def test_any_program_behaves_as_written(lines):
     text = HEAD + "\n".join(lines) + "\n"
@@ -1628,7 +1629,7 @@ DIRECTIVES = st.one_of(
 
 
 @given(BLOCKS, st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::ResourceWarning")
 def test_any_program_with_directives_behaves_as_written(lines, data):
     allowed = [not line.strip().startswith(("else", "finally", "global")) for line in lines]

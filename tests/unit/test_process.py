@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, REPO, claims, command, line_of, section, write
+from tests.running import HEAD, REPO, claims, line_of, section, write
+from tests.running import process as command
 
 from litbook.errors import LitbookError
 from litbook.record import encoding

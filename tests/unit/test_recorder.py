@@ -435,6 +435,7 @@ def test_a_run_frees_what_it_watched(tmp_path: Path) -> None:
     assert shown(made, "gone") == [True]
 
 
+@pytest.mark.slow
 def test_memory_of_the_process_does_not_grow_with_iterations(tmp_path: Path) -> None:
     text = section("for i in range({}):\n    j = [i]  # @inspect j")
     peaks = []

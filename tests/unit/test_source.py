@@ -10,7 +10,7 @@ import textwrap
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.running import REPO, SAMPLES
+from tests.running import REPO, SAMPLES, examples
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
@@ -1110,7 +1110,7 @@ PIECES = [
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_no_text_makes_parse_raise_anything_but_unusable_lecture(text, as_lecture):
     for found in problems(text, as_lecture):
@@ -1118,7 +1118,7 @@ def test_no_text_makes_parse_raise_anything_but_unusable_lecture(text, as_lectur
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 def test_no_comment_makes_parse_raise_anything_but_unusable_lecture(comment):
     comment = comment.replace("\n", " ").replace("\r", " ")
@@ -1176,7 +1176,7 @@ def _expressions(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @given(st.lists(st.recursive(atoms, _expressions, max_leaves=8), min_size=1, max_size=3))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_expression_survives_in_an_inspect(expressions):
     found = lecture("x = 1  # @inspect " + ", ".join(expressions))
     assert [ast.dump(w.node) for w in found.watches] == [
@@ -1226,7 +1226,7 @@ def directives(text: str, *, whole: bool) -> list[source.Directive]:
 
 
 @given(programs())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_a_part_of_the_text_holds_all_its_directives(text):
     assume(parses(text))
@@ -1241,10 +1241,8 @@ def parses(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*LECTURES.glob("*.py"), *SAMPLES.glob("*.py")]), ids=lambda p: p.name
-)
-def test_a_part_of_every_lecture_holds_all_its_directives(path):
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.py")), ids=lambda p: p.name)
+def test_a_part_of_every_sample_holds_all_its_directives(path):
     text = path.read_text("utf-8")
     assert directives(text, whole=False) == directives(text, whole=True)
 

@@ -38,10 +38,6 @@ def test_twenty_planted_numbers_are_found_and_nothing_else() -> None:
     assert places == planted
 
 
-def test_lecture_02_has_none(repo: Path) -> None:
-    assert unbacked.unbacked(source.read(repo / "lectures" / "lecture_02.py")) == []
-
-
 # ---------------------------------------------------------------------------- computed
 
 
@@ -262,8 +258,8 @@ def test_a_forgotten_f_names_its_place_and_gives_the_way_out(repo: Path, tmp_pat
     )
 
 
-def test_no_sample_and_no_lecture_has_a_forgotten_f(repo: Path) -> None:
-    for file in [*(repo / "lectures").glob("lecture_*.py"), SAMPLES / "tour.py", SAMPLES / "failing.py"]:
+def test_no_sample_has_a_forgotten_f() -> None:
+    for file in (SAMPLES / "tour.py", SAMPLES / "failing.py"):
         listed = unbacked.unbacked(source.read(file))
         assert [str(problem) for problem in listed if problem.slug == "forgotten-f"] == []
 

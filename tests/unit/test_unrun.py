@@ -150,11 +150,3 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)
-
-
-def test_lecture_02_has_no_dead_claim(repo: Path) -> None:
-    from litbook.run.run import run
-
-    found = unrun.unrun(run(repo / "lectures" / "lecture_02.py", device="cpu"))
-    assert [str(it.problem) for it in found if it.dead] == []
-    assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.running import examples
 
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
@@ -152,7 +153,7 @@ def test_a_claim_without_a_form_shows_its_test():
     assert values.claim(Claim(0, 1, 1, "same(x, y)"), []) == "same(x, y)"
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     st.one_of(st.integers(), st.integers(-(10**500), 10**500), st.floats(), st.booleans()),
     st.sampled_from([None, "B", "FLOP", "FLOP/s", "B/s", "s", "%", "x"]),

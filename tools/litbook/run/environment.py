@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import platform
 import re
@@ -76,14 +78,17 @@ def _driver() -> str | None:
 
 def _versions() -> dict[str, str]:
     """Versions of the libraries that are installed; of torch the one that is imported, with its build."""
+    torch = sys.modules.get("torch")
+    return {**_installed(), **({"torch": str(torch.__version__)} if torch else {})}
+
+
+@functools.cache  # the packages' own files are searched for it: a third of a small lecture's time
+def _installed() -> dict[str, str]:
     found = {}
     for name in LIBRARIES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    torch = sys.modules.get("torch")
-    return found | ({"torch": str(torch.__version__)} if torch else {})
+    return found
 
 
 def _cpu() -> str:
