@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import LITBOOK
+from tests import running
 
 from litbook.record import model
 
@@ -48,12 +48,7 @@ def test_every_command_of_the_tutorial_prints_what_the_tutorial_says(
         if command == "echo $?":
             assert expected.strip() == str(status), f"exit status of the command before {command!r}"
             continue
-        words = command.replace("tools/", f"{repo}/tools/").split()
-        assert words[0] in ("python", "litbook")
-        start = [sys.executable] if words[0] == "python" else LITBOOK
-        done = subprocess.run(
-            [*start, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = ran(repo, folder, command.split())
         status = done.returncode
         if os.environ.get("LITBOOK_BLESS") and shape(done.stdout) != shape(expected):
             page = repo / "docs" / "write-a-lecture.md"
@@ -62,6 +57,15 @@ def test_every_command_of_the_tutorial_prints_what_the_tutorial_says(
             continue
         assert shape(done.stdout) == shape(expected), command
         assert done.stderr == ""
+
+
+def ran(repo: Path, folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """What a command of the tutorial says in `folder`; that of the lectures is asked in this process."""
+    assert words[0] == "litbook" or words[:2] == ["python", "tools/run_lecture.py"]
+    if words[0] == "python":
+        return running.command(*words[2:], cwd=folder)
+    tool = [*running.LITBOOK, *words[1:]]
+    return subprocess.run(tool, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_tutorials_lectures_pass_what_make_check_demands_of_a_lecture(

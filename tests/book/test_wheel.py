@@ -99,7 +99,7 @@ def test_its_types_and_its_assets_are_found(installed: Path) -> None:
 def test_its_command_helps(installed: Path) -> None:
     said = run(installed / "litbook", "--help", cwd=installed)
     assert said.startswith("usage: ")
-    assert "LECTURE" in said
+    assert "\n  run " in said
 
 
 def test_the_changelog_has_a_dated_section_for_this_version(repo: Path) -> None:

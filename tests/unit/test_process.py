@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests import running
-from tests.running import HEAD, REPO, claims, command, line_of, section, shown, write
+from tests.running import HEAD, REPO, claims, line_of, section, shown, write
+from tests.running import process as command
 
 from litbook.errors import LitbookError
 from litbook.record import encoding
