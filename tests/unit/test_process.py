@@ -71,7 +71,7 @@ def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> Non
 def test_a_process_that_ends_early_gives_no_verdict(tmp_path: Path, line: str, says: str | None) -> None:
     text = two(line, "import ctypes, json, os, posix, signal, subprocess")
     if says is None:  # it kills the process that judges: there is nobody to say that all is well
-        done = running.process(write(tmp_path, text))
+        done = command(write(tmp_path, text))
         assert done.returncode == -signal.SIGKILL
         return
     assert ended(tmp_path, text) == f"lecture_sample.py: the process {says}, in the section one{NO_VERDICT}"

@@ -91,7 +91,7 @@ def run(
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
             _execute(recorder, path, sections, device, seed, owner)
-        asked = dict.fromkeys(lecture.functions[lecture.section(name)].name for name in sections)
+        asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
 
