@@ -56,7 +56,10 @@ def test_frames_know_their_caller_and_the_line_it_called_from(tmp_path: Path) ->
     assert one(made).calls == ("outer", "inner", "g")
     assert [frame.called for frame in one(made).frames] == [0, 1, 2, 3, 3]
     assert [frame.parent for frame in one(made).frames] == [None, 0, 1, 2, 2]
-    above = [one(made), *(made.definition_of[key] for key in ("outer", "inner", "inner"))]
+    above: list[model.Section | model.Definition] = [
+        one(made),
+        *(made.definition_of[key] for key in ("outer", "inner", "inner")),
+    ]
     found = [it.first + frame.line for it, frame in zip(above, one(made).frames[1:], strict=True)]
     assert found == [line_of(text, part) for part in ("outer(2)", "inner(x) + 1", "g(i) for", "g(i) for")]
 

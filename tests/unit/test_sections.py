@@ -297,7 +297,7 @@ a(v)
 """
     made = record(tmp_path, lecture("return\n" + body.strip("\n")))
     assert [it.binds for it in one(made).statements][1:] == [
-        ("a", "b"), ("c", "d"), (), ("f",), (), ("h",), ("i",), ("j", "k", "l"), (), ("m",), (),
+        ("a", "b"), ("c", "d"), (), ("f",), (), ("h",), (), ("j", "k", "l"), (), ("m",), (),
         ("o", "sys"), (), ("r", "s"), ("t",), (),
     ]  # fmt: skip
 
