@@ -91,7 +91,7 @@ def outcome(text: str, probes: str, lecture: bool = False) -> dict[str, Any]:
     if probes == "silent":
         assert kept.count > 1, "no probe ran"
     elif probes == "recorder":
-        assert any(kept.reached), "no probe ran"
+        assert any(kept.log.reached), "no probe ran"
     return {"namespace": visible(module.__dict__), "output": output.getvalue(), "error": error}
 
 
