@@ -470,7 +470,6 @@ def test_what_no_run_writes_is_refused_with_its_place(text, message):
         (changed("places", 0, to=[4, 1]), "file 4 of 'f' does not exist"),
         (changed("places", 0, to=[-1, 1]), "file -1 of 'f' does not exist"),
         (changed("sections", 1, "key", to="main"), "'main' is there twice"),
-        (changed("definitions", 0, "key", to="s"), "'s' is there twice"),
         (changed("definitions", 0, "key", to="g"), "'f', which 's' names, does not exist"),
         (within("statements", 0, to=[1, 0, "section", 0, "t"]), "'t', which 's' names, does not exist"),
         (within("parent", to="nobody"), "'nobody', which 's' names, does not exist"),
@@ -603,7 +602,7 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         str: texts,
         int: indices,
         bool: st.booleans(),
-        float: st.floats(allow_nan=False, allow_infinity=False),
+        float: st.floats(0, allow_nan=False, allow_infinity=False),  # seconds
     }
     if hint == model.Number:
         return numbers
@@ -651,8 +650,7 @@ def mended(record: Record) -> Record:
     """The record with every reference pointing somewhere. They are made valid here, not by the code."""
     files = len(record.sources)
     definitions = tuple(_unique(record.definitions)) if files else ()
-    taken = {it.key for it in definitions}
-    sections = tuple(it for it in _unique(record.sections) if it.key not in taken) if files else ()
+    sections = tuple(_unique(record.sections)) if files else ()
     keys = [it.key for it in definitions]
 
     def texts_of(it: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain
@@ -223,15 +224,16 @@ def _whole_claim(data: Any) -> Any:
 def _check(record: Record) -> None:
     """Keys are keys, parents end, and every index points into its list, so that no renderer checks again."""
     entries: list[Entry] = [*record.definitions, *record.sections]
-    keys = [entry.key for entry in entries]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    for each in (record.definitions, record.sections):  # a section may also be called as a helper is
+        if twice := [key for key, count in Counter(entry.key for entry in each).items() if count > 1]:
+            raise ValueError(f"{twice[0]!r} is there twice")
+    keys = {entry.key for entry in entries}
     for entry in entries:
         if not 0 <= entry.file < len(record.sources):
             raise ValueError(f"file {entry.file} of {entry.key!r} does not exist")
         called = [statement.target for statement in entry.statements if statement.target]
         called += [*entry.calls, *filter(None, [entry.parent])] if isinstance(entry, Section) else []
-        if lost := set(called) - set(keys):
+        if lost := set(called) - keys:
             raise ValueError(f"{min(lost)!r}, which {entry.key!r} names, does not exist")
     for section in record.sections:
         _check_parents(record, section)

@@ -119,7 +119,7 @@ class Book:
         return "" if file == self.file[page] else f"{self.name(file)}-"
 
     def name(self, file: int) -> str:
-        """What a file of the lecture is called in ids: `models` for `lectures/first/models.py`."""
+        """What a file of the lecture is called in ids: `models` for `models.py`."""
         return re.sub(r"[^\w-]", "-", PurePosixPath(self.record.sources[file].path).stem)
 
     def path(self, it: Entry) -> str:
