@@ -236,7 +236,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_run_its_folder(
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert len(list(tmp.iterdir())) == 1
-    done = running.process(write(tmp_path, section("assert 1 == 1")), "--record", env={"TMPDIR": str(tmp)})
+    done = command(write(tmp_path, section("assert 1 == 1")), "--record", env={"TMPDIR": str(tmp)})
     assert done.returncode == 0, done.stderr
     assert list(tmp.iterdir()) == []
     assert [it.name for it in (tmp_path / "recordings").iterdir()] == ["lecture_sample.cpu.json"]
