@@ -26,7 +26,7 @@ Turns = Mapping[str, int]  # by contestant
 REPO = outside.REPO
 LECTURES = {
     "shared": REPO / "benchmarks" / "lectures" / "lecture_shared.py",
-    "lecture 02": REPO / "lectures" / "lecture_02.py",
+    "lecture 02": REPO / "lectures" / "lecture_02",
 }
 LONG = 60.0  # seconds after which a contestant gets no second turn
 EVERYONE = (

@@ -106,13 +106,14 @@ def bibliography_of(lecture: Path) -> Any:
 def fields(text: bytes) -> Found:
     """What a record's bytes are of: its fields, those of sections, pieces by kind; plain and compressed."""
     data = json.loads(text)
-    found = {name: value for name, value in data.items() if name != "sections"}
-    for section in data["sections"]:
+    sections: dict[str, list[Any]] = {}
+    for section in data.pop("sections"):
         for name, value in section.items():
-            found.setdefault(name, []).append(value)
-    pieces = [piece for several in found.pop("pieces", []) for piece in several]
-    for kind in sorted({kind for kind, *_ in pieces}):
-        found[f"pieces: {kind}"] = [piece for piece in pieces if piece[0] == kind]
+            sections.setdefault(name, []).append(value)
+    pieces = [piece for several in sections.pop("pieces", []) for piece in several]
+    found = {**data, **{f"sections: {name}": value for name, value in sections.items()}}
+    for kind in sorted({piece["kind"] for piece in pieces}):
+        found[f"pieces: {kind}"] = [piece for piece in pieces if piece["kind"] == kind]
     return {name: _weights(value) for name, value in found.items()}
 
 

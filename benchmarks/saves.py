@@ -29,6 +29,7 @@ from typing import Any
 from benchmarks import outside
 
 LECTURE = "lecture_02"
+PART = "storage"  # the file in which the saves are made
 PATIENCE = 150.0  # seconds for the first page, which waits for the whole lecture; and for a save
 ENOUGH = 130.0  # seconds after which no further save follows, once there are LEAST
 LEAST = 7
@@ -42,7 +43,7 @@ class Served:
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.address = folder, f"http://localhost:{port}/"
-        self.lecture, self.log = folder / "lectures" / f"{LECTURE}.py", folder / "watched.jsonl"
+        self.lecture, self.log = folder / "lectures" / LECTURE / f"{PART}.py", folder / "watched.jsonl"
 
     def get(self, path: str) -> str:
         """The page; "" where there is none yet."""

@@ -253,7 +253,7 @@ def test_every_goal_is_measured_and_shown(results):
 
 
 def test_what_is_done_to_a_lecture_before_a_save_shows_a_value_in_that_section():
-    text = cases.LECTURES["lecture 02"].read_text(encoding="utf-8")
+    text = (cases.LECTURES["lecture 02"] / f"{saves.PART}.py").read_text(encoding="utf-8")
     names = saves.sections(text, 9)
     assert len(set(names)) == 9
     first, last = names[0], names[-1]
@@ -438,7 +438,7 @@ def test_a_lecture_that_plain_python_cannot_run_is_no_benchmark(tmp_path, monkey
 def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):
     text = encoding.dumps(record(tmp_path, texts.long(30).text)).encode()
     weights = one.fields(text)
-    assert {"sources", "claims", "pieces: note"} <= set(weights)
+    assert {"sources", "sections: claims", "pieces: note"} <= set(weights)
     assert sum(size for size, _ in weights.values()) == pytest.approx(len(text), rel=0.1)
 
 
