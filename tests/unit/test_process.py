@@ -154,9 +154,9 @@ def test_builtins_that_are_replaced_are_an_error_without_a_traceback_of_ours(
 
 
 def test_nothing_of_one_run_reaches_the_next(tmp_path: Path) -> None:
-    before = "import math\nimport torch"
-    first = write(tmp_path, section("torch.set_flush_denormal(True)\nmath.tau = 7", before), "lecture_01.py")
-    holds = "assert torch.tensor([1e-310], dtype=torch.float64).mul(1).item() > 0\nassert math.tau < 6.3"
+    before = "import math, os"
+    first = write(tmp_path, section("os.umask(0o777)\nmath.tau = 7", before), "lecture_01.py")
+    holds = "assert os.umask(0o22) != 0o777\nassert math.tau < 6.3"
     second = write(tmp_path, section(holds, before), "lecture_02.py")
     process.record_of(first)
     assert set(claims(process.record_of(second)).values()) == {"holds"}
@@ -236,7 +236,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_run_its_folder(
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert len(list(tmp.iterdir())) == 1
-    done = running.process(write(tmp_path, section("assert 1 == 1")), "--record", env={"TMPDIR": str(tmp)})
+    done = command(write(tmp_path, section("assert 1 == 1")), "--record", env={"TMPDIR": str(tmp)})
     assert done.returncode == 0, done.stderr
     assert list(tmp.iterdir()) == []
     assert [it.name for it in (tmp_path / "recordings").iterdir()] == ["lecture_sample.cpu.json"]
