@@ -13,10 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.running import COMMAND, HEAD, REPO, command, line_of, process, section, write
+from tests.running import COMMAND, HEAD, REPO, command, line_of, process, sampled, section, write
 
 from litbook.record import model
 
@@ -419,8 +420,11 @@ def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("place", ["module", "main", "section", "helper"])
-@pytest.mark.parametrize("call", ["sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)", "os._exit(0)"])
+PLACES = ("module", "main", "section", "helper")
+WAYS_TO_LEAVE = ("sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)", "os._exit(0)")
+
+
+@pytest.mark.parametrize("call, place", sampled([*product(WAYS_TO_LEAVE, PLACES)], 3))
 def test_leaving_is_never_a_success(tmp_path: Path, place: str, call: str) -> None:
     at = {name: call if name == place else "pass" for name in ("module", "main", "section", "helper")}
     text = f"""
@@ -825,7 +829,7 @@ def test_answers_that_need_no_run_import_nothing_heavy(tmp_path: Path) -> None:
     good = write(tmp_path, section("pass", "import torch"))
     bad = write(tmp_path, "import torch\ndef main(: pass\n", "bad.py")
     ran = write(tmp_path, section("x = torch.ones(2)  # @inspect x", "import torch"), "ran.py")
-    answers = [
+    answers: list[list[object]] = [
         [good, "--list"],
         ["--help"],
         ["--list"],
