@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.running import COMMAND, HEAD, REPO, command, line_of, process, section, write
+from tests.running import COMMAND, HEAD, REPO, command, line_of, process, sampled, section, write
 
 from litbook.record import model
 
@@ -266,28 +268,29 @@ def test_a_failing_claim_about_tensors_shows_them(tmp_path: Path) -> None:
     ) in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("line", "way_out"),
-    [
-        ('assert x == 1, "ones"', "write: assert (x == 1).all()"),
-        ("assert x", "write: assert x.all()"),
-        ("assert x.bool() and x", "say which are meant: (…).all() or (…).any()"),
-        ("if x: pass", "say which are meant: (…).all() or (…).any()"),
-        ("assert helper(x) == 1", "say which are meant: (…).all() or (…).any()"),
-    ],
-)
-def test_a_tensor_of_many_truths_gets_a_way_out_and_ends_the_section(
-    tmp_path: Path, line: str, way_out: str
-) -> None:
-    before = "import torch\ndef helper(x):\n    return 1 if x else 0"
-    text = section(f"x = torch.tensor([1, 2])\n{line}\nassert True", before)
+TRUTHS = {
+    'assert x == 1, "ones"': "write: assert (x == 1).all()",
+    "assert x": "write: assert x.all()",
+    "assert x.bool() and x": "say which are meant: (…).all() or (…).any()",
+    "if x: pass": "say which are meant: (…).all() or (…).any()",
+    "assert helper(x) == 1": "say which are meant: (…).all() or (…).any()",
+}
+
+
+def test_a_tensor_of_many_truths_gets_a_way_out_and_ends_the_section(tmp_path: Path) -> None:
+    text = f"{HEAD}import torch\ndef helper(x):\n    return 1 if x else 0\ndef main():\n"
+    text += "".join(f"    s{i}()\n" for i in range(len(TRUTHS)))
+    for i, line in enumerate(TRUTHS):
+        text += f"def s{i}():\n    x = torch.tensor([1, 2])\n    {line}\n    assert True\n"
     done = command(write(tmp_path, text), "--quiet")
-    at = line_of(text, "return 1" if "helper(" in line else line)
-    assert done.stdout.startswith(
-        f"lecture_sample.py:{at}: RuntimeError: Boolean value of Tensor with more than one value is ambiguous\n"
-        f"        {way_out}\n    {text.splitlines()[at - 1].strip()}\n"
-    )
+    for i, (line, way_out) in enumerate(TRUTHS.items()):
+        at = line_of(text, "return 1") if "helper(" in line else line_of(text, f"def s{i}()") + 2
+        assert (
+            f"lecture_sample.py:{at}: RuntimeError: Boolean value of Tensor with more than one value is ambiguous\n"
+            f"        {way_out}\n    {text.splitlines()[at - 1].strip()}\n"
+        ) in done.stdout
     assert "0 claims hold, 0 fail" in last_line(done)
+    assert last_line(done).endswith("5 errors")
 
 
 def test_an_exception_in_a_section_leaves_the_others_running(tmp_path: Path) -> None:
@@ -417,8 +420,11 @@ def test_whatever_a_lecture_raises_is_its_error(tmp_path: Path, text: str, says:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("place", ["module", "main", "section", "helper"])
-@pytest.mark.parametrize("call", ["sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)", "os._exit(0)"])
+PLACES = ("module", "main", "section", "helper")
+WAYS_TO_LEAVE = ("sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)", "os._exit(0)")
+
+
+@pytest.mark.parametrize("call, place", sampled([*product(WAYS_TO_LEAVE, PLACES)], 3))
 def test_leaving_is_never_a_success(tmp_path: Path, place: str, call: str) -> None:
     at = {name: call if name == place else "pass" for name in ("module", "main", "section", "helper")}
     text = f"""
@@ -799,12 +805,13 @@ def test_a_lecture_outside_the_repository_runs_by_path_with_py(tmp_path: Path) -
         assert (done.returncode, last_line(done)[:13]) == (0, "1 claim holds"), done.stdout + done.stderr
 
 
-def heavy_modules(*words: object) -> set[str]:
-    """Which of the large libraries the command line imports."""
+def heavy_modules(*lines: Sequence[object]) -> set[str]:
+    """Which of the large libraries these command lines import, one after the other."""
     code = (
         "import sys; from litbook.cli import main\n"
-        f"try: main({[str(word) for word in words]!r})\n"
-        "except SystemExit: pass\n"
+        f"for words in {[[str(word) for word in line] for line in lines]!r}:\n"
+        "    try: main(words)\n"
+        "    except SystemExit: pass\n"
         "print('LOADED', [m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -821,12 +828,14 @@ def heavy_modules(*words: object) -> set[str]:
 def test_answers_that_need_no_run_import_nothing_heavy(tmp_path: Path) -> None:
     good = write(tmp_path, section("pass", "import torch"))
     bad = write(tmp_path, "import torch\ndef main(: pass\n", "bad.py")
-    assert heavy_modules(good, "--list") == set()
-    assert heavy_modules("--help") == set()
-    assert heavy_modules("--list") == set()
-    assert heavy_modules("no_such_lecture") == set()
-    assert heavy_modules(good, "no_such_section") == set()
-    assert heavy_modules(bad) == set()
-    assert heavy_modules(good, "--out", tmp_path) == set()
     ran = write(tmp_path, section("x = torch.ones(2)  # @inspect x", "import torch"), "ran.py")
-    assert heavy_modules(ran) == set()  # the process that judges needs none of it
+    answers: list[list[object]] = [
+        [good, "--list"],
+        ["--help"],
+        ["--list"],
+        ["no_such_lecture"],
+        [good, "no_such_section"],
+        [bad],
+    ]
+    # of what ran, another process needed it: the one that judges does not
+    assert heavy_modules(*answers, [good, "--out", tmp_path], [ran]) == set()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.running import examples
 
 from litbook.errors import RecordError
 from litbook.record import encoding, model
@@ -717,7 +718,7 @@ def _mended(r: Section, sizes: dict[str, int]) -> Section:
 
 
 @given(of(Record).map(mended))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_record_survives(record):
     text = encoding.dumps(record)
     again = encoding.loads(text)
@@ -743,7 +744,7 @@ PLACES = _places(DATA)[1:]
 
 
 @given(st.sampled_from(PLACES), json_values)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_whatever_stands_at_any_place_a_record_is_read_or_refused_and_nothing_else(path, value):
     data = copy.deepcopy(DATA)
     place = data

@@ -344,6 +344,7 @@ def test_stdin_is_empty(tmp_path: Path) -> None:
     assert "EOFError" in messages(made)[0]
 
 
+@pytest.mark.slow
 def test_compiled_functions_run_as_they_stand(tmp_path: Path) -> None:
     text = section(
         """

@@ -933,6 +933,7 @@ def test_tensors_inside_a_container_are_read_only_within_a_budget(monkeypatch):
     assert known == [True] * 8 + [False] * 4
 
 
+@pytest.mark.slow
 def test_a_quarter_of_a_gibibyte_is_read_about_once_in_little_memory():
     big, threads = torch.randn(2**26), torch.get_num_threads()
     check(big, most=4096)

@@ -201,9 +201,8 @@ def _uses(lecture: Lecture) -> set[str]:
     return found
 
 
-def _keys_that_ran(record: Record) -> set[Key]:
-    lecture = _read(record)
-    if lecture is None:
-        return set()
-    reached = _Reached(lecture, record)
-    return {_key(lecture, item) for item in _items(lecture) if reached.ran(item.statement)}
+def _keys_that_ran(recording: Record) -> Iterator[Key]:
+    """The claims and shown expressions that ran in a recording, which has no text to take apart."""
+    for section in recording.sections:
+        yield from ((section.key, claim.text) for claim in section.claims if claim.count)
+        yield from ((recording.called(section, it.frame).key, it.text) for it in section.values)
