@@ -439,7 +439,7 @@ def test_where_a_record_s_bytes_go_is_the_whole_record(tmp_path):
     text = encoding.dumps(record(tmp_path, texts.long(30).text)).encode()
     weights = one.fields(text)
     assert {"sources", "sections: claims", "pieces: note"} <= set(weights)
-    assert sum(size for size, _ in weights.values()) == pytest.approx(len(text), rel=0.1)
+    assert sum(size for size, _ in weights.values()) == pytest.approx(len(text), rel=0.2)
 
 
 # ------------------------------------------------------------------------------- growth, without a clock

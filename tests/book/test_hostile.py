@@ -143,8 +143,8 @@ def test_nothing_runs_and_nothing_becomes_an_element(page: Page) -> None:
     found = page.evaluate(
         """() => [...document.querySelectorAll('*')].filter((it) =>
           (it.tagName === 'SCRIPT' && /^\\s*window.__pwned/.test(it.textContent)) ||
-          /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '') || [...it.attributes].some((a)
-          => a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0,
+          /^\\s*javascript:\\s*window/i.test(it.getAttribute('href') || '') || [...it.attributes].some((a) =>
+          a.name.startsWith('on') && a.value.includes('pwned'))).map((it) => it.outerHTML.slice(0,
           120))"""
     )
     assert found == []
