@@ -61,7 +61,7 @@ def litbook(lecture: Path) -> Found:
     parts: dict[str, float] = {}
     for room, name, stage in (
         (source, "parse", "reading the text"),
-        (run, "instrument", "compiling probes in"),
+        (run, "instrument_files", "compiling probes in"),
         (vector, "svg", "drawing figures as SVG"),
     ):
         setattr(room, name, _timed(getattr(room, name), parts, stage))
