@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from hardware import CARDS, peak
+from timing import time_call
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -266,3 +267,8 @@ def step_flops(batch: int, width: int, layers: int) -> int:
         model = Stack(width, layers)
         x, y = torch.empty(batch, width), torch.empty(batch)
     return flops(lambda: F.mse_loss(model(x), y).backward())
+
+
+def product_seconds(x: Tensor) -> float:                        # @stepover
+    """Seconds that the product of a matrix with itself takes on the CPU."""
+    return time_call(lambda: x @ x, repeats=5, patience=9).seconds

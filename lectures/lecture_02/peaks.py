@@ -22,8 +22,8 @@ from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
-    Point, cool_down, dense_peak, flops, float32_products, intensity,
-    narrow_format, scaled, shrunk,
+    Point, cool_down, dense_peak, float32_products, flops, intensity, narrow_format,
+    product_seconds, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
 
@@ -198,11 +198,6 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
         answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
         unit="times",
     )
-
-
-def product_seconds(x: Tensor) -> float:                        # @stepover
-    """Seconds that the product of a matrix with itself takes on the CPU."""
-    return time_call(lambda: x @ x, repeats=5, patience=9).seconds
 
 
 def to_tf32(x: Tensor) -> Tensor:
