@@ -78,17 +78,6 @@ class Draft:
         return self.found.wrong
 
 
-def merged(fresh: model.Record, last: model.Record) -> model.Record | None:
-    """The record `last` with the sections of `fresh`, which ran alone; None where only a whole run will do.
-
-    It waits for records that are lists of sections. Then: where nothing outside the bodies of sections has
-    changed, those whose own text did are run at once and shown with the others of the last whole run; the
-    page says so, and the whole lecture runs right after.
-    """
-    del fresh, last
-    return None
-
-
 class Preview:
     """The drafts, and the pages made from them."""
 
