@@ -261,9 +261,10 @@ def site_project(tmp_path):
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     shutil.copytree(REPO / "docs" / "hooks", tmp_path / "docs" / "hooks")
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
-    for page in (REPO / "docs").glob("*.md"):
-        if page.name != "index.md":
-            (tmp_path / "docs" / page.name).write_text(f"# {page.stem}\n")
+    (tmp_path / "docs" / "decisions").mkdir()
+    for page in [*(REPO / "docs").glob("*.md"), *(REPO / "docs" / "decisions").glob("*.md")]:
+        if page != REPO / "docs" / "index.md":
+            (tmp_path / page.relative_to(REPO)).write_text(f"# {page.stem}\n")
     (tmp_path / "lectures").mkdir()
     return tmp_path
 
@@ -389,7 +390,7 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
     assert mkdocs(site_project, HOLDS).returncode == 0
     file = site_project / "lectures" / "recordings" / "lecture_01.cpu.json"
     before = file.read_text()
-    file.write_text(before.replace("\n2,\n", "\n3,\n", 1))
+    file.write_text(re.sub(r"\n2(,?)\n", r"\n3\1\n", before, count=1))
     done = mkdocs(site_project, HOLDS)
     assert done.returncode != 0
     assert (

@@ -51,9 +51,8 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     found = []
     for item in _items(lecture):
         function = lecture.statements[item.statement].function
-        if not reached.asked(function) or _key(lecture, item) in elsewhere:
-            continue
-        if item.statement not in dead and reached.ran(item.statement) is not False:
+        ran = _key(lecture, item) in elsewhere or reached.ran(item.statement) is not False
+        if not reached.asked(function) or (ran and item.statement not in dead):
             continue
         device = None if item.statement in dead else reached.missing_device(function)
         found.append(_never(lecture, item, device))
