@@ -965,7 +965,8 @@ def test_fifty_thousand_steps_are_small_and_step_at_once(
     assert count >= 45_000
     assert file.stat().st_size < 1_000_000
     assert median < WORST / 2, measured
-    assert sorted(times)[int(0.98 * len(times))] < WORST, measured  # one may meet the garbage collector
+    # one may meet the garbage collector, and the other worker of the suite
+    assert sorted(times)[int(0.98 * len(times))] < 2 * WORST, measured
     assert worst < 1000, measured  # none hangs, on a busy machine either
 
 
