@@ -59,7 +59,6 @@ FULL = Size(
     whole={
         "shared": dict.fromkeys(EVERYONE, 3),
         "lecture 02": {"plain": 5, "litbook": 5, "run_lecture": 2},
-        "lecture 02, others": {"plain": 2, "nbconvert": 2, "edtrace": 1, "edtrace, nothing inspected": 1},
     },
     iterations=10**6,
     snapshots=(2**10, 2**15, 2**20, 2**24, 2**28, 2**30),
@@ -95,7 +94,7 @@ def stages(size: Size) -> list[Stage]:
     """In the order in which they run: what matters most first."""
     return [
         *(
-            Stage(f"processes-{name.replace(', ', '-').replace(' ', '-')}", f"whole processes, {name}", part)
+            Stage(f"processes-{name.replace(' ', '-')}", f"whole processes, {name}", part)
             for name in size.whole
             for part in [partial(_processes, size, name)]
         ),
@@ -235,7 +234,7 @@ def _save(size: Size, say: Say) -> Found:
 
 def _processes(size: Size, name: str, say: Say) -> Found:
     turns = {who: n for who, n in size.whole[name].items() if size.edtrace or not who.startswith("edtrace")}
-    return {"whole": {name: whole(LECTURES[name.partition(",")[0]], turns, size, say)}}
+    return {"whole": {name: whole(LECTURES[name], turns, size, say)}}
 
 
 def whole(lecture: Path, turns: Turns, size: Size, say: Say) -> Found:
@@ -291,20 +290,25 @@ LEAVES = {"run_lecture": "out.json", "nbconvert": "notebook.html"}
 
 
 def _commands(lecture: Path, folder: Path, edtrace: bool) -> dict[str, list[str]]:
-    """Each contestant's command. What it is to read is written into `folder`."""
+    """Each contestant's command. What it is to read is written into `folder`.
+
+    A folder is read by litbook and by plain Python alone: a notebook and edtrace want one file.
+    """
     one = [sys.executable, "-m", "benchmarks.one"]
-    text = lecture.read_text(encoding="utf-8")
-    (folder / "notebook.ipynb").write_text(texts.notebook(text, lecture.stem), encoding="utf-8")
     run_lecture = [sys.executable, str(REPO / "tools" / "run_lecture.py"), str(lecture), "--quiet"]
     commands = {
         "plain": [*one, "plain", str(lecture), "plain.json"],
         "litbook": [*one, "litbook", str(lecture), "litbook.json"],
         "run_lecture": [*run_lecture, "--out", "out.json"],
-        "nbconvert": [
-            *(sys.executable, "-m", "nbconvert", "--execute", "--to", "html"),
-            *("--ExecutePreprocessor.timeout=-1", "notebook.ipynb"),
-        ],
     }
+    if lecture.is_dir():
+        return commands
+    text = lecture.read_text(encoding="utf-8")
+    (folder / "notebook.ipynb").write_text(texts.notebook(text, lecture.stem), encoding="utf-8")
+    commands["nbconvert"] = [
+        *(sys.executable, "-m", "nbconvert", "--execute", "--to", "html"),
+        *("--ExecutePreprocessor.timeout=-1", "notebook.ipynb"),
+    ]
     if edtrace:
         for name, inspect in (("edtrace", True), ("edtrace, nothing inspected", False)):
             renamed = folder / f"renamed_{inspect}.py"

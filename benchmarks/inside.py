@@ -201,7 +201,7 @@ def _floating(torch: Any, x: Any) -> Any:
 def pages(lecture: str, rounds: int) -> Found:
     """A lecture that has run, drawn: as its pages, and by nbconvert as the page of its notebook.
 
-    The record is read from its JSON, as for a page drawn later; the notebook is in memory.
+    The record is read from its JSON, as for a page drawn later; the notebook is in memory. A folder has none.
     """
     from litbook.render import page
     from litbook.run.run import run
@@ -209,8 +209,6 @@ def pages(lecture: str, rounds: int) -> Found:
     path = Path(lecture)
     known = bibliography_of(path)
     text, last = encoding.dumps(run(path)), dict[str, Any]()
-    with notebooks.kernel() as kernel:
-        _, notebook = kernel.run(path.read_text(encoding="utf-8"))
 
     def ours() -> float:
         start = perf_counter()
@@ -220,12 +218,18 @@ def pages(lecture: str, rounds: int) -> Found:
         last["pages"], last["largest"] = len(drawn), max(len(it.encode()) for it in drawn.values())
         return seconds
 
-    def theirs() -> float:
-        start = perf_counter()
-        last["nbconvert bytes"] = len(notebooks.html(notebook).encode())
-        return perf_counter() - start
+    ways = {"litbook": ours}
+    if path.is_file():
+        with notebooks.kernel() as kernel:
+            _, notebook = kernel.run(path.read_text(encoding="utf-8"))
 
-    return {"seconds": interleaved({"litbook": ours, "nbconvert": theirs}, rounds, 3, BUDGET), **last}
+        def theirs() -> float:
+            start = perf_counter()
+            last["nbconvert bytes"] = len(notebooks.html(notebook).encode())
+            return perf_counter() - start
+
+        ways["nbconvert"] = theirs
+    return {"seconds": interleaved(ways, rounds, 3, BUDGET), **last}
 
 
 def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:

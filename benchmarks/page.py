@@ -111,13 +111,12 @@ def _missed(results: Found) -> str:
 def _whole(results: Found) -> str:
     rows = []
     for lecture, found in results["whole"].items():
-        name = lecture.partition(",")[0]
         for tool, words in NAMES.items():
-            if tool in found["seconds"] and (tool != "plain" or lecture == name):
-                rows.append([f"{name}: {words}", *_process(found, tool)])
+            if tool in found["seconds"]:
+                rows.append([f"{lecture}: {words}", *_process(found, tool)])
             elif tool in found["failed"]:
                 why = found["failed"][tool].replace("|", "\\|")
-                rows.append([f"{name}: {words}", f"did not end well: `{why}`", *[NONE] * 4])
+                rows.append([f"{lecture}: {words}", f"did not end well: `{why}`", *[NONE] * 4])
     rows.sort(key=lambda row: row[0].partition(":")[0] != "lecture 02")
     return _table("run | seconds | ÷ plain | ÷ plain, inside | memory, MB | leaves, kB / gzip", rows)
 
@@ -233,19 +232,13 @@ def _snapshots(results: Found) -> str:
 def _pages(results: Found) -> str:
     rows = []
     for name, it in results["pages"].items():
-        rows += [
-            [
-                f"{name}: from the record, pages: {it['pages']}",
-                _in(it["seconds"]["litbook"], MILLI),
-                f"{it['bytes'] / KB:,.0f}",
-                f"{it['largest'] / KB:,.0f}",
-            ],
-            [
-                f"{name}: nbconvert, from the executed notebook, pages: 1",
-                _in(it["seconds"]["nbconvert"], MILLI),
-                *[f"{it['nbconvert bytes'] / KB:,.0f}"] * 2,
-            ],
-        ]
+        ours = [f"{it['bytes'] / KB:,.0f}", f"{it['largest'] / KB:,.0f}"]
+        what = f"{name}: from the record, pages: {it['pages']}"
+        rows.append([what, _in(it["seconds"]["litbook"], MILLI), *ours])
+        if "nbconvert" in it["seconds"]:
+            theirs = [f"{it['nbconvert bytes'] / KB:,.0f}"] * 2
+            what = f"{name}: nbconvert, from the executed notebook, pages: 1"
+            rows.append([what, _in(it["seconds"]["nbconvert"], MILLI), *theirs])
     after = (
         "Of ours without the theme's frame, which MkDocs puts around it. What edtrace writes is drawn in the "
         "browser."

@@ -142,12 +142,6 @@ def changed(text: str, section: str, value: int) -> str:
     return "\n".join(lines)
 
 
-def first_line(text: str, section: str) -> int:
-    """The number of the line after the section's docstring."""
-    tree = ast.parse(text)
-    return next(n.body[1].lineno for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == section)
-
-
 # ---------------------------------------------------------------------------- the rounds
 
 
@@ -165,7 +159,7 @@ def measured(rounds: int) -> dict[str, Any]:
         found["largest page"], found["pages"] = max(weights.values()), len(weights)
         found["scripts"] = _scripts(book, pages)
         homes = {
-            name: next(path for path, it in pages.items() if f'id="L{first_line(text, name)}"' in it)
+            name: next(path for path, it in pages.items() if f'id="{name}"' in it)
             for name in sections(text, rounds)
         }
         for i, (name, path) in enumerate(homes.items()):
@@ -201,7 +195,7 @@ def _by_stage(stages: dict[str, list[tuple[float, float]]], start: float, end: f
     read = sum(max(0.0, min(b, began) - max(a, noticed)) for a, b in reads)
     inner = {
         "compiling probes in": total.get("probes", 0.0),
-        "sections, those taken from the last run included": total.get("sections", 0.0),
+        "sections": total.get("sections", 0.0),
     }
     page = max((b for _, b in stages.get("page", [])), default=shown) - shown
     parts = {
@@ -209,7 +203,7 @@ def _by_stage(stages: dict[str, list[tuple[float, float]]], start: float, end: f
         "reading the text, as far as that is not done by then": read,
         "until the run begins, in a fork": began - noticed - read,
         **inner,
-        "the rest of the run: finding what changed, the record": ended - began - sum(inner.values()),
+        "the rest of the run: the record": ended - began - sum(inner.values()),
         "the record on its way to the preview": shown - ended,
         "making the page": page,
     }
