@@ -42,6 +42,19 @@ def inside(whole: Found, tool: str = "litbook") -> Spread:
     return ratio(seconds, plain[: len(seconds)])
 
 
+def without_figures(whole: Found) -> Spread:
+    """As `inside`, without the seconds that the recorded run takes to draw figures: plain draws none."""
+    rounds, plain = whole["said"]["litbook"], [it["seconds"] for it in whole["said"]["plain"]]
+    seconds = [it["seconds"] - it["parts"].get(FIGURES, 0.0) for it in rounds]
+    return ratio(seconds, plain[: len(seconds)])
+
+
+def against_text(results: Found, lecture: str, packed: int) -> Spread:
+    """Bytes of the record over those of the lecture's text within it; `packed`: 0 as is, 1 compressed."""
+    last = results["whole"][lecture]["said"]["litbook"][-1]
+    return at(last["gzip" if packed else "bytes"] / last["fields"]["sources"][packed])
+
+
 def outside(whole: Found, tool: str) -> Spread:
     """Seconds of the whole process, of `tool` over plain Python.
 
@@ -60,6 +73,7 @@ def stages(whole: Found, tool: str) -> dict[str, Spread]:
     return found | {"the rest": rest}
 
 
+FIGURES = "drawing figures as SVG"
 AFTERWARDS = ("record as JSON", "pages")  # stages that come after the run
 
 
