@@ -48,6 +48,7 @@ class Size:
     pages: tuple[str, ...] = ("shared", "lecture 02")
     commands: int = 11  # turns of each
     saves: int = 9
+    builds: int = 3
     patience: float = 120.0  # seconds that a contestant gets for one lecture
     enough: float = 170.0  # seconds after which whole processes begin no further round
     edtrace: bool = True
@@ -78,6 +79,7 @@ QUICK = Size(
     pages=("shared",),
     commands=3,
     saves=3,
+    builds=1,
 )
 
 
@@ -100,6 +102,7 @@ def stages(size: Size) -> list[Stage]:
         ),
         Stage("commands", "commands that answer at once", partial(_commands_that_answer, size)),
         Stage("save", "a save in `make serve`", partial(_save, size)),
+        Stage("build", "a strict build of the site", partial(_build, size)),
         Stage("lines", "what a recorded line costs", partial(_cases_of, size, "lines")),
         Stage("times", "times measured inside a lecture", partial(_cases_of, size, "times")),
         Stage("snapshots", "snapshots of tensors", partial(_snapshots, size)),
@@ -227,6 +230,20 @@ def _save(size: Size, say: Say) -> Found:
         result = Path(folder, "result.json")
         command = [sys.executable, "-m", "benchmarks.saves", str(size.saves), str(result)]
         return {"save": _result(command, result, 3 * size.patience)}
+
+
+def _build(size: Size, say: Say) -> Found:
+    """Each build in a process of its own, as `make build` has it."""
+    found: Found = {"seconds": [], "said": []}
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder, "result.json")
+        for i in range(size.builds):
+            say(f"build {i + 1} of {size.builds}")
+            command = [sys.executable, "-m", "benchmarks.builds", str(result)]
+            start = perf_counter()
+            found["said"].append(_result(command, result, 3 * size.patience))
+            found["seconds"].append(perf_counter() - start)
+    return {"build": found}
 
 
 # ---------------------------------------------------------------------------- whole processes

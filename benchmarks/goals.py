@@ -180,6 +180,8 @@ GOALS = (
          lambda r: _reachable(r, "page"), reasons.save),
     Goal("the same, until a browser shows it", "s", 2.0, 5.0,
          lambda r: _reachable(r, "browser"), reasons.save),
+    Goal("a strict build of the whole site, with the lectures run", "s", 25.0, 90.0,
+         lambda r: spread(r["build"]["seconds"]), reasons.build),
     Goal("the largest page of lecture 02, HTML", "kB", 250.0, 400.0,
          lambda r: at(r["save"]["largest page"] / KB), reasons.page),
     Goal("our JavaScript on it", "kB", 30.0, 30.0, lambda r: at(r["save"]["scripts"] / KB), reasons.page),

@@ -72,7 +72,7 @@ def litbook(lecture: Path) -> Found:
         (run, "instrument_files", "compiling probes in"),
         (vector, "svg", "drawing figures as SVG"),
     ):
-        setattr(room, name, _timed(getattr(room, name), parts, stage))
+        setattr(room, name, timed(getattr(room, name), parts, stage))
     start = perf_counter()
     record = run.run(lecture)
     seconds = perf_counter() - start
@@ -130,15 +130,17 @@ def _weights(value: Any) -> list[int]:
     return [len(text), len(gzip.compress(text, mtime=0))]
 
 
-def _timed(call: Callable[..., Any], parts: dict[str, float], name: str) -> Callable[..., Any]:
-    def timed(*arguments: Any, **named: Any) -> Any:
+def timed(call: Callable[..., Any], parts: dict[str, float], name: str) -> Callable[..., Any]:
+    """The call, which from now on adds its seconds to those of `name` in `parts`."""
+
+    def watched(*arguments: Any, **named: Any) -> Any:
         start = perf_counter()
         try:
             return call(*arguments, **named)
         finally:
             parts[name] = parts.get(name, 0.0) + perf_counter() - start
 
-    return timed
+    return watched
 
 
 def edtrace(lecture: Path) -> Found:

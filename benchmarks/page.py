@@ -45,6 +45,7 @@ def tables(results: Found) -> str:
         ("cases", "### Times measured inside a lecture", _products),
         ("snapshots", "### Snapshots of tensors", _snapshots),
         ("pages", "### Drawing pages", _pages),
+        ("build", "### A strict build", _build),
         ("save", "### A save in `make serve`", _save),
         ("commands", "### Commands that run nothing", _commands),
         ("growth", "### Growth", _growth),
@@ -247,6 +248,14 @@ def _pages(results: Found) -> str:
 
 
 # ---------------------------------------------------------------------------- what an author waits for
+
+
+def _build(results: Found) -> str:
+    found = results["build"]
+    stages = found["said"][-1]["parts"]
+    rows = [[name, _in([it["parts"][name] for it in found["said"]], 1.0)] for name in stages]
+    rows.append(["**the whole process**", _in(found["seconds"], 1.0)])
+    return _table("stage | seconds", rows)
 
 
 def _save(results: Found) -> str:

@@ -106,6 +106,12 @@ def save(results: Found) -> str:
     return f"A save becomes a page in {numbers.seconds(page)}: {_listed(parts, numbers.seconds)}.{more}"
 
 
+def build(results: Found) -> str:
+    rounds = [it["parts"] for it in results["build"]["said"]]
+    parts = {name: median([it[name] for it in rounds]) for name in rounds[-1]}
+    return f"{_listed(parts, numbers.seconds)}; the rest is starting Python and importing MkDocs."
+
+
 def page(results: Found) -> str:
     found = results["save"]
     return (
