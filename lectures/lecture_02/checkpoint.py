@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import message_of, same_storage
 from .models import Stack, linear_batch
@@ -66,6 +66,7 @@ def saved_size(*parts: object) -> int:
     return file.tell()
 
 
+@aside
 def an_unused_optimizer_has_nothing_to_save() -> None:
     """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
     note("The same model and optimizer are saved twice, before the first step and after it:")
@@ -201,6 +202,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
              answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
 
 
+@aside
 def loading_a_file_restores_nothing() -> None:
     """`torch.load` returns a dictionary; the model learns nothing of it."""
     misbelief("To resume, call `torch.load` on the checkpoint.",
@@ -229,6 +231,7 @@ def loading_a_file_restores_nothing() -> None:
              answer=[read, sum(equal())], unit="tensors")
 
 
+@aside
 def loading_an_optimizer_keeps_references() -> None:
     """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
     note("Two methods of the same name, and two habits. It matters to whoever loads one "
@@ -272,6 +275,7 @@ def reloaded(value: object) -> Any:
     return torch.load(file)
 
 
+@aside
 def torch_load_refuses_what_it_does_not_know() -> None:
     """`torch.load` reads tensors and plain values, and refuses the rest."""
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",

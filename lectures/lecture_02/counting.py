@@ -7,7 +7,7 @@ from jaxtyping import Float
 from timing import time_call
 from torch import Tensor
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import arithmetic, counted, dense_peak, flops
 from .units import DAY, TERA, GiB
@@ -31,6 +31,7 @@ def counting_flops() -> None:
     a_rate_times_a_time_is_work()
 
 
+@aside
 def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; handling floats costs none."""
     note(
@@ -105,6 +106,7 @@ def a_product_costs_two_m_k_n() -> None:
     )
 
 
+@aside
 def the_missing_additions_do_not_matter() -> None:
     """At any size that matters, one addition per entry is nothing."""
     note("The formula charges one addition too many for each entry. Is that worth correcting?")
@@ -172,6 +174,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     )
 
 
+@aside
 def not_everything_else_is_linear() -> None:
     """Apart from products, cost is not always linear in size."""
     misbelief(
@@ -273,6 +276,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     )
 
 
+@aside
 def budgets_that_made_history() -> None:
     """One training budget is published, one is guessed, one was written into an order."""
     note(
@@ -308,6 +312,7 @@ def budgets_that_made_history() -> None:
     )
 
 
+@aside
 def a_rate_times_a_time_is_work() -> None:
     """A rate times a time is an amount of work, if the days are the days you mean."""
     note(

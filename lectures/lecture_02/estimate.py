@@ -6,7 +6,7 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import days_figure
 from .measure import adamw_step, flops, saved_bytes_of
@@ -106,6 +106,7 @@ def a_training_run_in_three_lines() -> None:
     )
 
 
+@aside
 def the_rule_leaves_attention_out() -> None:
     """Six FLOPs per parameter and token leave out what attention does."""
     note(
@@ -251,6 +252,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     )
 
 
+@aside
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(
@@ -425,6 +427,7 @@ def activations_grow_with_the_batch() -> None:
     )
 
 
+@aside
 def bandwidth_is_the_third_resource() -> None:
     """Memory and compute do not explain an idle GPU; bandwidth does."""
     note(

@@ -8,7 +8,7 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import byte_figure, decades_figure, staircase_figure
 from .measure import message_of
@@ -102,6 +102,7 @@ def a_float_is_three_fields() -> None:
     )
 
 
+@aside
 def float32_is_the_default() -> None:
     """`float32` is PyTorch's default, not everyone's."""
     note("The same zeros, ordered from two libraries, come in two sizes:")
@@ -132,6 +133,7 @@ def float32_is_the_default() -> None:
     )
 
 
+@aside
 def float32_overflows_too() -> None:
     """Even `float32` overflows, after a few dozen unscaled layers."""
     note(
@@ -164,6 +166,7 @@ def float32_overflows_too() -> None:
     )
 
 
+@aside
 def float16_spends_little_on_range() -> None:
     """`float16` halves the bytes and keeps a short exponent."""
     note(
@@ -254,6 +257,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     )
 
 
+@aside
 def bfloat16_has_the_exponents_of_float32() -> None:
     """The same exponents do not quite make the same range."""
     note("Equal exponents suggest an equal range. Look at both of its ends.")
@@ -362,6 +366,7 @@ def one_byte_comes_in_two_formats() -> None:
     )
 
 
+@aside
 def one_buys_range_the_other_resolution() -> None:
     """`E5M2` reaches farther, `E4M3` lies closer."""
     note("The bit that one of them gives to range, the other gives to resolution.")
@@ -389,6 +394,7 @@ def one_buys_range_the_other_resolution() -> None:
     )
 
 
+@aside
 def the_two_overflow_differently() -> None:
     """What happens above the largest value depends on the format, and on the release."""
     note(
@@ -414,6 +420,7 @@ def the_two_overflow_differently() -> None:
     )
 
 
+@aside
 def one_byte_is_for_storing_and_multiplying() -> None:
     """PyTorch stores one-byte floats and feeds them to matrix products, and little else."""
     note("Add such a tensor to itself, and PyTorch refuses:")
@@ -444,6 +451,7 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     )
 
 
+@aside
 def one_value_in_five_formats() -> None:
     """One tenth is five different numbers."""
     note(
@@ -474,6 +482,7 @@ def one_value_in_five_formats() -> None:
     )
 
 
+@aside
 def the_machine_prints_its_own_limits() -> None:
     """`torch.finfo` is the table to trust, because it is not a copy."""
     note(
@@ -612,6 +621,7 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
     return kept.view(torch.float32).bfloat16()
 
 
+@aside
 def rounding_at_random_saves_them() -> None:
     """Weights need not be stored in `float32`, if rounding is done with care."""
     note(
@@ -640,6 +650,7 @@ def rounding_at_random_saves_them() -> None:
     )
 
 
+@aside
 def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive `float16`."""
     note(
@@ -677,6 +688,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     )
 
 
+@aside
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision decides per operation, not per layer."""
     note(

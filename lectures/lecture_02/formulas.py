@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor
 
-from litbook import note, question
+from litbook import aside, note, question
 
 from .measure import (
     Alive, bill, decoder_flops, dense_peak, flops, intensity, step_flops,
@@ -89,6 +89,7 @@ def temporaries(
     return alive.most
 
 
+@aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
     note("The same step once more, by kind:")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_products
 from .measure import (
@@ -87,6 +87,7 @@ def backward_fills_the_leaves() -> None:
     )
 
 
+@aside
 def backward_changes_no_parameter() -> None:
     """`backward()` changes no parameter; the optimizer does."""
     note(
@@ -171,6 +172,7 @@ def a_gradient_is_two_more_products() -> None:
     )
 
 
+@aside
 def each_sample_costs_two_per_weight() -> None:
     """Every sample costs two FLOPs for every weight gradient."""
     note(
@@ -221,6 +223,7 @@ def two_layers(
     return int(forward.get_total_flops()), flops(loss.backward)
 
 
+@aside
 def a_weight_gradient_needs_no_input_gradient() -> None:
     """A weight's gradient needs the gradient above it, not the one it passes on."""
     note(
@@ -258,6 +261,7 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     )
 
 
+@aside
 def the_other_product_is_paid_for_the_layer_below() -> None:
     """A layer's second backward product is paid for the layer below."""
     note("Freeze `w2` instead, and what its gradient cost can be told from what it passes on.")
@@ -420,6 +424,7 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     )
 
 
+@aside
 def attention_is_what_the_rule_leaves_out() -> None:
     """How far the rule is off depends on the context."""
     note(
@@ -558,6 +563,7 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   #
     return first
 
 
+@aside
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
     """On a card, checkpointing lowers the peak and takes longer."""
@@ -590,6 +596,7 @@ def checkpointing_is_measured_here() -> None:
     )
 
 
+@aside
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
     note(

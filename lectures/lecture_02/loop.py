@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_losses
 from .models import Stack, linear_batch
@@ -179,6 +179,7 @@ def a_batch_loss_is_noise() -> None:
              answer=(len(runs[0].batch_losses) - 1) / 2)
 
 
+@aside
 def a_rate_is_too_small_right_or_too_large() -> None:
     """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
     note("Compare rates on the same seed, the same number of steps and the same fixed batch.")
@@ -211,6 +212,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
              answer=[best, *bounces, *diverges])
 
 
+@aside
 def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note("A stack of linear layers computes nothing that one layer could not. It is only harder "
@@ -242,6 +244,7 @@ def deeper_needs_a_smaller_rate() -> None:
              unit="times")
 
 
+@aside
 def the_same_seed_repeats_every_bit() -> None:
     """A repeated run agrees to the last bit, until something adds in another order."""
     note("With a seed for the weights and one for the data, nothing is left to chance:")

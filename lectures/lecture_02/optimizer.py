@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
@@ -115,6 +115,7 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
     return rule
 
 
+@aside
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
     note("Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number "
@@ -157,6 +158,7 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
     return rule
 
 
+@aside
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen."""
     note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
@@ -191,6 +193,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
              answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
 
 
+@aside
 def the_place_of_epsilon_matters() -> None:
     """A small constant in the wrong place switches AdaGrad off for small gradients."""
     note("The small number `eps` keeps the division from being one by zero. It looks harmless "
@@ -227,6 +230,7 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
     return rule
 
 
+@aside
 def rmsprop_forgets() -> None:
     """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
     note("Here the squared gradients really are averaged, exponentially: old ones fade "
@@ -341,6 +345,7 @@ def adamw_decays_weights_outside_the_root() -> None:
              answer=[round(w[-1].item(), 4) for w in (beside, within)])
 
 
+@aside
 def an_optimizer_knows_tensors_not_layers() -> None:
     """An optimizer knows parameters and groups of them, never layers."""
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
@@ -400,6 +405,7 @@ def one_step_is_four_calls() -> None:
              answer=gradient_bytes(model), unit="B")
 
 
+@aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
     misbelief("`zero_grad` is optional; it only saves memory.",

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_spread, plot_truncation
 from .models import Stack, whole_numbers
@@ -135,6 +135,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     )
 
 
+@aside
 def xavier_agrees_for_square_layers_only() -> None:
     """Dividing by the root of the inputs is Xavier's rule for square layers only."""
     note(
@@ -170,6 +171,7 @@ def xavier_agrees_for_square_layers_only() -> None:
     )
 
 
+@aside
 def unscaled_gradients_explode() -> None:
     """Unscaled layers make gradients explode."""
     note(
@@ -225,6 +227,7 @@ def truncated(
     return w * math.sqrt(n)
 
 
+@aside
 def truncation_bounds_are_absolute() -> None:
     """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
     note("A layer of `16384` inputs, its weights scaled by the root of that:")
@@ -269,6 +272,7 @@ def truncation_bounds_are_absolute() -> None:
     )
 
 
+@aside
 def weights_are_truncated_and_outputs_are_not() -> None:
     """It is the weights that are drawn from a truncated normal, not the outputs."""
     note(
@@ -291,6 +295,7 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     )
 
 
+@aside
 def a_deep_linear_model_is_one_matrix() -> None:
     """Depth without a nonlinearity is one matrix in disguise."""
     note("`Stack` puts square layers on one another and ends in one that leaves a single number a row.")
@@ -328,6 +333,7 @@ def a_deep_linear_model_is_one_matrix() -> None:
     )
 
 
+@aside
 def a_module_moves_in_place() -> None:
     """Moving a module changes it; moving a tensor makes another one."""
     note(

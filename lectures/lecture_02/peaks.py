@@ -18,7 +18,7 @@ from jaxtyping import Float
 from timing import Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
@@ -93,6 +93,7 @@ def every_peak_belongs_to_a_format() -> None:
     )
 
 
+@aside
 def compare_dense_with_dense() -> None:
     """Two cards compare only on the same line of the datasheet."""
     note("How many times an A100 is an H100? That depends on which line of its datasheet is read.")
@@ -125,6 +126,7 @@ def compare_dense_with_dense() -> None:
     )
 
 
+@aside
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means two zeros in every four neighbours."""
     note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
@@ -165,6 +167,7 @@ def sparsity_means_two_of_every_four() -> None:
     )
 
 
+@aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
     """Narrow formats are fast because of the units that multiply them."""
     misbelief(
@@ -205,6 +208,7 @@ def to_tf32(x: Tensor) -> Tensor:
     return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
+@aside
 def tf32_saves_no_bytes() -> None:
     """TF32 rounds what goes into the multiplier and saves no bytes."""
     note(
@@ -397,6 +401,7 @@ def the_denominator_decides() -> None:
     )
 
 
+@aside
 def a_sparse_peak_halves_the_answer() -> None:
     """Divided by the sparse peak, every utilization is half of what it is."""
     note(
@@ -423,6 +428,7 @@ def a_sparse_peak_halves_the_answer() -> None:
     )
 
 
+@aside
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(
@@ -457,6 +463,7 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     )
 
 
+@aside
 def without_a_peak_there_is_no_mfu() -> None:
     """Where no peak is known, the MFU is not available."""
     note(
@@ -715,6 +722,7 @@ def without_waiting(call: Callable[[], object]) -> float:       # @stepover
     return seconds
 
 
+@aside
 @requires("cuda")
 def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
@@ -780,6 +788,7 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
     return x, y
 
 
+@aside
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
     """Small products stay far from the peak, and single launches make them look worse."""
@@ -849,6 +858,7 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
     return points
 
 
+@aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation passes the promised roof."""

@@ -11,7 +11,7 @@ from timing import time_call
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from litbook import link, misbelief, note, question, requires
+from litbook import aside, link, misbelief, note, question, requires
 
 from .measure import (
     cool_down, flops, float32_products, narrow_format, saved_bytes_of, scaled,
@@ -35,6 +35,7 @@ def mixed_precision() -> None:
     quantized_weights_trade_error_for_bytes()
 
 
+@aside
 def flops_do_not_depend_on_the_format() -> None:
     """A wider format costs no more FLOPs, only more bytes and more time for each."""
     misbelief("Higher precision means more compute.",
@@ -136,6 +137,7 @@ def autocast_saves_on_activations_only() -> None:
              answer=4 * 9 / (2 * 9 + 2), unit="times")
 
 
+@aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
@@ -172,6 +174,7 @@ def a_step_is_timed_in_both_precisions() -> None:
              answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
 
 
+@aside
 def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
     note("`float16` loses small gradients, so the loss is multiplied by a large factor first "
@@ -250,6 +253,7 @@ def one_byte_needs_a_scale() -> None:
              answer=torch.finfo(fine).max / 0.007, unit="times")
 
 
+@aside
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
     note("NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that "
@@ -285,6 +289,7 @@ def quantize(
     return (w / scale).round().to(torch.int8), scale
 
 
+@aside
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
     note("A model that is only used needs no gradients, and can do with coarse weights: whole "

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
@@ -82,6 +82,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
              answer=4 * kept(10, 3, 1), unit="B")
 
 
+@aside
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
     note("The derivative of ReLU can be read off its *output*, which the next product keeps "
@@ -121,6 +122,7 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
     return max(crowds)
 
 
+@aside
 def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
     note("A model that is only used has no backward pass to keep anything for. Under "
@@ -148,6 +150,7 @@ def without_gradients_two_outputs_are_alive() -> None:
              answer=[100 * count for count in crowd], unit="MiB")
 
 
+@aside
 def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
     note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
@@ -244,6 +247,7 @@ def bill_on_card(  # @stepover
     return found, torch.cuda.max_memory_allocated() - stages[0]
 
 
+@aside
 @requires("cuda")
 def the_bill_is_measured_on_the_card() -> None:
     """On a card the four kinds can be watched growing; they are never all there at once."""
@@ -276,6 +280,7 @@ def the_bill_is_measured_on_the_card() -> None:
              answer=2 * 4 * GiB, unit="B")
 
 
+@aside
 def a_step_does_less_than_six_flops() -> None:
     """The first layer needs no gradient for its input, so six FLOPs per weight is too many."""
     note("Forward is one product per matrix. Backward is two: one for the gradient of the "
@@ -329,6 +334,7 @@ def numbers_written(width: int, layers: int, batch: int) -> int:
     return written.numbers
 
 
+@aside
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
@@ -404,6 +410,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
              answer=shares)
 
 
+@aside
 def attention_multiplies_without_parameters() -> None:
     """A Transformer is the same idea, with products in it that no parameter pays for."""
     note("A single attention head, with four square matrices and a sequence of $T$ tokens. The "
@@ -435,6 +442,7 @@ def attention_multiplies_without_parameters() -> None:
              answer=flops(attend) / (2 * 2048 * 4 * width**2), unit="times")
 
 
+@aside
 def sharding_divides_the_state() -> None:
     """Each of several devices can step its share of the parameters, with the same result."""
     note("In data parallelism every device holds the whole model, sees other data, and after "

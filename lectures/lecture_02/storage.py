@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from timing import time_call
 from torch import Tensor
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import message_of, same_storage
 from .units import KiB, MiB
@@ -65,6 +65,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
              answer=(piece.storage_offset(), *piece.stride()))
 
 
+@aside
 def strides_turn_an_index_into_an_address() -> None:
     """An element's address is the offset plus each index times its stride."""
     note("PyTorch lays a new matrix out row by row, which is called *row-major*. To go down a row "
@@ -95,6 +96,7 @@ def strides_turn_an_index_into_an_address() -> None:
              answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
 
 
+@aside
 def a_storage_is_indexed_by_bytes() -> None:
     """An untyped storage is indexed by bytes, not by elements."""
     note("The memory behind a tensor can be opened and read, and there are two ways in. The older "
@@ -127,6 +129,7 @@ def a_storage_is_indexed_by_bytes() -> None:
              answer=42 // torch.zeros(8, dtype=torch.int64).element_size())
 
 
+@aside
 def basic_indexing_shares_and_picking_copies() -> None:
     """Indexing with numbers and slices shares; picking with lists or masks copies."""
     note("A tensor that reads another's storage is a *view* of it. A row, a column, any regular "
@@ -160,6 +163,7 @@ def basic_indexing_shares_and_picking_copies() -> None:
              answer=sum(same_storage(x, part) for part in parts))
 
 
+@aside
 def view_gives_the_same_numbers_another_shape() -> None:
     """view() reads the same numbers, in the same order, under another shape."""
     note("Nothing moves and nothing changes its order. The line of numbers is cut into rows of "
@@ -208,6 +212,7 @@ def a_transpose_swaps_strides() -> None:
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride())
 
 
+@aside
 def contiguous_means_reading_in_storage_order() -> None:
     """A tensor is contiguous when reading it row by row never jumps in memory."""
     note("Transposing is not the only way to lose that. Keep the left half of every row, and there "
@@ -262,6 +267,7 @@ def some_shapes_cannot_be_a_view() -> None:
              answer=x[0, 0].item())
 
 
+@aside
 def a_view_needs_axes_that_merge() -> None:
     """A view needs no contiguous tensor, only axes that merge."""
     note("A transpose is not contiguous, and some views of it are refused. Far from all:")
@@ -296,6 +302,7 @@ def a_view_needs_axes_that_merge() -> None:
              answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
 
 
+@aside
 def contiguous_copies_only_when_it_must() -> None:
     """contiguous() copies only when it must, and reshape() never promised to."""
     note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
@@ -324,6 +331,7 @@ def contiguous_copies_only_when_it_must() -> None:
              unit="B")
 
 
+@aside
 def a_small_view_keeps_everything_alive() -> None:
     """A small view keeps the whole storage alive."""
     note("Keep one row of a matrix, delete the matrix, and no memory comes back.")
@@ -353,6 +361,7 @@ def a_small_view_keeps_everything_alive() -> None:
              answer=100 * one.untyped_storage().nbytes(), unit="B")
 
 
+@aside
 def a_view_costs_the_same_at_any_size() -> None:
     """The time of a view does not grow with the tensor; the time of a copy does."""
     note("A transpose writes a few integers, whatever the matrix. Making the transposed matrix "

@@ -6,7 +6,7 @@ from hardware import CARDS
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import adamw_step, deterministic, message_of
 from .units import GB, GiB, MiB
@@ -29,6 +29,7 @@ def tensors() -> None:
     a_view_can_hold_more_or_less_than_it_reports()
 
 
+@aside
 def one_decimal_point_decides_the_dtype() -> None:
     """One decimal point turns a whole tensor into floats."""
     note(
@@ -53,6 +54,7 @@ def one_decimal_point_decides_the_dtype() -> None:
     )
 
 
+@aside
 def four_ways_to_make_a_tensor() -> None:
     """Zeros, ones, noise, or whatever was there."""
     note("Four functions make a tensor from nothing but a shape. They differ in what is in it.")
@@ -75,6 +77,7 @@ def four_ways_to_make_a_tensor() -> None:
     )
 
 
+@aside
 def randn_draws_from_the_standard_normal() -> None:
     """`randn` draws from the standard normal: mean zero, spread one."""
     note(
@@ -108,6 +111,7 @@ def randn_draws_from_the_standard_normal() -> None:
     )
 
 
+@aside
 def truncation_narrows_the_spread() -> None:
     """Cutting off the tails shrinks the deviation below the one asked for."""
     note(
@@ -135,6 +139,7 @@ def truncation_narrows_the_spread() -> None:
     )
 
 
+@aside
 def most_tensors_hold_floats() -> None:
     """Nearly all bytes are floats; indices and masks are not."""
     note(
