@@ -33,6 +33,10 @@ def checkpoints() -> None:
 
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
+    note(
+        "How often should a long run save itself? There is a best answer, and it takes two "
+        "numbers to know it."
+    )
     note("Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected "
          "interruptions [@llama3].")
     hours = 54 * 24 / 419  # @inspect hours
@@ -169,6 +173,10 @@ def drift(parts: Iterable[str]) -> float:
 
 def a_resumed_run_needs_all_of_its_state() -> None:
     """A run resumes bit for bit if everything that the next step reads was saved."""
+    note(
+        "A run is stopped, loaded and continued, and without any error it ends somewhere else. "
+        "What was not in the file?"
+    )
     note("The run below has five kinds of state: weights, Adam's averages, the step that sets "
          "the learning rate, the generator that picks the data, and the one behind dropout. "
          "Train it without a break, and again with a stop, a file and a new start in the middle.")

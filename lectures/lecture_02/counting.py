@@ -76,6 +76,10 @@ def only_arithmetic_counts() -> None:
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
     note(
+        "Is `2mkn` exact? All later counts rest on it, so count once with numbers that write down "
+        "each operation."
+    )
+    note(
         "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
         "first has nothing to be added to, $k-1$ additions. The tally agrees to the last one."
     )
@@ -141,6 +145,10 @@ def the_missing_additions_do_not_matter() -> None:
 
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
+    note(
+        "What does a forward pass cost? For products by weights it is enough to know how many "
+        "weights there are."
+    )
     note(
         "In a stack of linear maps each weight meets each row of data once: a multiplication and "
         "an addition. What a row is depends on the model: a data point in regression, a token in "
@@ -231,6 +239,7 @@ def not_everything_else_is_linear() -> None:
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with hardly any FLOPs can still take its share of the time."""
+    note("Does the time go where the FLOPs go? If it did, counting products would be enough.")
     note("Multiply a matrix by itself; then add one to each of its entries.")
     n = 1024
     x = torch.randn(n, n)

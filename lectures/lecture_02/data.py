@@ -235,6 +235,10 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
+    note(
+        "How does one read at random from a file that is larger than memory? As if it were an "
+        "array, and it costs only what is touched, or nearly."
+    )
     note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
          "is set, and no block of the disk has been written yet. Touch a few tokens here and "
          "there, then a long stretch at its start, and watch the memory of this process, where the "
@@ -304,6 +308,10 @@ def a_memory_map_may_write_to_your_data() -> None:
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a tokenized data set is tokens times bytes per token."""
+    note(
+        "How large is a training set? For one and the same, three numbers can be named, and all "
+        "of them are right."
+    )
     note("The largest models of the first LLaMA family were trained on `1.4` trillion tokens "
          "[@touvron2023]. Stored as `uint16`, or as `int32` like the example above:")
     tokens = 14 * 10**11

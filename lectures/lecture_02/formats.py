@@ -79,6 +79,10 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """A float is a sign, a power of two, and a fraction to scale it by."""
     note(
+        "What do the bits of a float say? All that a format can hold, and all that it loses, "
+        "follows from how many of them go where."
+    )
+    note(
         "The exponent says between which two powers of two the value lies, the fraction how "
         "far along. With $s$, $e$ and $f$ read from the bits, the value is $(-1)^s \\cdot "
         "2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets exponents be "
@@ -230,6 +234,10 @@ def small_values_vanish_in_float16() -> None:
 def bfloat16_is_the_top_half_of_float32() -> None:
     """`bfloat16` is `float32` with the lower half cut off."""
     note(
+        "The gradient that `float16` turned into zero survives in another format of the same "
+        "width. What did that one do with its bits?"
+    )
+    note(
         "Keep the first `16` bits of a `float32`. The exponent comes through whole; the cut goes "
         "through the fraction."
     )
@@ -298,6 +306,10 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(
+        "What does `bfloat16` pay for its range? So many digits that it cannot count to three "
+        "hundred."
+    )
+    note(
         "Resolution is measured at one: the *machine epsilon* of a format is the gap from there "
         "to its next number."
     )
@@ -331,6 +343,10 @@ def bfloat16_is_much_coarser() -> None:
 
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
+    note(
+        "A byte has room for `256` values. Which ones would you choose? Cards of today multiply "
+        "two different answers."
+    )
     note(
         "`E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of "
         "*mantissa*, another word for the fraction."
@@ -546,6 +562,10 @@ def running_sum(
 
 def a_running_sum_stalls() -> None:
     """A long sum stops growing once its gaps are wider than what is added."""
+    note(
+        "Can a narrow format keep a total? Losses, averages and statistics are long sums, and one "
+        "that has stopped growing raises no error."
+    )
     note("Add one, `4000` times over, and keep the total in the format at hand.")
     brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
     half = running_sum(1.0, 4000, torch.float16)                # @inspect half
@@ -577,6 +597,10 @@ def a_running_sum_stalls() -> None:
 
 def small_updates_are_lost() -> None:
     """A weight that is too coarse ignores small updates."""
+    note(
+        "Why do recipes keep a wide copy of every weight, which costs as much as all that narrow "
+        "formats save? Because without it a weight can stand still:"
+    )
     note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
     steps = 1000
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)           # @inspect coarse

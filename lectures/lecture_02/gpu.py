@@ -90,6 +90,10 @@ def ask_before_you_move() -> None:
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
     note(
+        "Why does a GPU report more memory than your tensors have bytes? It does not deal in "
+        "bytes."
+    )
+    note(
         "PyTorch's GPU allocator rounds every request up to a multiple of `512` bytes "
         "[@pytorch-allocator]. Square `float32` matrices of four sizes, as derived from that "
         "rule:"

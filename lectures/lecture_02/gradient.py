@@ -46,6 +46,10 @@ def gradients() -> None:
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
     note(
+        "Where does a backward pass leave its gradients? That decides what memory it takes when "
+        "it is over."
+    )
+    note(
         "Three inputs, three weights, a target of `5`. Only the weights ask for a gradient, by "
         "`requires_grad=True`:"
     )
@@ -127,6 +131,10 @@ def backward_changes_no_parameter() -> None:
 
 def a_gradient_is_two_more_products() -> None:
     """Behind each product in the forward pass stand two in the backward pass."""
+    note(
+        "Why does going back cost twice as much as going forward? Because every product in one "
+        "direction needs two in the other."
+    )
     note(
         "A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss "
         "by $y$ arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. "
@@ -287,6 +295,10 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
     note(
+        "Twice forward is the rule. In the very network from which it is usually derived it does "
+        "not hold, because one product is missing. Which one?"
+    )
+    note(
         "The usual derivation takes a wide first layer and a narrower second one. Counting its "
         "FLOPs takes no time, because nothing is computed."
     )
@@ -337,6 +349,10 @@ def the_first_layer_has_nothing_below() -> None:
 def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
     note(
+        "When may a step be charged at `6` FLOPs per parameter and row? The estimate of the first "
+        "page did so, and owes the answer."
+    )
+    note(
         "Two rules of thumb are derived from such a network: backward costs twice forward, and "
         "a step costs `6` FLOPs per parameter and row of data. The same network again:"
     )
@@ -357,7 +373,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "A training step costs `6` FLOPs per parameter and token.",
         f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
         "layer and an embedding table too much, and it charges nothing for attention and for "
-        "what is computed twice; the next sections measure both.",
+        "what is computed twice; the next sections measure both. In a deep model the first layer "
+        "is little, in a short one it is not.",
     )
     note("Let the data want a gradient, and both rules are exact:")
     forward, backward = two_layers(b, d, k, data=True)
@@ -373,6 +390,10 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
+    note(
+        "Does the rule hold where it is used, in a language model? Yes, and what it leaves out is "
+        "one term with a formula."
+    )
     note(
         "The first product of a language model does not start from data. It starts from rows "
         "of an embedding table, which is trained and wants its gradient; looking them up "
@@ -513,6 +534,10 @@ def most_alive(layers: int, segment: int) -> float:
 
 def checkpointing_trades_flops_for_memory() -> None:
     """Checkpointing keeps less and computes the forward pass twice."""
+    note(
+        "The activations do not fit. Must the batch become smaller? Not if a third more computing "
+        "is affordable."
+    )
     note(
         "Autograd keeps every activation until the backward pass has used it. *Activation "
         "checkpointing* keeps only the inputs of segments and computes the rest again when it is "

@@ -52,6 +52,10 @@ def matmul_and_named_axes() -> None:
 
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
+    note(
+        "Nearly all that a language model computes are matrix products. What happens in one, and "
+        "what does it cost?"
+    )
     note("The left side ends with an axis that the right side begins with, here `hidden`. It is "
          "*contracted*: multiplied pair by pair and summed away. The others stay.")
     m, k, n = 16, 32, 2
@@ -74,6 +78,10 @@ def a_product_contracts_one_axis() -> None:
 
 def a_batched_product_is_one_folded_product() -> None:
     """A product with leading axes means a loop and runs as one folded product."""
+    note(
+        "A language model multiplies a batch of sequences by one matrix. Is that a loop of small "
+        "products, or one large one? A card does well only with the second."
+    )
     note("The leading axes are kept: what `w` does to a vector happens for every example of the "
          "batch and every token of the sequence. In meaning that is a loop over matrices.")
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2

@@ -77,6 +77,10 @@ def sgd(lr: float) -> Rule:
 
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
+    note(
+        "What is the least that an optimizer can do? One subtraction, with nothing to remember. "
+        "All others are measured against it."
+    )
     note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
          "the learning rate.\n\n$$p \\leftarrow p - \\eta\\,g$$")
     note("`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
@@ -280,6 +284,10 @@ def adam(
 
 def adam_corrects_for_its_start() -> None:
     """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    note(
+        "Why does training hold two more numbers for every weight? Because Adam remembers two "
+        "averages. What are they for?"
+    )
     note("Two averages, of the gradient and of its square, each divided by the share of it that "
          "has been filled after $t$ steps [@kingma2015]:\n\n"
          "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g$$\n\n"
@@ -318,6 +326,10 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
+    note(
+        "Give Adam and AdamW the same weight decay, and one of them shrinks a weight far more. "
+        "Where does the decay enter?"
+    )
     note("*Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's "
          "step [@loshchilov2019].")
     gradients = torch.randn(20, 5, dtype=torch.float64)
@@ -378,6 +390,11 @@ def an_optimizer_knows_tensors_not_layers() -> None:
 
 def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
+    note(
+        "When do gradients take memory, and when is it given back? A step is only four calls, so "
+        "watch it between them. The model, `Stack`, is the one of this part and the next ones: "
+        "square matrices, one after the other, and a head with a single output."
+    )
     note("Loss, `backward()`, `step()`, `zero_grad()`. Between them, weigh the gradients:")
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
@@ -455,6 +472,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
 
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
+    note(
+        "How much memory does the choice of an optimizer decide? Anything from nothing to twice "
+        "the model."
+    )
     note("Take a step with each, and weigh what it keeps in multiples of the parameters.")
 
     def kept(name: str) -> float:

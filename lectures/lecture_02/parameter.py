@@ -31,6 +31,10 @@ def parameters() -> None:
 
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that wants a gradient and that its module knows about."""
+    note(
+        "What makes a tensor a parameter? Two that look the same can differ in whether anything "
+        "ever trains them."
+    )
     note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
     w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
     assert isinstance(w, Tensor), "a tensor like others"
@@ -66,6 +70,10 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 def an_output_is_a_sum_of_many_terms() -> None:
     """With unit weights, an output is as large as the root of its number of inputs."""
+    note(
+        "How large should first weights be? Drawn from the standard normal they are far too "
+        "large, and wider layers make it worse."
+    )
     note(
         "Inputs and weights have a standard deviation of `1`. Sums of their products do not."
     )
@@ -113,6 +121,10 @@ def an_output_is_a_sum_of_many_terms() -> None:
 
 def dividing_by_the_root_keeps_the_scale() -> None:
     """Divided by the root of the inputs, outputs stay at one whatever the width."""
+    note(
+        "Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has "
+        "to undo the root by which a sum grows."
+    )
     note("`outputs` multiplies random inputs by random weights of the given deviation.")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread

@@ -87,6 +87,10 @@ def an_integer_tensor_turns_into_floats() -> None:
 
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
+    note(
+        "Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no "
+        "work at all. Is it free?"
+    )
     note("Most tensors of a program are the results of operations on others, and each of those "
          "costs memory and arithmetic. Arithmetic is counted in *FLOPs*, floating-point "
          "operations. PyTorch's counter has formulas for matrix products and their kin; an "

@@ -77,6 +77,10 @@ class Products(TorchDispatchMode):
 
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the narrow format as well."""
+    note(
+        "Which products does mixed precision make narrow: those of the forward pass, or all? Two "
+        "thirds of the FLOPs hang on it."
+    )
     note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is the "
          "small model under it, while `Products` writes down the format of every product:")
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
@@ -107,6 +111,10 @@ def the_backward_pass_is_narrow_too() -> None:
 
 def autocast_saves_on_activations_only() -> None:
     """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
+    note(
+        "How much memory does mixed precision save? Of parameters, gradients and moments nothing, "
+        "and with a small batch it costs some."
+    )
     note("Parameters, gradients and Adam's averages cost as much as before. What shrinks is "
          "hidden activations. Against that stand copies in the narrow format, made for the "
          "products and kept for the backward pass: of the input, and of every weight but the "
@@ -223,6 +231,10 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
+    note(
+        "Why does a byte take more than the next narrower cast? Because small weights become zero "
+        "in it, all of them."
+    )
     note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte on a CPU, it warns, "
          "switches itself off, and the product is as wide as ever. On CUDA there is no such check "
          "[@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
