@@ -35,8 +35,14 @@ def main() -> None:
         "printed, and only for that reason can a reader check it line by line."
     )
     note(
-        "You need Python and a little linear algebra; PyTorch is explained where it is used. "
-        "Each section stands alone: a thesis, a few lines that test it, a question at the end."
+        "You need Python and a little linear algebra; PyTorch is explained where it is used. A section "
+        "is a thesis, a few lines that test it, and a question at the end."
+    )
+    note(
+        "Read the *core* in order; it carries the argument, and fits into an evening. Between its "
+        "sections stand *asides*, folded to their headings: a special case, one more format, what a "
+        "library does at its edges. The argument goes on without them. The contents page counts both, "
+        "and says how long the core takes to read."
     )
     note("**The estimate.** How long will it take, and will it fit? First on a napkin:")
     napkin_math()

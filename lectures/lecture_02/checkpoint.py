@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import message_of, same_storage
 from .models import Stack, linear_batch
@@ -33,6 +33,10 @@ def checkpoints() -> None:
 
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
+    note(
+        "How often should a long run save itself? There is a best answer, and it takes two "
+        "numbers to know it."
+    )
     note("Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected "
          "interruptions [@llama3].")
     hours = 54 * 24 / 419  # @inspect hours
@@ -66,6 +70,7 @@ def saved_size(*parts: object) -> int:
     return file.tell()
 
 
+@aside
 def an_unused_optimizer_has_nothing_to_save() -> None:
     """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
     note("The same model and optimizer are saved twice, before the first step and after it:")
@@ -168,6 +173,10 @@ def drift(parts: Iterable[str]) -> float:
 
 def a_resumed_run_needs_all_of_its_state() -> None:
     """A run resumes bit for bit if everything that the next step reads was saved."""
+    note(
+        "A run is stopped, loaded and continued, and without any error it ends somewhere else. "
+        "What was not in the file?"
+    )
     note("The run below has five kinds of state: weights, Adam's averages, the step that sets "
          "the learning rate, the generator that picks the data, and the one behind dropout. "
          "Train it without a break, and again with a stop, a file and a new start in the middle.")
@@ -201,6 +210,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
              answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
 
 
+@aside
 def loading_a_file_restores_nothing() -> None:
     """`torch.load` returns a dictionary; the model learns nothing of it."""
     misbelief("To resume, call `torch.load` on the checkpoint.",
@@ -229,6 +239,7 @@ def loading_a_file_restores_nothing() -> None:
              answer=[read, sum(equal())], unit="tensors")
 
 
+@aside
 def loading_an_optimizer_keeps_references() -> None:
     """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
     note("Two methods of the same name, and two habits. It matters to whoever loads one "
@@ -272,6 +283,7 @@ def reloaded(value: object) -> Any:
     return torch.load(file)
 
 
+@aside
 def torch_load_refuses_what_it_does_not_know() -> None:
     """`torch.load` reads tensors and plain values, and refuses the rest."""
     misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",

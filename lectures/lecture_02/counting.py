@@ -7,7 +7,7 @@ from jaxtyping import Float
 from timing import time_call
 from torch import Tensor
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import arithmetic, counted, dense_peak, flops
 from .units import DAY, TERA, GiB
@@ -31,6 +31,7 @@ def counting_flops() -> None:
     a_rate_times_a_time_is_work()
 
 
+@aside
 def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; handling floats costs none."""
     note(
@@ -75,6 +76,10 @@ def only_arithmetic_counts() -> None:
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
     note(
+        "Is `2mkn` exact? All later counts rest on it, so count once with numbers that write down "
+        "each operation."
+    )
+    note(
         "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
         "first has nothing to be added to, $k-1$ additions. The tally agrees to the last one."
     )
@@ -105,6 +110,7 @@ def a_product_costs_two_m_k_n() -> None:
     )
 
 
+@aside
 def the_missing_additions_do_not_matter() -> None:
     """At any size that matters, one addition per entry is nothing."""
     note("The formula charges one addition too many for each entry. Is that worth correcting?")
@@ -140,6 +146,10 @@ def the_missing_additions_do_not_matter() -> None:
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
     note(
+        "What does a forward pass cost? For products by weights it is enough to know how many "
+        "weights there are."
+    )
+    note(
         "In a stack of linear maps each weight meets each row of data once: a multiplication and "
         "an addition. What a row is depends on the model: a data point in regression, a token in "
         "a language model, whichever sequence of the batch it belongs to."
@@ -172,6 +182,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     )
 
 
+@aside
 def not_everything_else_is_linear() -> None:
     """Apart from products, cost is not always linear in size."""
     misbelief(
@@ -228,6 +239,7 @@ def not_everything_else_is_linear() -> None:
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with hardly any FLOPs can still take its share of the time."""
+    note("Does the time go where the FLOPs go? If it did, counting products would be enough.")
     note("Multiply a matrix by itself; then add one to each of its entries.")
     n = 1024
     x = torch.randn(n, n)
@@ -273,6 +285,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     )
 
 
+@aside
 def budgets_that_made_history() -> None:
     """One training budget is published, one is guessed, one was written into an order."""
     note(
@@ -308,6 +321,7 @@ def budgets_that_made_history() -> None:
     )
 
 
+@aside
 def a_rate_times_a_time_is_work() -> None:
     """A rate times a time is an amount of work, if the days are the days you mean."""
     note(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from timing import time_call
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question, requires
+from litbook import aside, misbelief, note, question, requires
 
 from .measure import message_of, scaled
 from .units import GB, TERA, MiB
@@ -45,6 +45,7 @@ def data_and_randomness() -> None:
     a_prefetch_hides_the_copy()
 
 
+@aside
 def chance_enters_in_three_places() -> None:
     """Chance sets the first weights, drops activations and orders the data."""
     note("Weights start as random numbers. *Dropout* sets random activations to zero while "
@@ -80,6 +81,7 @@ def chance_enters_in_three_places() -> None:
              answer=len(results), unit="results")
 
 
+@aside
 def each_library_keeps_a_generator_of_its_own() -> None:
     """PyTorch, NumPy and Python each keep a generator of their own, and NumPy keeps two kinds."""
     note("Hence the usual three lines, `torch.manual_seed`, `np.random.seed` and `random.seed`. "
@@ -118,6 +120,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
              unit="draws")
 
 
+@aside
 def a_shared_generator_couples_what_shares_it() -> None:
     """Two purposes that share a generator change each other's draws."""
     misbelief("Use a different seed for every source of randomness.",
@@ -161,6 +164,7 @@ def a_shared_generator_couples_what_shares_it() -> None:
              answer=len(orders), unit="orders")
 
 
+@aside
 def text_becomes_a_row_of_integers() -> None:
     """To a language model, data is one long row of integers."""
     note("A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes "
@@ -177,6 +181,7 @@ def text_becomes_a_row_of_integers() -> None:
              answer=len("naïve café".encode()), unit="tokens")
 
 
+@aside
 def a_token_file_does_not_know_its_dtype() -> None:
     """A file of raw tokens does not know its dtype, and reads as anything."""
     note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
@@ -230,6 +235,10 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
+    note(
+        "How does one read at random from a file that is larger than memory? As if it were an "
+        "array, and it costs only what is touched, or nearly."
+    )
     note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
          "is set, and no block of the disk has been written yet. Touch a few tokens here and "
          "there, then a long stretch at its start, and watch the memory of this process, where the "
@@ -259,6 +268,7 @@ def a_memory_map_loads_what_is_touched() -> None:
              answer=500 * 16384, unit="B")
 
 
+@aside
 def a_memory_map_may_write_to_your_data() -> None:
     """A memory map opened carelessly writes to your data."""
     misbelief("Through a memory map one can read, compute with and modify any part of the file.",
@@ -298,6 +308,10 @@ def a_memory_map_may_write_to_your_data() -> None:
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a tokenized data set is tokens times bytes per token."""
+    note(
+        "How large is a training set? For one and the same, three numbers can be named, and all "
+        "of them are right."
+    )
     note("The largest models of the first LLaMA family were trained on `1.4` trillion tokens "
          "[@touvron2023]. Stored as `uint16`, or as `int32` like the example above:")
     tokens = 14 * 10**11
@@ -363,6 +377,7 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
              answer=2 * long.nbytes, unit="B")
 
 
+@aside
 def the_last_start_leaves_room_for_a_target() -> None:
     """How far the starts may go depends on whether targets are taken."""
     misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
@@ -386,6 +401,7 @@ def the_last_start_leaves_room_for_a_target() -> None:
              answer=[100 - 30, 100 - 30 + 1], unit="places")
 
 
+@aside
 def narrow_tokens_need_a_cast() -> None:
     """Tokens are stored narrow and used wide."""
     note("A narrow format is right for the file and wrong for the model. An embedding refuses "
@@ -409,6 +425,7 @@ def narrow_tokens_need_a_cast() -> None:
              answer=[stored.nbytes, stored.long().nbytes], unit="B")
 
 
+@aside
 def stacking_arrays_comes_before_converting_them() -> None:
     """Stack arrays in NumPy; PyTorch would take them apart number by number."""
     note("The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It "
@@ -427,6 +444,7 @@ def stacking_arrays_comes_before_converting_them() -> None:
              answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
 
 
+@aside
 def pinning_needs_an_accelerator() -> None:
     """CPU memory is pageable unless it is pinned, and pinning needs an accelerator."""
     note("The operating system may move or drop a page of ordinary memory at any time, so a GPU "
@@ -449,6 +467,7 @@ def pinning_needs_an_accelerator() -> None:
              answer=[copies * size for copies in (3, 1)], unit="B")
 
 
+@aside
 @requires("cuda")
 def a_pinned_copy_does_not_wait() -> None:
     """A copy from pinned memory returns before it has finished."""
@@ -476,6 +495,7 @@ def a_pinned_copy_does_not_wait() -> None:
              answer=pinned.nbytes / 25e9, unit="s")
 
 
+@aside
 @requires("cuda")
 def a_prefetch_hides_the_copy() -> None:
     """Copying overlaps with computing only if the loop asks for the next batch early."""

@@ -6,10 +6,10 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
-from .figures import days_figure
-from .measure import adamw_step, flops, saved_bytes_of
+from .figures import days_figure, plot_roofline
+from .measure import adamw_step, dense_peak, flops, intensity, saved_bytes_of
 from .units import DAY, GB, TERA, MiB
 
 
@@ -30,11 +30,15 @@ def napkin_math() -> None:
     a_master_copy_eats_what_it_saves()
     pooled_memory_needs_sharded_state()
     activations_grow_with_the_batch()
-    bandwidth_is_the_third_resource()
+    the_roofline_tells_waiting_from_working()
 
 
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
+    note(
+        "How much work is a product of two matrices? Every estimate of this part begins with that "
+        "count."
+    )
     note(
         "A *FLOP* is one floating-point operation: an addition or a multiplication. Each "
         "entry of a matrix product is a sum of products, one multiplication and one addition "
@@ -106,12 +110,14 @@ def a_training_run_in_three_lines() -> None:
     )
 
 
+@aside
 def the_rule_leaves_attention_out() -> None:
     """Six FLOPs per parameter and token leave out what attention does."""
     note(
         "The rule counts multiplications by parameters. Attention also multiplies "
-        "activations by activations: about $12\\,L\\,d\\,T$ further FLOPs per token for $L$ "
-        "layers of width $d$ and a context of $T$ tokens. For the published `70B` model of "
+        "activations by activations: $12\\,L\\,d\\,T$ further FLOPs per token for $L$ layers of "
+        "width $d$ and a context of $T$ tokens, as the part on gradients [derives and counts]"
+        "(#in_a_transformer_backward_is_twice_forward). For the published `70B` model of "
         "the Llama 3 family, `80` layers of width `8192`, trained on `8192` tokens at a time "
         "[@llama3], that is not nothing:"
     )
@@ -172,6 +178,10 @@ def the_promise_is_printed_twice_too_large() -> None:
 def days_are_inverse_to_mfu() -> None:
     """One wrong factor moves the answer by months."""
     note(
+        "Which assumption can ruin the estimate? Either of the two: a wrong peak or a hopeful MFU "
+        "is months, and neither shows in the arithmetic."
+    )
+    note(
         "The same run again, with both assumptions as variables. For its largest model the "
         "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]; one half is a "
         "hope. Vary such assumptions before quoting an estimate."
@@ -213,6 +223,10 @@ def days_are_inverse_to_mfu() -> None:
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """In float32, AdamW training holds four numbers for every parameter."""
     note(
+        "How large a model can one card train? A quarter of what it could store, because for "
+        "every parameter training holds three numbers more."
+    )
+    note(
         "AdamW, the optimizer in these estimates, keeps more than the parameter and its "
         "gradient: two *moments*, running averages of the gradient and of its square, as "
         "introduced by Adam [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. Take a "
@@ -251,6 +265,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     )
 
 
+@aside
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
     note(
@@ -396,6 +411,10 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 def activations_grow_with_the_batch() -> None:
     """Activations are the part of the bill that the batch decides."""
     note(
+        "What does a larger batch cost? Nothing for parameters, gradients and moments. All of it "
+        "goes to a fourth kind of memory, which bytes per parameter do not see."
+    )
+    note(
         "The backward pass needs values that the forward pass computed, the *activations*. "
         "*Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch "
         "each one being saved."
@@ -425,45 +444,74 @@ def activations_grow_with_the_batch() -> None:
     )
 
 
-def bandwidth_is_the_third_resource() -> None:
-    """Memory and compute do not explain an idle GPU; bandwidth does."""
+def the_roofline_tells_waiting_from_working() -> None:
+    """The roofline tells waiting for memory from working."""
     note(
-        "Two resources are usually counted: bytes that have to fit and FLOPs that have to be "
-        "done. Count a third, the bytes per second between memory and the arithmetic units. "
-        "Leave it out, and an MFU below one has no visible cause. For an H100 SXM "
-        "[@nvidia-h100]:"
+        "Why do arithmetic units stand idle while there is work? Two resources are usually counted: "
+        "bytes that have to fit and FLOPs that have to be done. Count a third, the bytes per second "
+        "between memory and the arithmetic units. Leave it out, and an MFU below one has no visible "
+        "cause."
     )
-    rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
-    assert rate == 989.5e12, "dense bfloat16"
-    balance = rate / CARDS["H100 SXM"].bandwidth                # @inspect balance as FLOP/B
-    assert 295.3 < balance < 295.4, "FLOPs to do per byte moved"
     note(
-        "Work that does fewer FLOPs per byte than this waits for memory: the *roofline* "
-        "[@roofline]. A matrix times a single vector, the heart of generating text for one "
-        "reader, uses every weight once. (A tensor on the device `meta` has a shape and no data, "
-        "which is enough for counting.)"
+        "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the rate "
+        "that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 SXM "
+        "[@nvidia-h100] the slope meets the roof at the *ridge*:"
     )
+    rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
+    bandwidth = CARDS["H100 SXM"].bandwidth                     # @inspect bandwidth as B/s
+    ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
+    assert 295.3 < ridge < 295.4, "FLOPs to do per byte moved"
+    note(
+        "Work that does fewer FLOPs per byte than this waits for memory. A single vector times a "
+        "matrix, the heart of generating text for one reader, uses every weight once. (A tensor on "
+        "the device `meta` has a shape and no data, which is enough for counting.)"
+    )
+    n = 8192
     with torch.device("meta"):
-        w: Float[Tensor, "out inner"] = torch.empty(16384, 16384).bfloat16()
-        x: Float[Tensor, "inner one"] = torch.empty(16384, 1).bfloat16()
-    y = w @ x
-    work = flops(lambda: w @ x)                                 # @inspect work as FLOP
-    moved = w.nbytes + x.nbytes + y.nbytes                      # @inspect moved as B
+        x: Float[Tensor, "one inner"] = torch.empty(1, n).bfloat16()
+        w: Float[Tensor, "inner out"] = torch.empty(n, n).bfloat16()
+    y = x @ w
+    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
+    moved = x.nbytes + w.nbytes + y.nbytes                      # @inspect moved as B
     per_byte = work / moved                                     # @inspect per_byte as FLOP/B
     assert 0.999 < per_byte < 1.0, "one FLOP per byte"
-    reachable = per_byte / balance                              # @inspect reachable as %
+    assert per_byte == intensity(1, n, n), "formula and tensors"
+    reachable = per_byte / ridge                                # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
     cache = 50 * 10**6                                          # @inspect cache as B
-    assert w.nbytes > 10 * cache, "too large for the cache of an H100"
+    assert w.nbytes > 2 * cache, "too large for the cache of an H100"
     note(
         f"At most {reachable:.1%} of the peak for weights that are read from the card's memory, "
         f"its *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit "
         f"into the {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there "
         "from the last pass, do not have to be read again."
     )
+    note(
+        "More FLOPs per byte means more rows: a layer multiplies as many as there are tokens, and "
+        "reads its weights once for all of them. The point where it stops waiting can be searched for:"
+    )
+    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
+    assert tokens == 319, "tokens at once, to reach the roof"
+    shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
+    shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}
+    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
+    assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
+    assert reached["4096 tokens"] == 1, "works at the peak"
+    assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
+    waiting = [name for name, part in reached.items() if part < 1]
+    figure(
+        plot_roofline(rate, bandwidth, shapes),
+        caption="The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the "
+        "slope only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.",
+        alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
+        f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
+        f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
+    )
+    card = CARDS["A100 SXM 80GB"]  # @hide
+    older = dense_peak(card.name, "bfloat16")  # @hide
     question(
-        "Several readers can share one pass over `w` if their vectors are the "
-        "columns of one matrix. Count only the bytes of `w`: with how many "
-        "columns does an H100 SXM stop waiting for memory?",
-        answer=math.ceil(balance), unit="columns",
+        f"An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and "
+        f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
+        "per byte does it stop waiting for memory?",
+        answer=older / card.bandwidth, unit="FLOP/B",
     )

@@ -8,7 +8,7 @@ from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float, UInt8
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import byte_figure, decades_figure, staircase_figure
 from .measure import message_of
@@ -79,6 +79,10 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """A float is a sign, a power of two, and a fraction to scale it by."""
     note(
+        "What do the bits of a float say? All that a format can hold, and all that it loses, "
+        "follows from how many of them go where."
+    )
+    note(
         "The exponent says between which two powers of two the value lies, the fraction how "
         "far along. With $s$, $e$ and $f$ read from the bits, the value is $(-1)^s \\cdot "
         "2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets exponents be "
@@ -102,6 +106,7 @@ def a_float_is_three_fields() -> None:
     )
 
 
+@aside
 def float32_is_the_default() -> None:
     """`float32` is PyTorch's default, not everyone's."""
     note("The same zeros, ordered from two libraries, come in two sizes:")
@@ -132,6 +137,7 @@ def float32_is_the_default() -> None:
     )
 
 
+@aside
 def float32_overflows_too() -> None:
     """Even `float32` overflows, after a few dozen unscaled layers."""
     note(
@@ -164,6 +170,7 @@ def float32_overflows_too() -> None:
     )
 
 
+@aside
 def float16_spends_little_on_range() -> None:
     """`float16` halves the bytes and keeps a short exponent."""
     note(
@@ -227,6 +234,10 @@ def small_values_vanish_in_float16() -> None:
 def bfloat16_is_the_top_half_of_float32() -> None:
     """`bfloat16` is `float32` with the lower half cut off."""
     note(
+        "The gradient that `float16` turned into zero survives in another format of the same "
+        "width. What did that one do with its bits?"
+    )
+    note(
         "Keep the first `16` bits of a `float32`. The exponent comes through whole; the cut goes "
         "through the fraction."
     )
@@ -254,6 +265,7 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     )
 
 
+@aside
 def bfloat16_has_the_exponents_of_float32() -> None:
     """The same exponents do not quite make the same range."""
     note("Equal exponents suggest an equal range. Look at both of its ends.")
@@ -294,6 +306,10 @@ def bfloat16_has_the_exponents_of_float32() -> None:
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
     note(
+        "What does `bfloat16` pay for its range? So many digits that it cannot count to three "
+        "hundred."
+    )
+    note(
         "Resolution is measured at one: the *machine epsilon* of a format is the gap from there "
         "to its next number."
     )
@@ -327,6 +343,10 @@ def bfloat16_is_much_coarser() -> None:
 
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
+    note(
+        "A byte has room for `256` values. Which ones would you choose? Cards of today multiply "
+        "two different answers."
+    )
     note(
         "`E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of "
         "*mantissa*, another word for the fraction."
@@ -362,6 +382,7 @@ def one_byte_comes_in_two_formats() -> None:
     )
 
 
+@aside
 def one_buys_range_the_other_resolution() -> None:
     """`E5M2` reaches farther, `E4M3` lies closer."""
     note("The bit that one of them gives to range, the other gives to resolution.")
@@ -389,6 +410,7 @@ def one_buys_range_the_other_resolution() -> None:
     )
 
 
+@aside
 def the_two_overflow_differently() -> None:
     """What happens above the largest value depends on the format, and on the release."""
     note(
@@ -414,6 +436,7 @@ def the_two_overflow_differently() -> None:
     )
 
 
+@aside
 def one_byte_is_for_storing_and_multiplying() -> None:
     """PyTorch stores one-byte floats and feeds them to matrix products, and little else."""
     note("Add such a tensor to itself, and PyTorch refuses:")
@@ -444,6 +467,7 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     )
 
 
+@aside
 def one_value_in_five_formats() -> None:
     """One tenth is five different numbers."""
     note(
@@ -474,6 +498,7 @@ def one_value_in_five_formats() -> None:
     )
 
 
+@aside
 def the_machine_prints_its_own_limits() -> None:
     """`torch.finfo` is the table to trust, because it is not a copy."""
     note(
@@ -537,6 +562,10 @@ def running_sum(
 
 def a_running_sum_stalls() -> None:
     """A long sum stops growing once its gaps are wider than what is added."""
+    note(
+        "Can a narrow format keep a total? Losses, averages and statistics are long sums, and one "
+        "that has stopped growing raises no error."
+    )
     note("Add one, `4000` times over, and keep the total in the format at hand.")
     brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
     half = running_sum(1.0, 4000, torch.float16)                # @inspect half
@@ -568,6 +597,10 @@ def a_running_sum_stalls() -> None:
 
 def small_updates_are_lost() -> None:
     """A weight that is too coarse ignores small updates."""
+    note(
+        "Why do recipes keep a wide copy of every weight, which costs as much as all that narrow "
+        "formats save? Because without it a weight can stand still:"
+    )
     note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
     steps = 1000
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)           # @inspect coarse
@@ -612,6 +645,7 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
     return kept.view(torch.float32).bfloat16()
 
 
+@aside
 def rounding_at_random_saves_them() -> None:
     """Weights need not be stored in `float32`, if rounding is done with care."""
     note(
@@ -640,6 +674,7 @@ def rounding_at_random_saves_them() -> None:
     )
 
 
+@aside
 def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive `float16`."""
     note(
@@ -677,6 +712,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     )
 
 
+@aside
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision decides per operation, not per layer."""
     note(

@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor
 
-from litbook import note, question
+from litbook import aside, note, question
 
 from .measure import (
     Alive, bill, decoder_flops, dense_peak, flops, intensity, step_flops,
@@ -21,6 +21,7 @@ def summary() -> None:
 
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas, an example of each, and the section that shows it."""
+    note("What is worth taking along? A table on one page, and each of its lines can be checked.")
     note("First the examples, formula beside measurement. The model is the small one again: two "
          "hidden layers of width `64`, here with AdamW.")
     width, layers, batch = 64, 2, 8
@@ -65,7 +66,7 @@ The examples are those above, with a batch of eight.
 | parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
 | kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
 | AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
-| a step | $6BP-2BD^2$ | {work:,} FLOPs | [a step](#a_step_does_less_than_six_flops) |
+| a step | $6BP-2BD^2$ | {work:,} FLOPs | [the first layer](#the_first_layer_has_nothing_below) |
 | attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
 | sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
 | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
@@ -89,6 +90,7 @@ def temporaries(
     return alive.most
 
 
+@aside
 def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     """Parameters, gradients, optimizer state and activations are a list, not yet a total."""
     note("The same step once more, by kind:")

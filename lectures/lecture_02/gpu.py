@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from hardware import CARDS, find, peak
 from timing import time_call
 
-from litbook import misbelief, note, question, requires
+from litbook import aside, misbelief, note, question, requires
 
 from .measure import cool_down, flops, float32_products, message_of, scaled
 from .units import E4M3, E5M2, GiB, MiB
@@ -28,6 +28,7 @@ def tensors_on_a_gpu() -> None:
     both_one_byte_formats_multiply()
 
 
+@aside
 def tensors_start_on_the_cpu() -> None:
     """A tensor is made in CPU memory unless something says otherwise."""
     note("A GPU in the machine changes nothing about this line:")
@@ -60,6 +61,7 @@ def tensors_start_on_the_cpu() -> None:
     )
 
 
+@aside
 def ask_before_you_move() -> None:
     """Ask what there is, and the same code runs with and without a GPU."""
     note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")
@@ -88,6 +90,10 @@ def ask_before_you_move() -> None:
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
     note(
+        "Why does a GPU report more memory than your tensors have bytes? It does not deal in "
+        "bytes."
+    )
+    note(
         "PyTorch's GPU allocator rounds every request up to a multiple of `512` bytes "
         "[@pytorch-allocator]. Square `float32` matrices of four sizes, as derived from that "
         "rule:"
@@ -111,6 +117,7 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
     )
 
 
+@aside
 @requires("cuda")
 def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts blocks."""
@@ -142,6 +149,7 @@ def moving_allocates_on_the_gpu() -> None:
     )
 
 
+@aside
 @requires("cuda")
 def deleting_returns_blocks_to_a_cache() -> None:
     """`del` gives memory back to PyTorch, not to the driver."""
@@ -180,6 +188,7 @@ def deleting_returns_blocks_to_a_cache() -> None:
     )
 
 
+@aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
@@ -219,6 +228,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     )
 
 
+@aside
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
@@ -250,6 +260,7 @@ def a_narrow_product_is_timed_here() -> None:
     )
 
 
+@aside
 @requires("cuda")
 def both_one_byte_formats_multiply() -> None:
     """Tensor cores multiply either one-byte format and return a wider one."""

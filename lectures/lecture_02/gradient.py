@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_products
 from .measure import (
@@ -45,6 +45,10 @@ def gradients() -> None:
 
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
+    note(
+        "Where does a backward pass leave its gradients? That decides what memory it takes when "
+        "it is over."
+    )
     note(
         "Three inputs, three weights, a target of `5`. Only the weights ask for a gradient, by "
         "`requires_grad=True`:"
@@ -87,6 +91,7 @@ def backward_fills_the_leaves() -> None:
     )
 
 
+@aside
 def backward_changes_no_parameter() -> None:
     """`backward()` changes no parameter; the optimizer does."""
     note(
@@ -126,6 +131,10 @@ def backward_changes_no_parameter() -> None:
 
 def a_gradient_is_two_more_products() -> None:
     """Behind each product in the forward pass stand two in the backward pass."""
+    note(
+        "Why does going back cost twice as much as going forward? Because every product in one "
+        "direction needs two in the other."
+    )
     note(
         "A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss "
         "by $y$ arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. "
@@ -171,6 +180,7 @@ def a_gradient_is_two_more_products() -> None:
     )
 
 
+@aside
 def each_sample_costs_two_per_weight() -> None:
     """Every sample costs two FLOPs for every weight gradient."""
     note(
@@ -221,6 +231,7 @@ def two_layers(
     return int(forward.get_total_flops()), flops(loss.backward)
 
 
+@aside
 def a_weight_gradient_needs_no_input_gradient() -> None:
     """A weight's gradient needs the gradient above it, not the one it passes on."""
     note(
@@ -258,6 +269,7 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
     )
 
 
+@aside
 def the_other_product_is_paid_for_the_layer_below() -> None:
     """A layer's second backward product is paid for the layer below."""
     note("Freeze `w2` instead, and what its gradient cost can be told from what it passes on.")
@@ -282,6 +294,10 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
 
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
+    note(
+        "Twice forward is the rule. In the very network from which it is usually derived it does "
+        "not hold, because one product is missing. Which one?"
+    )
     note(
         "The usual derivation takes a wide first layer and a narrower second one. Counting its "
         "FLOPs takes no time, because nothing is computed."
@@ -333,6 +349,10 @@ def the_first_layer_has_nothing_below() -> None:
 def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
     note(
+        "When may a step be charged at `6` FLOPs per parameter and row? The estimate of the first "
+        "page did so, and owes the answer."
+    )
+    note(
         "Two rules of thumb are derived from such a network: backward costs twice forward, and "
         "a step costs `6` FLOPs per parameter and row of data. The same network again:"
     )
@@ -353,7 +373,8 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "A training step costs `6` FLOPs per parameter and token.",
         f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
         "layer and an embedding table too much, and it charges nothing for attention and for "
-        "what is computed twice; the next sections measure both.",
+        "what is computed twice; the next sections measure both. In a deep model the first layer "
+        "is little, in a short one it is not.",
     )
     note("Let the data want a gradient, and both rules are exact:")
     forward, backward = two_layers(b, d, k, data=True)
@@ -369,6 +390,10 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
+    note(
+        "Does the rule hold where it is used, in a language model? Yes, and what it leaves out is "
+        "one term with a formula."
+    )
     note(
         "The first product of a language model does not start from data. It starts from rows "
         "of an embedding table, which is trained and wants its gradient; looking them up "
@@ -420,6 +445,7 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     )
 
 
+@aside
 def attention_is_what_the_rule_leaves_out() -> None:
     """How far the rule is off depends on the context."""
     note(
@@ -509,6 +535,10 @@ def most_alive(layers: int, segment: int) -> float:
 def checkpointing_trades_flops_for_memory() -> None:
     """Checkpointing keeps less and computes the forward pass twice."""
     note(
+        "The activations do not fit. Must the batch become smaller? Not if a third more computing "
+        "is affordable."
+    )
+    note(
         "Autograd keeps every activation until the backward pass has used it. *Activation "
         "checkpointing* keeps only the inputs of segments and computes the rest again when it is "
         "needed [@chen2016]. A stack of `16` layers, each a product and a tanh, can be watched "
@@ -558,6 +588,7 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   #
     return first
 
 
+@aside
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
     """On a card, checkpointing lowers the peak and takes longer."""
@@ -590,6 +621,7 @@ def checkpointing_is_measured_here() -> None:
     )
 
 
+@aside
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
     note(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_losses
 from .models import Stack, linear_batch
@@ -33,6 +33,10 @@ def training() -> None:
 
 def the_task_has_a_known_answer() -> None:
     """The data come from a linear function whose weights are known."""
+    note(
+        "How can one tell that a training loop works? By a task whose answer is known before it "
+        "runs."
+    )
     note("`linear_batch` draws standard normal inputs, and multiplies them by weights that count "
          "up from zero. So a model that predicts zero has an expected squared error of "
          "$\\sum_i i^2$: the loss to start from.")
@@ -83,6 +87,7 @@ def train(
 
 def the_loop_finds_it() -> None:
     """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
+    note("How little code is a training loop, and does it find the weights that made the data?")
     note("The whole loop, for a model without hidden layers. Weights and data have a generator each.")
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -112,6 +117,10 @@ def the_loop_finds_it() -> None:
 
 def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
+    note(
+        "How is an argument found that a function accepts and never uses? Not by reading; the "
+        "loss looks like any other."
+    )
     note("`train` has six arguments. Nudge them one at a time.")
     usual: dict[str, Any] = {
         "width": 16, "layers": 0, "batch": 4,
@@ -149,6 +158,7 @@ def every_argument_must_change_something() -> None:
 
 def a_batch_loss_is_noise() -> None:
     """The loss on the batch at hand is noise; a fixed batch shows the progress."""
+    note("The printed loss has gone up. Is the model getting worse? That number cannot tell.")
     note("A few steps at a small learning rate, each with a handful of fresh examples. The "
          "printed loss goes up and down with the luck of the draw. On a batch that stays the "
          "same, it falls. One run, first the printed losses:")
@@ -179,6 +189,7 @@ def a_batch_loss_is_noise() -> None:
              answer=(len(runs[0].batch_losses) - 1) / 2)
 
 
+@aside
 def a_rate_is_too_small_right_or_too_large() -> None:
     """Rates differing by a small factor learn slowly, learn well, bounce or diverge."""
     note("Compare rates on the same seed, the same number of steps and the same fixed batch.")
@@ -211,6 +222,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
              answer=[best, *bounces, *diverges])
 
 
+@aside
 def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
     note("A stack of linear layers computes nothing that one layer could not. It is only harder "
@@ -242,6 +254,7 @@ def deeper_needs_a_smaller_rate() -> None:
              unit="times")
 
 
+@aside
 def the_same_seed_repeats_every_bit() -> None:
     """A repeated run agrees to the last bit, until something adds in another order."""
     note("With a seed for the weights and one for the data, nothing is left to chance:")

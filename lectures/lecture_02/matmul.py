@@ -13,7 +13,7 @@ from einops.layers.torch import Rearrange
 from jaxtyping import Float, jaxtyped
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_folding
 from .measure import flops, flops_by_operation, message_of, same_storage
@@ -52,6 +52,10 @@ def matmul_and_named_axes() -> None:
 
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
+    note(
+        "Nearly all that a language model computes are matrix products. What happens in one, and "
+        "what does it cost?"
+    )
     note("The left side ends with an axis that the right side begins with, here `hidden`. It is "
          "*contracted*: multiplied pair by pair and summed away. The others stay.")
     m, k, n = 16, 32, 2
@@ -74,6 +78,10 @@ def a_product_contracts_one_axis() -> None:
 
 def a_batched_product_is_one_folded_product() -> None:
     """A product with leading axes means a loop and runs as one folded product."""
+    note(
+        "A language model multiplies a batch of sequences by one matrix. Is that a loop of small "
+        "products, or one large one? A card does well only with the second."
+    )
     note("The leading axes are kept: what `w` does to a vector happens for every example of the "
          "batch and every token of the sequence. In meaning that is a loop over matrices.")
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
@@ -107,6 +115,7 @@ def a_batched_product_is_one_folded_product() -> None:
              answer=flops(lambda: left @ right), unit="FLOP")
 
 
+@aside
 def a_batch_on_both_sides_cannot_fold() -> None:
     """With a batch on both sides nothing folds, and the FLOPs stay the same."""
     note("If every example brings a right side of its own, there is no common `w` to stack the "
@@ -123,6 +132,7 @@ def a_batch_on_both_sides_cannot_fold() -> None:
              answer=(16 - 1) * torch.ones(512, 512).nbytes, unit="B")
 
 
+@aside
 def only_the_last_axis_is_special() -> None:
     """To a product, every axis but the last is just another batch axis."""
     note("Four axes invite stories about what each of them does. The product knows one story: the "
@@ -143,6 +153,7 @@ def only_the_last_axis_is_special() -> None:
              answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape))
 
 
+@aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
     note("Attention compares every token of a sequence with every other: the sequence, times its "
@@ -174,6 +185,7 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
              answer=errors.count(""))
 
 
+@aside
 def an_annotation_names_dtype_rank_and_sizes() -> None:
     """A jaxtyping annotation states dtype, rank and the names of the axes."""
     note("`Float[Tensor, \"batch seq heads hidden\"]` describes a tensor of floats with an axis "
@@ -204,6 +216,7 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
              answer=sum(isinstance(value, square) for value in values))
 
 
+@aside
 def a_bare_annotation_enforces_nothing() -> None:
     """An annotation by itself enforces nothing."""
     note("Python stores an annotation and moves on. Here a tensor with an axis too many walks in, "
@@ -242,6 +255,7 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+@aside
 def a_checker_makes_annotations_binding() -> None:
     """jaxtyped and a runtime checker make annotations binding."""
     note("Decorate the function, and the same annotations are checked at every call.")
@@ -278,6 +292,7 @@ def a_checker_makes_annotations_binding() -> None:
              answer=next(n for n in range(1, 9) if passes(n)))
 
 
+@aside
 def one_pattern_serves_numpy_and_torch() -> None:
     """An einops pattern says what happens to each axis, in NumPy as in PyTorch."""
     note("Einops moves, splits, joins and reduces axes by name [@rogozhnikov2022]. The idea goes "
@@ -299,6 +314,7 @@ def one_pattern_serves_numpy_and_torch() -> None:
              answer=tuple("abcd".index(name) for name in "dacb"))
 
 
+@aside
 def einsum_sums_the_axes_left_out() -> None:
     """einsum iterates over the axes named in the output and sums over the others."""
     note("The attention scores again, the old way and the new. The pattern says what is compared "
@@ -327,6 +343,7 @@ def einsum_sums_the_axes_left_out() -> None:
              answer=einsum(a, a, "row col, row col ->").item())
 
 
+@aside
 def an_ellipsis_stands_for_any_axes() -> None:
     """An ellipsis stands for any leading axes, and they broadcast."""
     note("Code that should not care how many batch axes there are writes `...` for them. They are "
@@ -345,6 +362,7 @@ def an_ellipsis_stands_for_any_axes() -> None:
              answer=tuple(einsum(x, y, pattern).shape))
 
 
+@aside
 def einsum_checks_sizes_but_stretches_ones() -> None:
     """einsum refuses sizes that disagree, unless one of them is one."""
     note("It helps to think of einsum as a matrix product that keeps the books: a name with two "
@@ -370,6 +388,7 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
              answer=einsum(x, y, pattern).unique().item())
 
 
+@aside
 def reduce_names_the_axis_it_removes() -> None:
     """reduce() aggregates the axis that disappears from its pattern."""
     note("To *reduce* an axis is to make one number of all that lies along it. The pattern says "
@@ -399,6 +418,7 @@ def reduce_names_the_axis_it_removes() -> None:
              answer=(sums / means).unique().item())
 
 
+@aside
 def reduce_takes_more_than_one_tensor() -> None:
     """reduce() takes a name, a function, or a list of tensors."""
     note("The last argument says how to aggregate: one of seven names, or a function that takes "
@@ -430,6 +450,7 @@ def reduce_takes_more_than_one_tensor() -> None:
              answer=reduce(copies, "copy row col -> copy", "max").tolist())
 
 
+@aside
 def pooling_is_a_reduction() -> None:
     """Average pooling is a reduction over the inside of each tile."""
     note("*Average pooling* replaces each tile of a picture by its mean. The library wants a batch "
@@ -456,6 +477,7 @@ def pooling_is_a_reduction() -> None:
              answer=tuple(tiled.shape))
 
 
+@aside
 def the_order_in_the_parentheses_matters() -> None:
     """Inside parentheses the first name is the outer, slowly changing one."""
     note("Split the last axis into heads. With `(heads hidden)`, where `heads` is the outer "
@@ -483,6 +505,7 @@ def the_order_in_the_parentheses_matters() -> None:
              answer=rearrange(v, "(b a) -> a b", a=3)[2, 1].item())
 
 
+@aside
 def heads_share_a_small_matrix() -> None:
     """Split, multiply each head, join: the same as one block-diagonal matrix."""
     note("In attention one axis often carries several *heads* side by side. Split them off, "
@@ -512,6 +535,7 @@ def heads_share_a_small_matrix() -> None:
              unit="times")
 
 
+@aside
 def repeat_copies_nothing() -> None:
     """repeat() along a new axis copies nothing of a tensor, so one write shows in every copy."""
     note("A name that is new on the right of the arrow repeats the tensor along a new axis. "
@@ -550,6 +574,7 @@ def repeat_copies_nothing() -> None:
              answer=repeat(picture, "h w -> h c w", c=5).stride())
 
 
+@aside
 def a_rearrange_layer_hides_the_input_size() -> None:
     """Rearrange is a layer too, and hides which input sizes work."""
     note("As a layer, the pattern says what is flattened between the convolutions and the linear "
@@ -585,6 +610,7 @@ def a_rearrange_layer_hides_the_input_size() -> None:
              answer=network[:4](torch.randn(1, 3, 40, 40)).numel())
 
 
+@aside
 def einops_errors_repeat_the_pattern() -> None:
     """An einops error repeats the pattern, the shape and the sizes it was given."""
     note("Whether names make code easier to read is a matter of taste. What they do for error "

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
@@ -77,6 +77,10 @@ def sgd(lr: float) -> Rule:
 
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
+    note(
+        "What is the least that an optimizer can do? One subtraction, with nothing to remember. "
+        "All others are measured against it."
+    )
     note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
          "the learning rate.\n\n$$p \\leftarrow p - \\eta\\,g$$")
     note("`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
@@ -115,6 +119,7 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
     return rule
 
 
+@aside
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
     note("Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number "
@@ -157,6 +162,7 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
     return rule
 
 
+@aside
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen."""
     note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
@@ -191,6 +197,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
              answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
 
 
+@aside
 def the_place_of_epsilon_matters() -> None:
     """A small constant in the wrong place switches AdaGrad off for small gradients."""
     note("The small number `eps` keeps the division from being one by zero. It looks harmless "
@@ -227,6 +234,7 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
     return rule
 
 
+@aside
 def rmsprop_forgets() -> None:
     """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
     note("Here the squared gradients really are averaged, exponentially: old ones fade "
@@ -276,6 +284,10 @@ def adam(
 
 def adam_corrects_for_its_start() -> None:
     """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    note(
+        "Why does training hold two more numbers for every weight? Because Adam remembers two "
+        "averages. What are they for?"
+    )
     note("Two averages, of the gradient and of its square, each divided by the share of it that "
          "has been filled after $t$ steps [@kingma2015]:\n\n"
          "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g$$\n\n"
@@ -314,6 +326,10 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
+    note(
+        "Give Adam and AdamW the same weight decay, and one of them shrinks a weight far more. "
+        "Where does the decay enter?"
+    )
     note("*Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's "
          "step [@loshchilov2019].")
     gradients = torch.randn(20, 5, dtype=torch.float64)
@@ -341,6 +357,7 @@ def adamw_decays_weights_outside_the_root() -> None:
              answer=[round(w[-1].item(), 4) for w in (beside, within)])
 
 
+@aside
 def an_optimizer_knows_tensors_not_layers() -> None:
     """An optimizer knows parameters and groups of them, never layers."""
     misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
@@ -373,6 +390,11 @@ def an_optimizer_knows_tensors_not_layers() -> None:
 
 def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
+    note(
+        "When do gradients take memory, and when is it given back? A step is only four calls, so "
+        "watch it between them. The model, `Stack`, is the one of this part and the next ones: "
+        "square matrices, one after the other, and a head with a single output."
+    )
     note("Loss, `backward()`, `step()`, `zero_grad()`. Between them, weigh the gradients:")
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
@@ -400,6 +422,7 @@ def one_step_is_four_calls() -> None:
              answer=gradient_bytes(model), unit="B")
 
 
+@aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
     misbelief("`zero_grad` is optional; it only saves memory.",
@@ -449,6 +472,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
 
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
+    note(
+        "How much memory does the choice of an optimizer decide? Anything from nothing to twice "
+        "the model."
+    )
     note("Take a step with each, and weigh what it keeps in multiples of the parameters.")
 
     def kept(name: str) -> float:

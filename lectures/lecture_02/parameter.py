@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_spread, plot_truncation
 from .models import Stack, whole_numbers
@@ -31,6 +31,10 @@ def parameters() -> None:
 
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that wants a gradient and that its module knows about."""
+    note(
+        "What makes a tensor a parameter? Two that look the same can differ in whether anything "
+        "ever trains them."
+    )
     note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
     w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
     assert isinstance(w, Tensor), "a tensor like others"
@@ -66,6 +70,10 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 def an_output_is_a_sum_of_many_terms() -> None:
     """With unit weights, an output is as large as the root of its number of inputs."""
+    note(
+        "How large should first weights be? Drawn from the standard normal they are far too "
+        "large, and wider layers make it worse."
+    )
     note(
         "Inputs and weights have a standard deviation of `1`. Sums of their products do not."
     )
@@ -113,6 +121,10 @@ def an_output_is_a_sum_of_many_terms() -> None:
 
 def dividing_by_the_root_keeps_the_scale() -> None:
     """Divided by the root of the inputs, outputs stay at one whatever the width."""
+    note(
+        "Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has "
+        "to undo the root by which a sum grows."
+    )
     note("`outputs` multiplies random inputs by random weights of the given deviation.")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
@@ -135,6 +147,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
     )
 
 
+@aside
 def xavier_agrees_for_square_layers_only() -> None:
     """Dividing by the root of the inputs is Xavier's rule for square layers only."""
     note(
@@ -170,6 +183,7 @@ def xavier_agrees_for_square_layers_only() -> None:
     )
 
 
+@aside
 def unscaled_gradients_explode() -> None:
     """Unscaled layers make gradients explode."""
     note(
@@ -225,6 +239,7 @@ def truncated(
     return w * math.sqrt(n)
 
 
+@aside
 def truncation_bounds_are_absolute() -> None:
     """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
     note("A layer of `16384` inputs, its weights scaled by the root of that:")
@@ -269,6 +284,7 @@ def truncation_bounds_are_absolute() -> None:
     )
 
 
+@aside
 def weights_are_truncated_and_outputs_are_not() -> None:
     """It is the weights that are drawn from a truncated normal, not the outputs."""
     note(
@@ -291,6 +307,7 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     )
 
 
+@aside
 def a_deep_linear_model_is_one_matrix() -> None:
     """Depth without a nonlinearity is one matrix in disguise."""
     note("`Stack` puts square layers on one another and ends in one that leaves a single number a row.")
@@ -328,6 +345,7 @@ def a_deep_linear_model_is_one_matrix() -> None:
     )
 
 
+@aside
 def a_module_moves_in_place() -> None:
     """Moving a module changes it; moving a tensor makes another one."""
     note(

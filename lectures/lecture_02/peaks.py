@@ -1,4 +1,4 @@
-"""Peak rates, MFU and the roofline, on paper and measured."""
+"""Peak rates and MFU, on paper and measured, and the roofline measured."""
 import inspect
 import json
 import math
@@ -18,18 +18,18 @@ from jaxtyping import Float
 from timing import Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
-from .figures import plot_measured_roof, plot_roofline, plot_sweep
+from .figures import plot_measured_roof, plot_sweep
 from .measure import (
-    Point, cool_down, dense_peak, float32_products, flops, intensity, narrow_format,
+    Point, cool_down, dense_peak, float32_products, intensity, narrow_format,
     product_seconds, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
 
 
 def peaks_and_mfu() -> None:
-    """Peaks, MFU and the roofline."""
+    """Peaks and MFU."""
     note(
         "One measurement makes a good utilization or a miserable one, depending on what it is "
         "divided by. A card has a peak for every number format, its datasheet prints some of "
@@ -47,7 +47,6 @@ def peaks_and_mfu() -> None:
     a_sparse_peak_halves_the_answer()
     one_slow_first_call_explains_a_low_mfu()
     without_a_peak_there_is_no_mfu()
-    the_roofline_tells_waiting_from_working()
     a_launch_returns_before_the_work_is_done()
     five_formats_are_measured_here()
     three_bad_measurements_are_repeated_here()
@@ -67,7 +66,7 @@ def every_peak_belongs_to_a_format() -> None:
     note(
         "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]. `float32` "
         "means the ordinary units, the other lines the *tensor cores*, which multiply small "
-        "blocks of matrices:\n\n| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
+        "blocks of matrices; TF32 is a `float32` that they [round](#tf32_saves_no_bytes):\n\n| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
         + "\n".join(f"| `{name}` | {a} | {h} |" for name, a, h in rows)
     )
     note(
@@ -93,6 +92,7 @@ def every_peak_belongs_to_a_format() -> None:
     )
 
 
+@aside
 def compare_dense_with_dense() -> None:
     """Two cards compare only on the same line of the datasheet."""
     note("How many times an A100 is an H100? That depends on which line of its datasheet is read.")
@@ -125,6 +125,7 @@ def compare_dense_with_dense() -> None:
     )
 
 
+@aside
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means two zeros in every four neighbours."""
     note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
@@ -165,6 +166,7 @@ def sparsity_means_two_of_every_four() -> None:
     )
 
 
+@aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
     """Narrow formats are fast because of the units that multiply them."""
     misbelief(
@@ -205,6 +207,7 @@ def to_tf32(x: Tensor) -> Tensor:
     return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
+@aside
 def tf32_saves_no_bytes() -> None:
     """TF32 rounds what goes into the multiplier and saves no bytes."""
     note(
@@ -274,6 +277,10 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 
 def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
+    note(
+        "Time five calls of a fresh program, take the mean, and most of it can be set-up. A "
+        "utilization made of that says nothing about the card."
+    )
     note(
         "On its first call a library chooses a *kernel*, the program that the device will run, "
         "perhaps compiles it, and asks for memory. The obvious timer takes the mean of the first "
@@ -364,6 +371,10 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(
+        "One published time gives a utilization of four fifths, or of one twentieth. Nothing has "
+        "to be measured again to find out which, only divided by the right number."
+    )
+    note(
         "A trace of CS336, of 7 April 2025, reports the large product of the previous part on an "
         "H100 in `float32`: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single measurement "
         "without a spread, good enough as material for arithmetic."
@@ -397,6 +408,7 @@ def the_denominator_decides() -> None:
     )
 
 
+@aside
 def a_sparse_peak_halves_the_answer() -> None:
     """Divided by the sparse peak, every utilization is half of what it is."""
     note(
@@ -423,6 +435,7 @@ def a_sparse_peak_halves_the_answer() -> None:
     )
 
 
+@aside
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
     note(
@@ -457,6 +470,7 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     )
 
 
+@aside
 def without_a_peak_there_is_no_mfu() -> None:
     """Where no peak is known, the MFU is not available."""
     note(
@@ -487,60 +501,10 @@ def as_percent(share: float | None) -> str:
     return "not available" if share is None else f"{share:.1%}"
 
 
-def the_roofline_tells_waiting_from_working() -> None:
-    """The roofline tells waiting for memory from working."""
-    note(
-        "A card has two speeds, and work needs both: bytes to be moved and FLOPs to be done. "
-        "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the "
-        "rate that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 "
-        "SXM [@nvidia-h100] the slope meets the roof at the *ridge*:"
-    )
-    rate = dense_peak("H100 SXM", "bfloat16")
-    bandwidth = CARDS["H100 SXM"].bandwidth
-    ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
-    assert 295.3 < ridge < 295.4, "FLOPs to do per byte"
-    n = 8192
-    with torch.device("meta"):
-        x, w = torch.empty(64, n).bfloat16(), torch.empty(n, n).bfloat16()
-    y = x @ w
-    moved = x.nbytes + w.nbytes + y.nbytes                      # @inspect moved as B
-    some = flops(lambda: x @ w) / moved                         # @inspect some as FLOP/B
-    assert some == intensity(64, n, n), "formula and tensors"
-    note(
-        "A layer of a language model, that many weights wide and tall, multiplies as many "
-        "rows as there are tokens. With few tokens it waits for its weights. The point where "
-        "it stops waiting can be searched for:"
-    )
-    tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
-    assert tokens == 319, "tokens at once, to reach the roof"
-    shapes = {"x + y": 1 / (3 * 2), "1 token": intensity(1, n, n)}
-    shapes |= {"64 tokens": some, "4096 tokens": intensity(4096, n, n)}
-    reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
-    assert 0.21 < reached["64 tokens"] < 0.22, "waits for its weights"
-    assert reached["4096 tokens"] == 1, "works at the peak"
-    assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
-    waiting = [name for name, part in reached.items() if part < 1]
-    figure(
-        plot_roofline(rate, bandwidth, shapes),
-        caption="The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the "
-        "slope only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.",
-        alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
-        f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
-        f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
-    )
-    card = CARDS["A100 SXM 80GB"]  # @hide
-    older = dense_peak(card.name, "bfloat16")  # @hide
-    question(
-        f"An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and "
-        f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
-        "per byte does it stop waiting for memory?",
-        answer=older / card.bandwidth, unit="FLOP/B",
-    )
-
-
 @requires("cuda")
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
+    note("How does a card exceed its own peak? By a clock that stops too early.")
     note(
         "The CPU hands a product to the GPU and goes on. A clock that is read now has timed the "
         "handing over. `torch.cuda.synchronize()` waits for what was handed over."
@@ -618,6 +582,10 @@ def formats_to_time(card: Card | None) -> list[str]:
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
+    note(
+        "How much of its promises does the card at hand keep? Here it is asked, in every format "
+        "that it has units for."
+    )
     shape = product_shape()                                     # @measure shape
     note(
         "The product of this lecture on random data: after a second of rest, warm, timed by the "
@@ -715,6 +683,7 @@ def without_waiting(call: Callable[[], object]) -> float:       # @stepover
     return seconds
 
 
+@aside
 @requires("cuda")
 def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
@@ -780,6 +749,7 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
     return x, y
 
 
+@aside
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
     """Small products stay far from the peak, and single launches make them look worse."""
@@ -849,6 +819,7 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
     return points
 
 
+@aside
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation passes the promised roof."""

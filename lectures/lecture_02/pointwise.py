@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from litbook import figure, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_masks
 from .measure import flops, message_of, same_storage
@@ -28,6 +28,7 @@ def elementwise() -> None:
     a_leak_shows_when_the_future_changes()
 
 
+@aside
 def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation makes a new tensor, unless its name ends in an underscore."""
     note("An elementwise operation computes each output from the input at the same place, so the "
@@ -52,6 +53,7 @@ def elementwise_operations_make_a_new_tensor() -> None:
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}))
 
 
+@aside
 def an_integer_tensor_turns_into_floats() -> None:
     """Division and roots turn an integer tensor into floats."""
     note("PyTorch calls it *promotion*. Powers and sums of integers are integers and stay so; "
@@ -85,6 +87,10 @@ def an_integer_tensor_turns_into_floats() -> None:
 
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
+    note(
+        "Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no "
+        "work at all. Is it free?"
+    )
     note("Most tensors of a program are the results of operations on others, and each of those "
          "costs memory and arithmetic. Arithmetic is counted in *FLOPs*, floating-point "
          "operations. PyTorch's counter has formulas for matrix products and their kin; an "
@@ -112,6 +118,7 @@ def the_flop_counter_sees_only_products() -> None:
              answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP")
 
 
+@aside
 def triu_keeps_the_diagonal_and_above() -> None:
     """triu() keeps the diagonal and what lies above; tril() the diagonal and below."""
     note("Each keeps one triangle of a matrix and puts zeros in the other. The diagonal belongs "
@@ -134,6 +141,7 @@ def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
     return scores.masked_fill(~keep, -math.inf).softmax(dim=-1)
 
 
+@aside
 def the_causal_mask_keeps_the_lower_triangle() -> None:
     """With queries as rows, the causal mask keeps the lower triangle."""
     note("Attention scores every token (the *query*) against every token (the *key*), and turns "
@@ -166,6 +174,7 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
              answer=(attention_weights(same, past) == 0).sum().item())
 
 
+@aside
 def pytorchs_causal_attention_agrees() -> None:
     """PyTorch's own causal attention keeps the lower triangle."""
     note("Attention ends by averaging one *value* per key with those weights. Let the values be "
@@ -189,6 +198,7 @@ def pytorchs_causal_attention_agrees() -> None:
              answer=attend(same, same, tens, is_causal=True)[0, 2].item())
 
 
+@aside
 def the_other_triangle_is_right_in_the_other_layout() -> None:
     """A triangle is causal only together with what its rows mean."""
     note("Those who write `triu` may mean another matrix, in which entry $(i, j)$ is what token "
@@ -217,6 +227,7 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
              answer=next(d for d in range(n) if keep.triu(d).equal(others)))
 
 
+@aside
 def a_leak_shows_when_the_future_changes() -> None:
     """A leak shows itself when the future changes and the past moves."""
     note("Shapes do not betray a wrong mask, and a training loss that profits from it only looks "

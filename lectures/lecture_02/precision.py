@@ -11,7 +11,7 @@ from timing import time_call
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from litbook import link, misbelief, note, question, requires
+from litbook import aside, link, misbelief, note, question, requires
 
 from .measure import (
     cool_down, flops, float32_products, narrow_format, saved_bytes_of, scaled,
@@ -35,6 +35,7 @@ def mixed_precision() -> None:
     quantized_weights_trade_error_for_bytes()
 
 
+@aside
 def flops_do_not_depend_on_the_format() -> None:
     """A wider format costs no more FLOPs, only more bytes and more time for each."""
     misbelief("Higher precision means more compute.",
@@ -76,6 +77,10 @@ class Products(TorchDispatchMode):
 
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the narrow format as well."""
+    note(
+        "Which products does mixed precision make narrow: those of the forward pass, or all? Two "
+        "thirds of the FLOPs hang on it."
+    )
     note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is the "
          "small model under it, while `Products` writes down the format of every product:")
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
@@ -106,6 +111,10 @@ def the_backward_pass_is_narrow_too() -> None:
 
 def autocast_saves_on_activations_only() -> None:
     """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
+    note(
+        "How much memory does mixed precision save? Of parameters, gradients and moments nothing, "
+        "and with a small batch it costs some."
+    )
     note("Parameters, gradients and Adam's averages cost as much as before. What shrinks is "
          "hidden activations. Against that stand copies in the narrow format, made for the "
          "products and kept for the backward pass: of the input, and of every weight but the "
@@ -136,6 +145,7 @@ def autocast_saves_on_activations_only() -> None:
              answer=4 * 9 / (2 * 9 + 2), unit="times")
 
 
+@aside
 @requires("cuda")
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
@@ -172,6 +182,7 @@ def a_step_is_timed_in_both_precisions() -> None:
              answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
 
 
+@aside
 def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
     note("`float16` loses small gradients, so the loss is multiplied by a large factor first "
@@ -220,6 +231,10 @@ def error_of(y: Tensor, exact: Tensor) -> float:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
+    note(
+        "Why does a byte take more than the next narrower cast? Because small weights become zero "
+        "in it, all of them."
+    )
     note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte on a CPU, it warns, "
          "switches itself off, and the product is as wide as ever. On CUDA there is no such check "
          "[@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
@@ -250,6 +265,7 @@ def one_byte_needs_a_scale() -> None:
              answer=torch.finfo(fine).max / 0.007, unit="times")
 
 
+@aside
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
     note("NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that "
@@ -285,6 +301,7 @@ def quantize(
     return (w / scale).round().to(torch.int8), scale
 
 
+@aside
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
     note("A model that is only used needs no gradients, and can do with coarse weights: whole "

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from litbook import figure, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
@@ -22,8 +22,8 @@ from .units import GiB, MiB
 def the_bill_of_a_step() -> None:
     """The bill of a training step."""
     note("A small model of square matrices is a good place to learn accounting, because every "
-         "tensor in it can be named. Its usual formulas come out too low for memory and too high "
-         "for compute. Here each entry stands beside a measurement.")
+         "tensor in it can be named. Its usual formula for memory comes out too low. Here each "
+         "entry stands beside a measurement.")
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
     a_nonlinearity_may_save_a_copy_of_its_own()
@@ -31,15 +31,17 @@ def the_bill_of_a_step() -> None:
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
     the_bill_is_measured_on_the_card()
-    a_step_does_less_than_six_flops()
     small_batches_make_the_optimizer_count()
     parts_of_a_batch_add_up_to_the_whole()
-    attention_multiplies_without_parameters()
     sharding_divides_the_state()
 
 
 def parameters_follow_from_the_shapes() -> None:
     """The model has one weight for every place in its matrices."""
+    note(
+        "How many weights has the model whose bill is drawn up here? Every other entry is a "
+        "multiple of that number, or of the batch."
+    )
     note("With $L$ hidden layers of width $D$, no bias and a head with one output, that is "
          "$D^2 L + D$.")
     counts = []
@@ -57,6 +59,10 @@ def parameters_follow_from_the_shapes() -> None:
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
     """Autograd keeps the input, every layer's output and the target."""
+    note(
+        "Which tensors does a backward pass wait for? The usual formula counts the hidden ones "
+        "and forgets the rest."
+    )
     note("For the backward pass each product needs the input it had, and the loss needs "
          "prediction and target. PyTorch shows every tensor that it puts aside. Weights are left "
          "out of the count, since they are there anyway.")
@@ -82,6 +88,7 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
              answer=4 * kept(10, 3, 1), unit="B")
 
 
+@aside
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
     note("The derivative of ReLU can be read off its *output*, which the next product keeps "
@@ -121,6 +128,7 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
     return max(crowds)
 
 
+@aside
 def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
     note("A model that is only used has no backward pass to keep anything for. Under "
@@ -148,6 +156,7 @@ def without_gradients_two_outputs_are_alive() -> None:
              answer=[100 * count for count in crowd], unit="MiB")
 
 
+@aside
 def gradients_come_in_two_kinds() -> None:
     """Parameter gradients stay until they are cleared; activation gradients come and go."""
     note("The small model, unrolled, so that the gradient of its first hidden values can be kept:")
@@ -175,6 +184,10 @@ def gradients_come_in_two_kinds() -> None:
 
 def the_bill_in_bytes() -> None:
     """Memory is parameters, gradients, optimizer state and activations, and then some."""
+    note(
+        "Four kinds of memory, added up: is that what a step takes? A published bill says so, and "
+        "is too low."
+    )
     note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
          "layers, at a batch of `2`, with AdaGrad:")
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
@@ -244,6 +257,7 @@ def bill_on_card(  # @stepover
     return found, torch.cuda.max_memory_allocated() - stages[0]
 
 
+@aside
 @requires("cuda")
 def the_bill_is_measured_on_the_card() -> None:
     """On a card the four kinds can be watched growing; they are never all there at once."""
@@ -276,30 +290,6 @@ def the_bill_is_measured_on_the_card() -> None:
              answer=2 * 4 * GiB, unit="B")
 
 
-def a_step_does_less_than_six_flops() -> None:
-    """The first layer needs no gradient for its input, so six FLOPs per weight is too many."""
-    note("Forward is one product per matrix. Backward is two: one for the gradient of the "
-         "weights, one for the gradient of the layer's input, which the layer below needs. Below "
-         "the first layer there is only data, and the gradient of data is of no use.")
-    misbelief("A training step takes `6` times batch times parameters FLOPs.",
-              "Less by `2` times batch times the weights of the first matrix, whose input is data. "
-              "In a deep model that is little; in a short one it is not.")
-    sizes = (2, 4, 2), (8, 64, 2), (4, 16, 0)
-    measured = [step_flops(*size) for size in sizes]  # @inspect measured as FLOP
-    assert measured == [368, 330752, 256], "as counted"
-    parameters = [d * d * n + d for b, d, n in sizes]
-    rule = [6 * size[0] * p for size, p in zip(sizes, parameters)]
-    assert rule == [432, 396288, 384], "by the rule"
-    first = [2 * b * (d * d if n else d) for b, d, n in sizes]
-    exact = [r - f for r, f in zip(rule, first)]
-    assert measured == exact, "the rule without that product"
-    shares = [round(m / r, 3) for m, r in zip(measured, rule)]  # @inspect shares
-    assert shares == [0.852, 0.835, 0.667], "of the rule"
-    question("How many FLOPs does a step take with a batch of `10`, a width "
-             "of `5` and `3` hidden layers?",
-             answer=step_flops(10, 5, 3), unit="FLOP")
-
-
 class Written(TorchDispatchMode):
     """Counts the numbers that operations return while it is active."""
 
@@ -329,6 +319,7 @@ def numbers_written(width: int, layers: int, batch: int) -> int:
     return written.numbers
 
 
+@aside
 def small_batches_make_the_optimizer_count() -> None:
     """The optimizer's own FLOPs do not grow with the batch, and no counter shows them."""
     note("`FlopCounterMode` counts products of matrices. Ask it what an update costs:")
@@ -404,37 +395,7 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
              answer=shares)
 
 
-def attention_multiplies_without_parameters() -> None:
-    """A Transformer is the same idea, with products in it that no parameter pays for."""
-    note("A single attention head, with four square matrices and a sequence of $T$ tokens. The "
-         "products by parameters cost what the rule says. Scores and their sum over values are "
-         "products of activations with each other, $4\\,T^2 D$ FLOPs forward, and belong to no "
-         "parameter at all.")
-    seq, width = 512, 256
-    with torch.device("meta"):
-        weights = [torch.empty(width, width) for _ in range(4)]
-        wq, wk, wv, wo = (w.requires_grad_() for w in weights)
-        x = torch.empty(seq, width, requires_grad=True)
-
-    def attend() -> Tensor:
-        scores = (x @ wq) @ (x @ wk).t()
-        return scores.softmax(-1) @ (x @ wv) @ wo
-
-    forward = flops(attend)  # @inspect forward as FLOP
-    by_parameters = 2 * seq * 4 * width**2  # @inspect by_parameters as FLOP
-    assert forward == by_parameters + 4 * seq**2 * width, "both kinds"
-    total = flops(lambda: attend().sum().backward())  # @inspect total as FLOP
-    assert total / forward == 3.0, "backward is twice forward"
-    above = total / (3 * by_parameters)  # @inspect above
-    assert above == 2.0, "times the rule, at this length"
-    note("Inside a model the layer's input comes from the layer below, so here the gradient of "
-         "the input is needed, and nothing is saved.")
-    x = torch.empty(2048, width, device="meta", requires_grad=True)  # @hide
-    question("The width stays, and the sequence grows to `2048` tokens. How "
-             "many times as much as the rule says does it cost now?",
-             answer=flops(attend) / (2 * 2048 * 4 * width**2), unit="times")
-
-
+@aside
 def sharding_divides_the_state() -> None:
     """Each of several devices can step its share of the parameters, with the same result."""
     note("In data parallelism every device holds the whole model, sees other data, and after "

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from timing import time_call
 from torch import Tensor
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import message_of, same_storage
 from .units import KiB, MiB
@@ -36,6 +36,10 @@ def storage_and_views() -> None:
 
 def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
+    note(
+        "What is left to do when a column is taken out of a matrix, if no number moves? Somewhere "
+        "it must be written how to find them."
+    )
     note("The line of memory is the *storage*. The record, its *metadata*, holds the dtype, the "
          "shape, the place in the storage to begin (the *offset*), and for each axis how many "
          "elements to step over to raise its index by one (the *stride*).")
@@ -65,6 +69,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
              answer=(piece.storage_offset(), *piece.stride()))
 
 
+@aside
 def strides_turn_an_index_into_an_address() -> None:
     """An element's address is the offset plus each index times its stride."""
     note("PyTorch lays a new matrix out row by row, which is called *row-major*. To go down a row "
@@ -95,6 +100,7 @@ def strides_turn_an_index_into_an_address() -> None:
              answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
 
 
+@aside
 def a_storage_is_indexed_by_bytes() -> None:
     """An untyped storage is indexed by bytes, not by elements."""
     note("The memory behind a tensor can be opened and read, and there are two ways in. The older "
@@ -127,6 +133,7 @@ def a_storage_is_indexed_by_bytes() -> None:
              answer=42 // torch.zeros(8, dtype=torch.int64).element_size())
 
 
+@aside
 def basic_indexing_shares_and_picking_copies() -> None:
     """Indexing with numbers and slices shares; picking with lists or masks copies."""
     note("A tensor that reads another's storage is a *view* of it. A row, a column, any regular "
@@ -160,6 +167,7 @@ def basic_indexing_shares_and_picking_copies() -> None:
              answer=sum(same_storage(x, part) for part in parts))
 
 
+@aside
 def view_gives_the_same_numbers_another_shape() -> None:
     """view() reads the same numbers, in the same order, under another shape."""
     note("Nothing moves and nothing changes its order. The line of numbers is cut into rows of "
@@ -189,6 +197,10 @@ def view_gives_the_same_numbers_another_shape() -> None:
 
 def a_transpose_swaps_strides() -> None:
     """A transpose swaps strides and leaves the storage alone."""
+    note(
+        "What does it cost to transpose a matrix that fills the card? Two numbers trade places, "
+        "and none of them is in the matrix."
+    )
     note("Rows become columns when the steps trade places.")
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
@@ -208,6 +220,7 @@ def a_transpose_swaps_strides() -> None:
              answer=torch.zeros(2, 3, 4).transpose(0, 2).stride())
 
 
+@aside
 def contiguous_means_reading_in_storage_order() -> None:
     """A tensor is contiguous when reading it row by row never jumps in memory."""
     note("Transposing is not the only way to lose that. Keep the left half of every row, and there "
@@ -230,6 +243,10 @@ def contiguous_means_reading_in_storage_order() -> None:
 
 def some_shapes_cannot_be_a_view() -> None:
     """Where no stride expresses the new shape, view() refuses and reshape() copies."""
+    note(
+        "`view` reads the same memory under another shape. When does it have to give up, and a "
+        "copy be paid for? When no strides can say what is asked."
+    )
     note("Read the transpose of a `2x3` matrix row by row, and note where in the storage each "
          "element lies.")
     x = torch.arange(1.0, 7.0).view(2, 3)
@@ -262,6 +279,7 @@ def some_shapes_cannot_be_a_view() -> None:
              answer=x[0, 0].item())
 
 
+@aside
 def a_view_needs_axes_that_merge() -> None:
     """A view needs no contiguous tensor, only axes that merge."""
     note("A transpose is not contiguous, and some views of it are refused. Far from all:")
@@ -296,6 +314,7 @@ def a_view_needs_axes_that_merge() -> None:
              answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
 
 
+@aside
 def contiguous_copies_only_when_it_must() -> None:
     """contiguous() copies only when it must, and reshape() never promised to."""
     note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
@@ -324,6 +343,7 @@ def contiguous_copies_only_when_it_must() -> None:
              unit="B")
 
 
+@aside
 def a_small_view_keeps_everything_alive() -> None:
     """A small view keeps the whole storage alive."""
     note("Keep one row of a matrix, delete the matrix, and no memory comes back.")
@@ -353,6 +373,7 @@ def a_small_view_keeps_everything_alive() -> None:
              answer=100 * one.untyped_storage().nbytes(), unit="B")
 
 
+@aside
 def a_view_costs_the_same_at_any_size() -> None:
     """The time of a view does not grow with the tensor; the time of a copy does."""
     note("A transpose writes a few integers, whatever the matrix. Making the transposed matrix "

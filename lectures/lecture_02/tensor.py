@@ -6,7 +6,7 @@ from hardware import CARDS
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from litbook import misbelief, note, question
+from litbook import aside, misbelief, note, question
 
 from .measure import adamw_step, deterministic, message_of
 from .units import GB, GiB, MiB
@@ -29,6 +29,7 @@ def tensors() -> None:
     a_view_can_hold_more_or_less_than_it_reports()
 
 
+@aside
 def one_decimal_point_decides_the_dtype() -> None:
     """One decimal point turns a whole tensor into floats."""
     note(
@@ -53,6 +54,7 @@ def one_decimal_point_decides_the_dtype() -> None:
     )
 
 
+@aside
 def four_ways_to_make_a_tensor() -> None:
     """Zeros, ones, noise, or whatever was there."""
     note("Four functions make a tensor from nothing but a shape. They differ in what is in it.")
@@ -75,6 +77,7 @@ def four_ways_to_make_a_tensor() -> None:
     )
 
 
+@aside
 def randn_draws_from_the_standard_normal() -> None:
     """`randn` draws from the standard normal: mean zero, spread one."""
     note(
@@ -108,6 +111,7 @@ def randn_draws_from_the_standard_normal() -> None:
     )
 
 
+@aside
 def truncation_narrows_the_spread() -> None:
     """Cutting off the tails shrinks the deviation below the one asked for."""
     note(
@@ -135,6 +139,7 @@ def truncation_narrows_the_spread() -> None:
     )
 
 
+@aside
 def most_tensors_hold_floats() -> None:
     """Nearly all bytes are floats; indices and masks are not."""
     note(
@@ -166,6 +171,10 @@ def most_tensors_hold_floats() -> None:
 
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A fresh tensor costs its element count times its element width."""
+    note(
+        "How many bytes does a tensor take? Every bill of memory in this lecture is a sum of such "
+        "products."
+    )
     note("The arithmetic, and beside it what was really allocated, the *storage*:")
     x: Float[Tensor, "row col"] = torch.zeros(4, 8)             # @inspect x
     assert x.numel() == 4 * 8, "elements in all"
@@ -181,6 +190,7 @@ def a_fresh_tensor_costs_count_times_width() -> None:
 
 def a_tensor_can_be_weighed_without_memory() -> None:
     """A tensor need not be allocated to be weighed."""
+    note("How much memory does one matrix of GPT-3 take? To know it, nobody has to own that much.")
     note(
         "GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks "
         "is four times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, "
@@ -225,6 +235,10 @@ def a_tensor_can_be_weighed_without_memory() -> None:
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """A view reports the bytes it shows, not the bytes it keeps alive."""
+    note(
+        "Keep one column of a matrix, delete the matrix, and no memory comes back. Whoever adds "
+        "up `nbytes` will not find out why."
+    )
     note(
         "A *view* is a second tensor over the same storage. `nbytes` multiplies count by "
         "width and cannot tell. Expand one number to a long vector, and one number is "

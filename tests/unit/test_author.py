@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from tests.running import HEAD, REPO, record, section, write
 
 import litbook
-from litbook import figure, link, misbelief, note, requires, speaker_note
+from litbook import aside, figure, link, misbelief, note, requires, speaker_note
 from litbook.errors import AuthorError
 from litbook.probe import author
 
@@ -60,6 +60,7 @@ def fig():
 
 def test_the_words_are_those_of_the_package() -> None:
     assert sorted(litbook.__all__) == [
+        "aside",
         "figure",
         "image",
         "link",
@@ -298,6 +299,23 @@ def test_a_required_section_keeps_its_name_and_docstring() -> None:
         """Fast."""
 
     assert (fast.__name__, fast.__doc__) == ("fast", "Fast.")
+
+
+# ------------------------------------------------------------------------ aside
+
+
+def test_an_aside_is_the_function_that_it_was() -> None:
+    def beside() -> None:
+        """Beside."""
+
+    assert aside(beside) is beside
+
+
+def test_an_aside_is_a_function() -> None:
+    with pytest.raises(
+        AuthorError, match=r"aside\(\) takes a section: write `@aside` on the line above its `def`"
+    ):
+        aside("beside")  # type: ignore[arg-type]  # what it says of that is the point
 
 
 # ------------------------------------------------------------------------ plain Python

@@ -200,6 +200,11 @@ def test_a_gpu_section_keeps_its_indentation_for_the_guard_above_it():
     assert item.device == "cuda" and item.rows[0].text == "    x = 1"
 
 
+def test_an_aside_lies_open_like_any_section_and_as_a_function_it_has_no_mark():
+    text = "from litbook import aside\ndef main():\n    one()\n    two()\n@aside\ndef one():\n    x = 1\n@aside\ndef two():\n    return\n"
+    assert code(laid_out(text)) == ["x = 1", "def two():\n    return", "two()"]
+
+
 def test_the_value_of_a_last_expression_can_be_kept_from_being_shown():
     item = next(it for it in laid_out(section("x.add_(1)  # in place")).items if isinstance(it, cells.Code))
     assert item.end == (0, len("x.add_(1)"))

@@ -627,6 +627,80 @@ def test_requires_names_the_device():
     assert [f.requires for f in found.functions] == [None, "cuda", None, None, None]
 
 
+ASIDES = """
+from litbook import aside, requires
+
+def main():
+    part()
+
+def part():
+    core()
+    beside()
+
+def core(): pass
+
+@aside
+def beside():
+    below()
+
+@requires("cuda")
+def below(): pass
+"""
+
+
+def test_a_section_of_an_aside_is_an_aside():
+    found = {f.name: f.aside for f in lecture(ASIDES).functions}
+    assert found == {
+        "<module>": False,
+        "main": False,
+        "part": False,
+        "core": False,
+        "beside": True,
+        "below": True,
+    }
+
+
+def test_an_aside_is_marked_by_the_word_however_it_is_imported_and_in_any_order_of_marks():
+    found = lecture(
+        "import litbook\ndef main():\n    one()\n    two()\n    three()\n@litbook.aside\ndef one(): pass\n"
+        "@litbook.requires('cuda')\n@litbook.aside\ndef two(): pass\n@beside\ndef three(): pass\n"
+    )
+    assert {f.name: f.aside for f in found.functions if f.kind == "section"} == {
+        "one": True,
+        "two": True,
+        "three": False,
+    }
+
+
+def test_a_page_is_no_aside():
+    text = ASIDES.replace("def part", "@aside\ndef part")
+    assert str(problem(text)) == (
+        "lecture.py:7:2: part() has a page of its own, which cannot be an aside\n"
+        "    @aside\n     ^\n    mark the sections that it calls"
+    )
+    assert [p.slug for p in problems(text)] == ["no-aside"]
+
+
+def test_a_lecture_of_one_page_may_have_asides():
+    assert problems("def main():\n    one()\n@aside\ndef one(): pass") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "name"),
+    [
+        ("@aside\ndef main(): pass", 1, "main"),
+        ("def main(): pass\n@aside\ndef never(): pass", 2, "never"),
+        ("def main():\n    help(1)\n@aside\ndef help(n): pass", 3, "help"),
+        ("def main(): pass\n@aside\nclass Klass: pass", 2, "Klass"),
+    ],
+)
+def test_only_a_section_is_an_aside(text, at, name):
+    assert str(problem(text)) == (
+        f"lecture.py:{at}:2: only a section can be an aside, and {name} is none\n"
+        "    @aside\n     ^\n    take the @aside away"
+    )
+
+
 def test_calls_of_sections_are_section_statements_wherever_they_stand():
     found = lecture(TREE)
     calls = [

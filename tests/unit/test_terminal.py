@@ -154,6 +154,18 @@ def test_output_is_printed_by_the_line_it_was_printed_in(tmp_path: Path) -> None
     assert [line.strip() for line in text.splitlines() if "│" in line] == ["│ a b", "│ c", "│ d", "│ e"]
 
 
+def test_the_heading_of_an_aside_says_so(tmp_path: Path) -> None:
+    text = (
+        section("x = 1")
+        .replace("def one", "@aside\ndef one")
+        .replace("import figure", "import aside, figure")
+    )
+    path = write(tmp_path, text)
+    assert "\n## aside: One\n" in printed(path)
+    assert "aside: One ─" in ESCAPE.sub("", printed(path, colour=True))
+    assert "one  aside: One\n" in command(path, "--list").stdout
+
+
 def test_code_stands_without_the_indentation_of_its_function(tmp_path: Path) -> None:
     lines = printed(
         write(tmp_path, section("if True:\n    x = (\n        1,\n    )  # @inspect x\nelse:\n    y = 2"))

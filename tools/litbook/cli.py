@@ -310,7 +310,8 @@ def _list_sections(path: Path) -> int:
         name, function = lecture.section_name(number), lecture.functions[number]
         inside = function.parent is not None and lecture.functions[function.parent].kind == "part"
         device = f"  [{function.requires}]" if function.requires else ""
-        lines.append(("  " * (1 + inside) + name, harmless(function.heading) + device))
+        heading = "aside: " * function.aside + harmless(function.heading) + device
+        lines.append(("  " * (1 + inside) + name, heading))
     width = max((len(name) for name, _ in lines), default=0)
     for name, heading in lines:
         _say(f"{name:{width}}  {heading}")

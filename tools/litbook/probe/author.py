@@ -180,6 +180,16 @@ def requires(device: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     return wrap
 
 
+def aside(section: Callable[P, None]) -> Callable[P, None]:
+    """Mark a section that is off the main path: it runs as ever, and readers find it folded.
+
+    The mark is read from the text. Raises `AuthorError` for what is no function.
+    """
+    if not callable(section):
+        raise AuthorError("aside() takes a section: write `@aside` on the line above its `def`")
+    return section
+
+
 def has_device(device: str) -> bool:
     """Whether torch sees a device of this kind here. Imports torch."""
     import torch

@@ -255,6 +255,7 @@ class Making:
             parent=numbering.keys[it.parent] if it.parent is not None else "",
             body=numbering.line(self.function, it.body) if it.body else 0,
             requires=it.requires,
+            aside=it.aside,
             hidden=it.hidden,
             digest=it.digest,
             seconds=round(self.seconds, 4),

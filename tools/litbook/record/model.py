@@ -353,6 +353,7 @@ class Section:
     parent: str = ""  # key of the part or main that calls it first
     body: int = 0  # first line of the body after the docstring, counted from `first`
     requires: str | None = None
+    aside: bool = False  # off the main path; so is what it calls
     hidden: bool = False
     digest: str = ""  # hash of its text
     seconds: float = 0.0  # wall time, with the sections inside it

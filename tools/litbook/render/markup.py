@@ -89,9 +89,18 @@ def page(blocks: Iterable[Html]) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def heading(level: int, inside: Html, name: str = "") -> Html:
+def heading(level: int, inside: Html, name: str = "", class_: str = "") -> Html:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it."""
-    return Html(f"{'#' * min(6, level)} {for_heading(inside)}" + (f" {{#{name}}}" if name else ""))
+    attributes = " ".join([f"#{name}"] * bool(name) + [f".{class_}"] * bool(class_))
+    return Html(f"{'#' * min(6, level)} {for_heading(inside)}" + (f" {{{attributes}}}" if attributes else ""))
+
+
+def unlisted(block: Html) -> Html:
+    """A block of a page for the inside of an element: what `heading` made becomes HTML, all else stays."""
+    if (found := re.fullmatch(r"(#+) (.*?)(?: {#(\S+)[^{}]*})?", block)) is None:
+        return block
+    name = f"h{len(found[1])}"
+    return Html(f"{opening(name, id=found[3])}{found[2]}{closing(name)}")  # escaped by `heading` already
 
 
 # What Python-Markdown, its attribute lists and the table of contents would react to inside a heading.

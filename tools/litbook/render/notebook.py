@@ -321,7 +321,8 @@ def _heading(made: _Made, item: cells.Section) -> None:
     section = made.run.section(item.function)
     parts = []
     if item.function != made.layout.root:
-        parts.append(f"{'#' * min(6, item.level)} {made.text.markdown(section.heading or section.name)}")
+        title = made.text.markdown(section.heading or section.name) + " (aside)" * section.aside
+        parts.append(f"{'#' * min(6, item.level)} {title}")
     if item.device:
         found = made.run.of(item.function)
         parts.append(

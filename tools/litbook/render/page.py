@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
 from litbook.record.model import Record, Section
-from litbook.render import books, markup, player, prose, verdicts
+from litbook.render import books, markup, path, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day, statements
@@ -117,8 +117,15 @@ def _sheet(book: Book, page: str) -> Sheet:
 
 
 def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
-    """A section stands where it is called."""
-    return [*heading(sheet, target, level + 1), *body(sheet, target, level + 1)]
+    """A section stands where it is called; an aside with its body folded."""
+    title, blocks = heading(sheet, target, level + 1), body(sheet, target, level + 1)
+    record = sheet.record
+    if not target.aside or record.by_key[target.parent].aside:  # whose fold this one lies in
+        return [*title, *blocks]
+    found = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
+    words = [markup.text("Aside"), *([verdicts.counts(found)] if found else [])]
+    summary = markup.tag("summary", markup.join(words, markup.text(" · ")))
+    return [*title, markup.tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
 
 
 def _single(book: Book) -> str:
@@ -127,6 +134,7 @@ def _single(book: Book) -> str:
     parts = [
         markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
+        path.line(book),
         player.host(book, books.INDEX),
         verdicts.alarm(book, books.INDEX, record.sections),
         *_preambles(sheet, own=True),
@@ -144,6 +152,7 @@ def _contents(book: Book) -> str:
     parts = [
         markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
+        path.line(book),
         verdicts.alarm(book, books.INDEX, record.sections),
         *body(sheet, record.main, 1),
         *_preambles(sheet, own=True),
@@ -189,7 +198,9 @@ def _entry(book: Book, part: Section) -> Html:
             "li",
             _link(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
             markup.SPACE,
+            markup.tag("small", markup.text("aside ")) if section.aside else markup.NOTHING,
             verdicts.tick(record, section, book.recordings),
+            class_="lb-off" if section.aside else None,
         )
         for section in record.inside(part)
     ]

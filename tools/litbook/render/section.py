@@ -23,7 +23,7 @@ def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """The section's heading with the anchor of its name."""
     sheet.at(section.file, section.first)
     text = prose.inline(section.heading or section.name, sheet.setting)
-    return [markup.heading(level, text, sheet.book.anchor(section))]
+    return [markup.heading(level, text, sheet.book.anchor(section), "lb-off" if section.aside else "")]
 
 
 def body(sheet: Sheet, section: Section, level: int) -> list[Html]:

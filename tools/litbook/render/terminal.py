@@ -87,10 +87,11 @@ class Terminal:
             return
         self.printed = 0
         self._gap()
+        title = f"{'aside: ' * spec.aside}{harmless(spec.heading)}"
         if self.console.is_terminal:
-            self._say(Rule(Text(harmless(spec.heading), style="bold"), align="left"))
+            self._say(Rule(Text(title, style="dim" if spec.aside else "bold"), align="left"))
         else:
-            self._say(f"{'#' * self._depth(function)} {spec.heading}")
+            self._say(f"{'#' * self._depth(function)} {title}")
         self._gap()
 
     def skipped(self, function: int, device: str) -> None:

@@ -7,7 +7,8 @@ call, where it
 
 - returns early, or is called from more than one place, inside a loop or branch, or used as a value;
 - holds a function with `nonlocal`, or asks for its scope (`locals()`, `exec`, `inspect.currentframe` ...);
-- has a decorator other than `@requires`, or annotates a name with what is not defined at the top level;
+- has a decorator other than `@requires` and `@aside`;
+- annotates a name with what is not defined at the top level;
 - binds a name that other code of the same notebook reads: `mean = ...` beside `from statistics import mean`;
 - raised when it was recorded: then the rest of it must not run.
 

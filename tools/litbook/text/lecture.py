@@ -41,6 +41,7 @@ class Function:
     body: int = 0  # first line of the body after the docstring
     parent: int | None = None
     requires: str | None = None
+    aside: bool = False
     hidden: bool = False
     digest: str = ""
     file: int = 0

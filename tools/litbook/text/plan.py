@@ -26,12 +26,13 @@ from litbook.text.tree import (
     dotted,
     everything,
     first_line,
+    mark_of,
     own_nodes,
 )
 
 Import = ast.Import | ast.ImportFrom
 STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
-WORDS = (*STATED, "figure", "requires")
+WORDS = (*STATED, "figure", "requires", "aside")
 SECTIONS = ("main", "part", "section")
 _SCOPE = {"locals", "vars", "dir", "exec", "eval", "currentframe", "_getframe", "stack"}
 
@@ -242,7 +243,7 @@ class Plan:
         node, own = self.text.function(index), self.text.own(index)
         if self.lecture.functions[index].name in self.raised:
             return "it raised when it was recorded"
-        if others := [it for it in node.decorator_list if not is_requires(it)]:
+        if others := [it for it in node.decorator_list if not mark_of(it)]:
             return f"it has the decorator @{ast.unparse(others[0])}"
         if any(isinstance(it, ast.Return) for it in own_nodes(node)):
             return "it returns early"
@@ -369,11 +370,6 @@ def _calls(node: ast.AST) -> bool:
     if isinstance(node, ast.Lambda):
         return False
     return isinstance(node, ast.Call | ast.Await) or any(map(_calls, children(node)))
-
-
-def is_requires(decorator: ast.expr) -> bool:
-    """Whether a decorator is `@requires(...)`."""
-    return isinstance(decorator, ast.Call) and dotted(decorator.func).split(".")[-1] == "requires"
 
 
 def body_of(node: FunctionNode) -> list[ast.stmt]:

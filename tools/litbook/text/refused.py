@@ -14,7 +14,7 @@ from litbook.text import scopes
 from litbook.text.claims import names_axes, outside_try
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Lecture
-from litbook.text.sections import bare_calls, is_plain, is_requires
+from litbook.text.sections import bare_calls, is_plain
 from litbook.text.tree import (
     Anchor,
     Definition,
@@ -22,6 +22,7 @@ from litbook.text.tree import (
     blocks,
     directly_in,
     dotted,
+    mark_of,
     own_nodes,
     segment,
 )
@@ -94,7 +95,7 @@ def _why_no_section(node: FunctionNode, means: _Meanings, among_sections: bool) 
     `among_sections`, in `main` or a part.
     """
     plain, at_margin = is_plain(means.file(node), node), node.col_offset == 0
-    if (plain and at_margin) or any(not is_requires(decorator) for decorator in node.decorator_list):
+    if (plain and at_margin) or any(not mark_of(decorator) for decorator in node.decorator_list):
         return "", ""
     if isinstance(node, ast.AsyncFunctionDef):
         return "is async", f"write `def {node.name}():`, with asyncio.run(…) around what it awaits"
@@ -121,7 +122,8 @@ def _asserts(node: FunctionNode, means: _Meanings, seen: set[ast.AST]) -> bool:
 
 
 def find_what_says_nothing(found: Lecture, names: Names, problems: list[Problem]) -> None:
-    """Functions that another of their name replaces, and claims that claim nothing."""
+    """Functions that another of their name replaces, claims that claim nothing, asides that are none."""
+    _find_misplaced_asides(found, problems)
     for file in found.files:
         _find_replaced(file, problems)
         _find_replaced_by_imports(file, names, problems)
@@ -132,6 +134,23 @@ def find_what_says_nothing(found: Lecture, names: Names, problems: list[Problem]
                 what = "this assert is always true: it asserts a tuple"
                 file = found.file_of_statement(number)
                 problems.append(Problem("no-claim", what, file.at(node.test), _untupled(file, node.test)))
+
+
+def _find_misplaced_asides(found: Lecture, problems: list[Problem]) -> None:
+    """Marks `@aside` on what has a page of its own, and on what is no section at all."""
+    every = [found.functions[i] for i in found.order]
+    tops = [it for it in every if it.parent is not None and found.functions[it.parent].kind == "main"]
+    paged = any(it.kind == "part" for it in tops)  # else the lecture is one page
+    for node, index in found.function_of.items():
+        it = found.functions[index]
+        marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "aside"]
+        if not marks or (it.kind in ("part", "section") and not (paged and it in tops)):
+            continue
+        what, way_out = f"only a section can be an aside, and {it.name} is none", "take the @aside away"
+        if it in tops:
+            what = f"{it.name}() has a page of its own, which cannot be an aside"
+            way_out = "mark the sections that it calls"
+        problems.append(Problem("no-aside", what, found.files[it.file].at(marks[0]), way_out))
 
 
 def _find_idle_annotations(found: Lecture, problems: list[Problem]) -> None:

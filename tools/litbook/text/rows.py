@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from litbook.text.lecture import File, Lecture
-from litbook.text.plan import SECTIONS, is_requires, span
-from litbook.text.tree import Definition, FunctionNode
+from litbook.text.plan import SECTIONS, span
+from litbook.text.tree import Definition, FunctionNode, mark_of
 
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -75,7 +75,7 @@ class Rows:
         """
         first, last = span(group)
         top = self._comment_above(first)
-        without = _lines_of_requires(group)
+        without = _lines_of_marks(group)
         placed: Placed = defaultdict(list)
         for statement in group if self.lecture.functions[function].kind in SECTIONS else ():
             for anchor in _showing(statement, self.lecture):
@@ -188,11 +188,11 @@ def _showing(node: ast.AST, lecture: Lecture) -> Iterator[ast.AST]:
             yield from _showing(child, lecture)
 
 
-def _lines_of_requires(group: Sequence[ast.stmt]) -> set[int]:
+def _lines_of_marks(group: Sequence[ast.stmt]) -> set[int]:
     return {
         line
         for node in group if isinstance(node, Definition)
-        for it in node.decorator_list if is_requires(it)
+        for it in node.decorator_list if mark_of(it)
         for line in range(it.lineno, (it.end_lineno or it.lineno) + 1)
     }  # fmt: skip
 

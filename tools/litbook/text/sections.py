@@ -18,10 +18,10 @@ from litbook.errors import Problem
 from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
-from litbook.text.tree import Definition, directly_in, dotted, first_line, heading_of, own_nodes
+from litbook.text.tree import Definition, directly_in, dotted, first_line, heading_of, mark_of, own_nodes
 
 WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
-ASIDES = {"speaker_note"}  # words that no reader of a page sees
+UNSEEN = {"speaker_note"}  # words that no reader of a page sees
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
 
@@ -58,6 +58,7 @@ def _function(file: File, node: Definition, key: str, keys: Counter[str]) -> Fun
         heading=heading_of(node),
         body=_first_line_of_body(node),
         requires=_requires(node),
+        aside=any(mark_of(decorator) == "aside" for decorator in node.decorator_list),
         digest=sha256(file.text_of(node).encode()).hexdigest()[:16],
         file=file.number,
         key=key if keys[key] == 1 else f"{key}#{keys[key]}",
@@ -74,14 +75,10 @@ def _first_line_of_body(node: Definition) -> int:
 def _requires(node: Definition) -> str | None:
     """The device in `@requires("cuda")`, else None."""
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and is_requires(decorator):
+        if isinstance(decorator, ast.Call) and mark_of(decorator) == "requires":
             if decorator.args and isinstance(decorator.args[0], ast.Constant):
                 return str(decorator.args[0].value)
     return None
-
-
-def is_requires(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and dotted(decorator.func).split(".")[-1] == "requires"
 
 
 def is_plain(file: File, node: ast.AST) -> bool:
@@ -156,21 +153,18 @@ def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[
             found.order.append(index)
         below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         kind = "main" if parent is None else "part" if calls.get(node) else "section"
+        above = None if parent is None else found.functions[parent]  # what it is, all its sections are
         heading = found.functions[index].heading or node.name.replace("_", " ").capitalize()
         found.functions[index] = replace(
             found.functions[index],
             kind=kind,  # type: ignore[arg-type]  # a conditional of literals is a str to mypy
             parent=parent,
             heading=heading,
-            requires=found.functions[index].requires or _device_of(found, parent),
+            requires=found.functions[index].requires or (above.requires if above else None),
+            aside=found.functions[index].aside or bool(above and above.aside),
         )
         todo += [(callee, index) for callee in reversed(below)]
     return seen
-
-
-def _device_of(found: Lecture, part: int | None) -> str | None:
-    """What a part is for, all its sections are for."""
-    return None if part is None else found.functions[part].requires
 
 
 def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
@@ -216,9 +210,9 @@ def number_statements(found: Lecture, calls: Calls) -> None:
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
     for file in found.files:
-        words, asides = _words(file.tree, WORDS), _words(file.tree, ASIDES)
+        words, unseen = _words(file.tree, WORDS), _words(file.tree, UNSEEN)
         for owner, statement in _statements(file.tree, file.tree):
-            kind, target = _kind(statement, words, asides), targets.get(statement)
+            kind, target = _kind(statement, words, unseen), targets.get(statement)
             if statement in docstrings:
                 kind = "doc"
             elif target is not None:
@@ -278,9 +272,9 @@ def _words(tree: ast.Module, words: set[str]) -> set[str]:
     return names
 
 
-def _kind(statement: ast.stmt, words: set[str], asides: set[str]) -> StatementKind:
+def _kind(statement: ast.stmt, words: set[str], unseen: set[str]) -> StatementKind:
     match statement:
         case ast.Expr(ast.Call(func=called)):
             name = dotted(called)
-            return "hidden" if name in asides else "piece" if name in words else "code"
+            return "hidden" if name in unseen else "piece" if name in words else "code"
     return "code"

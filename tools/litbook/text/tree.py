@@ -135,6 +135,13 @@ def first_line(statement: ast.stmt) -> int:
     return min(decorator.lineno for decorator in decorators) if decorators else statement.lineno
 
 
+def mark_of(decorator: ast.expr) -> str:
+    """Which of the author's marks of a section a decorator is: `requires`, `aside`, or none of them."""
+    called = isinstance(decorator, ast.Call)
+    name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
+    return name if name == ("requires" if called else "aside") else ""
+
+
 def _exact_segment(text: str, node: ast.expr) -> str:
     """As `ast.get_source_segment`, which reads the whole text at every call. Columns count bytes of UTF-8."""
     last_line, last_column = node.end_lineno, node.end_col_offset

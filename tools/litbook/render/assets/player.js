@@ -294,6 +294,8 @@
         if (!end.nextElementSibling) block = below(block).filter((n) => !/^H\d$/.test(n.nodeName)).pop() || block;
       } else block = below(block).pop() || block;
       edges.push([block, "lb-edge"]);
+      const fold = block.closest("details.lb-aside"); // whose inside ends the page as far as it is told
+      if (fold) edges.push([fold, "lb-edge"]);
       for (const [node, name] of edges) node.classList.add(name);
     }
 

@@ -1,0 +1,58 @@
+"""A record -> the path through its lecture: the core without its asides, and how long that takes to read."""
+
+from __future__ import annotations
+
+from litbook.record.model import Section
+from litbook.render import markup
+from litbook.render.books import Book
+from litbook.render.evidence import Evidence, gather, statements
+from litbook.render.markup import Html
+from litbook.render.section import TOLD
+
+WORDS, LINES = 200, 10  # read a minute: prose, somewhat below the usual 238; code, line by line
+_TAGS = 300  # characters: a picture's data are no words
+
+
+def line(book: Book) -> Html:
+    """`60 sections, 3 hours to read`, and how many asides there are; nothing where there are none.
+
+    Pages are no sections, but what they say and do is read, too, as is what the contents page says.
+    """
+    every = [it for it in book.record.sections if it.kind != "module"]
+    leaves = [it for it in every if it.kind != "main" and it not in book.parts]
+    core = [it for it in every if not it.aside]
+    asides = sum(it.aside for it in leaves)
+    if not asides:
+        return markup.NOTHING
+    words = sum(_words(gather(book.record, it, book.recordings)) for it in core)
+    code = sum(map(_lines, core))
+    minutes = words / WORDS + code / LINES
+    sections = len(leaves) - asides
+    text = (
+        f"The core: {sections} section{'s' * (sections != 1)}, {_duration(minutes)} to read "
+        f"({words:,} words at {WORDS} a minute, {code:,} lines of code at {LINES}). "
+        f"Beside it: {asides} aside{'s' * (asides != 1)}, folded on the pages."
+    )
+    return markup.tag("p", markup.text(text), class_="lb-path")
+
+
+def _words(seen: Evidence) -> int:
+    """Words of a section's heading, notes, questions and captions; of notes that never ran, as written."""
+    told = [f"{it.text} {it.data if len(it.data) < _TAGS else ''}" for it in seen.pieces if it.kind in TOLD]
+    silent = [] if seen.pieces else [it.prose for it in statements(seen.entry) if it.prose]
+    return len(" ".join([seen.entry.heading, *told, *silent]).split())
+
+
+def _lines(section: Section) -> int:
+    """Lines of code of a section."""
+    found = {n for it in statements(section) if it.kind in ("code", "claim", "def")
+             for n in range(it.first, max(it.end, it.last) + 1)}  # fmt: skip
+    return len(found)
+
+
+def _duration(minutes: float) -> str:
+    quarters = max(1, round(minutes / 15))
+    if quarters < 4:
+        return f"about {15 * quarters} minutes"
+    hours = f"{quarters / 4:g}"
+    return f"about {hours} hour{'s' * (hours != '1')}"
