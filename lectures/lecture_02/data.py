@@ -416,7 +416,7 @@ def narrow_tokens_need_a_cast() -> None:
     note("So `get_batch` casts. What it widens is a batch, not the file.")
     wide = tokens.long()
     assert table(wide).shape == (1, 3, 4), "a vector per token"
-    assert F.cross_entropy(scores, wide.flatten()).dim() == 0, "a loss"
+    assert F.cross_entropy(scores, wide.flatten()).numel() == 1, "a loss"
     assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
     stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @hide
     question("How many bytes do `16` rows of `1000` tokens from a `uint16` "

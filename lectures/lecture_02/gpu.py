@@ -70,14 +70,14 @@ def ask_before_you_move() -> None:
     held = torch.cuda.memory_allocated()                        # @measure held as B
     assert available == (count > 0), "two ways to ask"
     device = "cuda" if available else "cpu"                     # @measure device
-    x = torch.zeros(32, 32, device=device)
-    assert x.sum() == 0, "runs on either"
+    x = torch.ones(32, 32, device=device)
+    assert x.sum() == 32 * 32, "runs on either"
     note("Asking about a GPU that is not there is an error, so guard every such line:")
     refused = message_of(lambda: torch.cuda.get_device_properties(count))   # @measure refused
     silence = ""
     assert refused != silence, "no properties of a missing device"
     if count == 0:
-        assert held == 0, "nothing allocated on no GPU"
+        assert held == 0, "nothing allocated on no GPU"  # @zero
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))     # @measure stranded
         assert stranded != silence, "and nowhere to move to"
     question(

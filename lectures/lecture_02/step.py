@@ -103,7 +103,7 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     plain = kept(nn.Identity())  # @inspect plain as B
     relu = kept(nn.ReLU())  # @inspect relu as B
     gelu = kept(nn.GELU())  # @inspect gelu as B
-    assert relu - plain == 0, "ReLU adds nothing"
+    assert relu == plain, "ReLU adds nothing"
     extra = gelu - plain  # @inspect extra as B
     assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
     note("So formulas for activations belong to one model. For another, measure again.")
@@ -327,7 +327,7 @@ def small_batches_make_the_optimizer_count() -> None:
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()
     reported = flops(optimizer.step)  # @inspect reported as FLOP
-    assert reported == 0, "elementwise work is not counted"
+    assert reported == 0, "elementwise work is not counted"  # @zero
     note("Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. "
          "The small model has `36`, and `numbers_written` sees as many results, whatever the batch:")
     written = [numbers_written(4, 2, batch) for batch in (2, 2048)]  # @inspect written

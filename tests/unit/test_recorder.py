@@ -898,6 +898,50 @@ def test_annotations_of_other_libraries_and_plain_types_are_none_of_our_business
     assert all(claim.verdict != "fails" for claim in one(made).claims)
 
 
+@pytest.mark.parametrize(
+    "annotation",
+    ['Float[Tensor, f"batch {n}"]', "\"Float[Tensor, 'batch 4']\"", "\"Float[Tensor, f'batch {n}']\""],
+)
+@pytest.mark.parametrize("later", ["", "from __future__ import annotations\n"])
+def test_an_annotation_in_quotes_or_with_a_size_put_in_is_checked(
+    tmp_path: Path, annotation: str, later: str
+) -> None:
+    text = section(f"n = 4\nx: {annotation} = torch.zeros(2, 3)", AXES)
+    made = record(tmp_path, text.replace('"""\n', f'"""\n{later}', 1))
+    assert messages(made) == []
+    assert the_claim(made).why == "float32(2, 3) is no Float[Tensor, 'batch 4']"
+
+
+@pytest.mark.parametrize(
+    ("statement", "meant"),
+    [
+        ("x: Row = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ('x: "Row" = torch.zeros(2, 3)', "Float[Tensor, 'a']"),
+        ("for i in range(2): x: Row | None = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ("x: Optional[Row] = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ("x: Annotated[Row, 1] = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ("x: names[0] = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ("x: Float[Tensor, NAMES] = torch.zeros(2, 3)", "Float[Tensor, 'a b c']"),
+        ("x: Row", "Float[Tensor, 'a']"),
+        ("names[0]: Row = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+    ],
+)
+def test_an_annotation_that_means_axes_by_another_name_is_refused(
+    tmp_path: Path, statement: str, meant: str
+) -> None:
+    before = f'{AXES}from typing import Annotated, Optional\nNAMES = "a b c"\nRow = Float[Tensor, "a"]\nnames = [Row]\n'
+    made = record(tmp_path, section(statement, before))
+    says = f"this annotation checks nothing: it is another name for {meant}"
+    way_out = "write that itself where a value is assigned to a plain name, outside of `try`"
+    assert [message.partition(": ")[2] for message in messages(made)] == [f"{says}\n{way_out}"]
+
+
+def test_an_annotation_that_means_no_axes_is_let_be(tmp_path: Path) -> None:
+    before = f"{AXES}Row = Float[Tensor, 'a']\ndef f(): return Row\n"
+    body = "a: np.ndarray = 1\nb: missing = 2\nc: f() = 3\nd: Row | None = None\ne: list[Row] = []\ng: 'no text' = 4\nclass A:\n    h: Row"
+    assert messages(record(tmp_path, section(body, before))) == []
+
+
 def test_an_annotation_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
     body = 'x: Flaot[Tensor, "a"] = torch.zeros(2)\ny = 1  # @inspect y'
     made = record(tmp_path, section(body, AXES))

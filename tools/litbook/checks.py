@@ -19,6 +19,7 @@ from litbook.run.trials import Outcome
 from litbook.text import source
 from litbook.text import unbacked as numbers
 from litbook.text import unrun as reached
+from litbook.text import vacuous as nothing
 from litbook.text.mutants import Trial
 
 
@@ -52,6 +53,15 @@ def unrun(path: Path, *_: object) -> Checked:
         summary += f"; this run: {report.summary(record)}"
     said = [*report.problems(record), *(str(it.problem) for it in found)]
     return Checked(said, summary, bool(dead) or not report.holds(record))
+
+
+def vacuous(path: Path, *_: object) -> Checked:
+    """The claims that hold and say nothing."""
+    record = process.record_of(path)
+    found = nothing.vacuous(record)
+    said = [*report.problems(record), *map(str, found)]
+    count = f"{_claims(len(found))} {'says' if len(found) == 1 else 'say'} nothing"
+    return Checked(said, count, bool(found) or not report.holds(record))
 
 
 # ---------------------------------------------------------------------------- mutants
@@ -157,5 +167,6 @@ def _claims(count: int) -> str:
 ALL: dict[str, Callable[[Path, Sequence[str], int | None, int], Checked]] = {
     "unbacked": unbacked,
     "unrun": unrun,
+    "vacuous": vacuous,
     "mutants": mutants,
 }

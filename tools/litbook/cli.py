@@ -131,6 +131,7 @@ COMPARES = "list what differs between two files written with --out"
 CHECKS = {
     "unbacked": "numbers that nothing backs",
     "unrun": "claims that no run has reached",
+    "vacuous": "claims that say nothing: 0 == 0, empty against empty",
     "mutants": "claims that cannot fail",
 }
 LECTURE = "a name (lecture_01) or the path of any lecture"

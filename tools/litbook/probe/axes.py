@@ -10,7 +10,8 @@ names (`seq-1`), which jaxtyping knows inside a decorated function only.
 from __future__ import annotations
 
 import re
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 Sizes = dict[str, tuple[int, int]]
 
@@ -50,6 +51,14 @@ def mismatch(annotation: Any, value: Any, dims: str, sizes: Sizes) -> str:
     remember(dims, shape, here, 0)
     words = _words(dims, len(shape)) or ()
     return next(filter(None, map(_wrong_size, words, shape, [here] * len(words))), "")
+
+
+def promised(annotation: Any) -> str:
+    """The jaxtyping annotation that another one means, or has among its alternatives; "" where none is."""
+    meant = getattr(annotation, "__value__", annotation)  # of `type Row = ...`
+    if get_origin(meant) in (Union, UnionType, Annotated):
+        return next(filter(None, map(promised, get_args(meant))), "")
+    return str(meant.__name__) if isinstance(getattr(meant, "dim_str", None), str) else ""
 
 
 def _wrong_size(word: str, size: int, sizes: Sizes) -> str:

@@ -20,6 +20,7 @@ their line numbers.
     a section's `name()`       section(function, name)
     a claim                    claim(n); if test: holds(n) else: fails(n)   with operand(i, value) inside
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
+    any other annotation       try: annotated(statement, annotation)  except Exception: pass
 
 Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code.
 """
@@ -27,6 +28,7 @@ Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) k
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import secrets
 import types
@@ -37,6 +39,7 @@ from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text.source import Definition, File, Lecture, own_nodes, parameters, uncollected
+from litbook.text.tree import dotted, unquoted
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)
@@ -60,6 +63,7 @@ class Probes(Protocol):
     def fails(self, claim: int, caption: object = None) -> None: ...
     def axes(self, claim: int, annotation: object, value: object) -> None: ...
     def unread(self, claim: int) -> None: ...
+    def annotated(self, statement: int, annotation: object) -> None: ...
 
 
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
@@ -246,6 +250,9 @@ class _Writer:
             return self._claim(statement, claim)
         if isinstance(statement, ast.AnnAssign) and claim is not None:
             return [statement, self._axes(statement, claim)]
+        if isinstance(statement, ast.AnnAssign) and self._may_promise(statement, number):
+            said = self._probe("annotated", statement, number, unquoted(statement.annotation))
+            return [statement, self._guarded(statement, said, _at(statement, ast.Pass()))]
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and target is not None:
             return [self._probe("section", statement, target, statement.value.func)]
         if isinstance(statement, Definition):
@@ -253,6 +260,18 @@ class _Writer:
         if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
             return self._looped(statement, number)
         return [self._compound(statement)]
+
+    def _may_promise(self, node: ast.AnnAssign, number: int) -> bool:
+        """Whether a section's annotation may mean one of axes by another name; a call is not tried for it."""
+        kind = self.lecture.functions[self.lecture.statements[number].function].kind
+        empty = isinstance(node.value, ast.Constant) and node.value.value is None
+        said = unquoted(node.annotation)
+        return (
+            kind in ("main", "part", "section")
+            and not empty
+            and dotted(said) not in vars(builtins)
+            and not any(isinstance(it, ast.Call) for it in ast.walk(said))
+        )
 
     def _definition(self, node: Definition) -> ast.stmt:
         if node in self.lecture.untouched:
@@ -331,7 +350,7 @@ class _Writer:
     def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
         assert isinstance(node.target, ast.Name)
         value = _at(node, ast.Name(node.target.id, ast.Load()))
-        probe = self._probe("axes", node, number, node.annotation, value)
+        probe = self._probe("axes", node, number, unquoted(node.annotation), value)
         return self._guarded(node, probe, self._probe("unread", node, number))
 
 

@@ -302,6 +302,7 @@ def claim_of(
         count=found.count,
         form=asked.form,
         measured=asked.measured,
+        zero=asked.zero,
         operands=tuple(
             model.Operand(text, None if shown is None else keep(shown))
             for text, shown in zip(asked.operand_texts, seen, strict=False)

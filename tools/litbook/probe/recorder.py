@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from litbook.errors import AuthorError, Place
 from litbook.probe import raised
+from litbook.probe.axes import promised
 from litbook.probe.events import Handed, Log, LoopState, Thinned
 from litbook.probe.making import Making, bounded
 from litbook.probe.numbering import Numbering
@@ -137,6 +138,16 @@ class Recorder(Judge):
             alone = type_alone(value, f"only the first {GLIMPSES} calls were looked at")
             self.types[id(kind)] = weakref.ref(kind), alone
         return alone
+
+    def annotated(self, statement: int, annotation: object) -> None:
+        """An annotation that is no claim as it is written: where it means one of axes, nothing checks it."""
+        asked = self.lecture.statements[statement]
+        if meant := promised(annotation):
+            message = f"this annotation checks nothing: it is another name for {meant}"
+            message += "\nwrite that itself where a value is assigned to a plain name, outside of `try`"
+            line = self.numbering.line(asked.function, asked.first)
+            if all(it.line != line or it.message != message for it in self.making(asked.function).errors):
+                self._fail(asked.function, "author", asked.first, message)
 
     def value_of(self, number: int, frame: int) -> model.Value:
         """A watched expression without its value, as the record and the listener name it."""

@@ -311,6 +311,7 @@ class Claim:
     operands: tuple[Operand, ...] = ()
     why: str = ""  # for a failed annotation, or a claim on a device that is not here
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
+    zero: bool = False  # its author says that zero, or nothing, is the point
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from litbook.project import Project, name_of, recordings_of
 from litbook.record import compare, model, recordings
 from litbook.render import devices, ledger, report
 from litbook.render.edition import Edition
-from litbook.text import unbacked, unrun
+from litbook.text import unbacked, unrun, vacuous
 
 
 @dataclass
@@ -59,6 +59,7 @@ def problems(it: Edition, prose: Sequence[Problem] = ()) -> Iterator[str]:
     yield from map(str, prose)
     kept = [*it.recordings, *([it.own] if it.own else [])]
     yield from (str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead)
+    yield from map(str, vacuous.vacuous(it.record))
     yield from map(str, unbacked.in_sources(it.record.sources))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from litbook.text import scopes
 from litbook.text.lecture import Assertion, Lecture
-from litbook.text.tree import Definition, directly_in, segment
+from litbook.text.tree import Definition, directly_in, segment, unquoted
 
 
 def find_claims(found: Lecture) -> None:
@@ -94,12 +94,13 @@ def _caption(node: ast.Assert) -> str:
 
 def names_axes(node: ast.AnnAssign) -> bool:
     """`x: Float[Tensor, "batch seq"] = ...`: a jaxtyping annotation with a value, on a plain name."""
-    match node:
-        case ast.AnnAssign(
-            target=ast.Name(),
-            annotation=ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant(value=str())])),
-            value=ast.expr(),
-        ):
+    return isinstance(node.target, ast.Name) and node.value is not None and spells_axes(node.annotation)
+
+
+def spells_axes(annotation: ast.expr) -> bool:
+    """Whether an annotation has the form of jaxtyping's, quoted or not; its axes are a string or f-string."""
+    match unquoted(annotation):
+        case ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant(value=str()) | ast.JoinedStr()])):
             return True
     return False
 

@@ -21,7 +21,7 @@ from litbook.errors import Problem
 from litbook.text.lecture import File, Lecture, Watch
 from litbook.text.tree import Anchor, Definition, blocks, own_nodes
 
-DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover")
+DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover", "zero")
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
 _MARK = re.compile(
@@ -304,6 +304,8 @@ def attach(
             found.hidden.add(anchor)
         elif directive.name == "stepover":
             _step_over(found, file, directive, anchor, problems)
+        elif directive.name == "zero":
+            _allow_zero(found, file, directive, anchor, problems)
         for watch in watches:
             found.watches_of.setdefault(anchor, []).append(len(found.watches))
             found.watches.append(watch)
@@ -351,6 +353,20 @@ def _step_over(
     found.stepover.add(anchor)
     if isinstance(anchor, Definition):
         found.untouched.add(anchor)
+
+
+def _allow_zero(
+    found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
+) -> None:
+    """The author says of a claim that zero, or nothing, is its point: see `vacuous`."""
+    number = found.claim_of.get(anchor)  # type: ignore[arg-type]
+    if number is not None:
+        found.claims[number] = replace(found.claims[number], zero=True)
+    else:
+        place = file.place(directive.line, directive.column + 1)
+        problems.append(
+            Problem("bad-directive", "@zero stands at no claim", place, "put it on the claim's line")
+        )
 
 
 def hide(found: Lecture) -> None:

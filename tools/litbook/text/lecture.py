@@ -84,6 +84,7 @@ class Assertion:
     operands: tuple[ast.expr, ...] = field(compare=False)
     operand_texts: tuple[str, ...] = ()
     measured: bool = False  # it mentions what its section measures: two runs agree on its verdict alone
+    zero: bool = False  # its author says that zero, or nothing, is the point
     node: ast.Assert | ast.AnnAssign | None = field(default=None, compare=False)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from litbook.errors import Problem
 from litbook.text import scopes
-from litbook.text.claims import names_axes, outside_try
+from litbook.text.claims import names_axes, outside_try, spells_axes
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Lecture
 from litbook.text.sections import bare_calls, is_plain
@@ -25,6 +25,7 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
     segment,
+    unquoted,
 )
 
 _SECTION = "a section is a plain function without parameters"
@@ -189,7 +190,7 @@ def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, st
 
 def _alternatives(annotation: ast.expr) -> list[ast.expr]:
     """What `A | B`, `Optional[A]` or `Union[A, B]` allows for; any other annotation itself."""
-    match annotation:
+    match unquoted(annotation):
         case ast.BinOp(left, ast.BitOr(), right):
             return [*_alternatives(left), *_alternatives(right)]
         case ast.Subscript(named, inner) if dotted(named).rpartition(".")[2] in ("Optional", "Union"):
@@ -198,10 +199,10 @@ def _alternatives(annotation: ast.expr) -> list[ast.expr]:
 
 
 def _is_jaxtyping(annotation: ast.expr, kinds: set[str]) -> bool:
-    match annotation:
-        case ast.Subscript(named, ast.Tuple(elts=[_, ast.Constant(value=str())])):
-            return dotted(named) in kinds or dotted(named).rpartition(".")[0] in kinds
-    return False
+    named = unquoted(annotation)
+    if not spells_axes(named) or not isinstance(named, ast.Subscript):
+        return False
+    return dotted(named.value) in kinds or dotted(named.value).rpartition(".")[0] in kinds
 
 
 def _jaxtyping_names(tree: ast.Module) -> set[str]:

@@ -60,6 +60,17 @@ def dotted(node: ast.expr) -> str:
     return ""
 
 
+def unquoted(annotation: ast.expr) -> ast.expr:
+    """What an annotation says: of one in quotes what stands in them, placed where they are."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        with contextlib.suppress(SyntaxError, ValueError):
+            said = ast.parse(annotation.value.strip(), mode="eval").body
+            for node in ast.walk(said):
+                ast.copy_location(node, annotation)
+            return said
+    return annotation
+
+
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function's own body, in order: not those of functions or classes inside it.
 

@@ -1,0 +1,88 @@
+"""Claims that hold and say nothing are found from the record alone; where zero is the point, the author says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.running import record, section
+
+from litbook.errors import UnusableLecture
+from litbook.text import source
+from litbook.text.vacuous import vacuous
+
+LIBRARIES = "import math, torch\n"
+
+
+def reasons(folder: Path, body: str) -> list[str]:
+    """Why each claim of the section `body` that says nothing does so."""
+    made = record(folder, section(body, LIBRARIES))
+    assert {claim.verdict for _, claim in made.claims()} == {"holds"}
+    return [problem.what.removeprefix("this claim says nothing: ") for problem in vacuous(made)]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("seen = 0\nassert seen == 0", "both sides are zero"),
+        ("bad = sum(1 for x in [] if x)\nassert 0 <= bad and bad <= 0", "both sides are zero"),
+        ("assert len([]) == len(())", "both sides are zero"),
+        ("assert torch.zeros(1).sum() == 0.0", "both sides are zero"),
+        ("assert torch.equal(torch.zeros(1), torch.zeros(1))", "both sides are zero"),
+        ("x = 3\nassert x == 3 and x - 3 == 0", "both sides are zero"),
+        ("x = []\nassert x == []", "both sides are empty"),
+        ("assert {} == dict()", "both sides are empty"),
+        ("assert ''.join([]) == ''", "both sides are empty"),
+        ("assert torch.equal(torch.ones(0), torch.ones(0))", "both sides are empty"),
+        ("assert math.nan != 3", "it compares with nan, which equals nothing and has no order"),
+        ("assert not 3 > math.nan", "it compares with nan, which equals nothing and has no order"),
+        ("x = [1]\nassert x is x", "both sides are x"),
+        ("x = [1]\nassert x[0] == x[0]", "both sides are x[0]"),
+        ("x = torch.ones(2)\nassert torch.equal(x, x)", "both sides are x"),
+        ("for i in range(1, 3):\n    assert i <= i", "both sides are i"),
+    ],
+)
+def test_a_claim_that_says_nothing_is_found(tmp_path: Path, body: str, why: str) -> None:
+    assert reasons(tmp_path, body)[:1] == [why]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = 3\nassert x == 3",
+        "assert 0 < 1 and 0 != 1",
+        "assert torch.ones(()).shape == ()",
+        "x = math.nan\nassert x != x and math.isnan(x)",
+        "assert torch.ones(2).sum() == torch.ones(2).sum()",
+        "for i in range(3):\n    assert [0, 1, 2][i] == i",
+        "assert (3 > 4) == False",
+        "assert not (3 > 4)",
+        "assert isinstance(0, int)",
+        "seen = 0\nassert seen == 0  # @zero",
+        "seen = 0\nassert (seen ==\n    0), 'none'  # @zero",
+    ],
+)
+def test_a_claim_that_says_something_is_not(tmp_path: Path, body: str) -> None:
+    assert reasons(tmp_path, body) == []
+
+
+def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
+    made = record(tmp_path, section("seen = 0\nassert seen == 0, 'none seen'"))
+    (problem,) = vacuous(made)
+    assert str(problem) == (
+        "lecture_sample.py:12:5: this claim says nothing: both sides are zero\n"
+        "    assert seen == 0, 'none seen'\n"
+        "    ^\n"
+        "    claim also that there was something to see; where zero is the point, say so: # @zero"
+    )
+
+
+def test_the_mark_stands_at_a_claim() -> None:
+    with pytest.raises(UnusableLecture) as raised:
+        source.parse(section("seen = 0  # @zero\nassert seen == 1"))
+    assert str(raised.value) == (
+        "<lecture>:11:15: @zero stands at no claim\n"
+        "    seen = 0  # @zero\n"
+        "              ^\n"
+        "    put it on the claim's line"
+    )

@@ -1,0 +1,93 @@
+"""Claims that hold and say nothing: `0 == 0` of what counted nothing, empty against empty, NaN, `x == x`.
+
+In goes a record, which keeps both sides of every comparison; out come problems. Each comparison of a claim is
+looked at, and each call with two arguments (`torch.equal(a, b)`). Of a claim that ran more than once only the
+text says something: the record keeps the sides of one time. Where zero is the point, `# @zero` says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterator
+
+from litbook.errors import Place, Problem
+from litbook.record import model
+from litbook.record.model import Claim, Record, Section, Snapshot
+
+WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero"
+_EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
+_CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+
+
+def vacuous(record: Record) -> list[Problem]:
+    """The claims that hold and say nothing, in the order of the book, each with its line and why."""
+    return [
+        _problem(record, section, claim, why)
+        for section, claim in record.claims()
+        if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero
+        for why in [next(_reasons(section, claim), "")]
+        if why
+    ]
+
+
+def _problem(record: Record, section: Section, claim: Claim, why: str) -> Problem:
+    source, number = record.sources[section.file], section.first + claim.line
+    line = source.text.split("\n")[number - 1]
+    place = Place(source.path, number, len(line) - len(line.lstrip()) + 1, line)
+    return Problem("vacuous", f"this claim says nothing: {why}", place, WAY_OUT)
+
+
+def _reasons(section: Section, claim: Claim) -> Iterator[str]:
+    for i, (left, right) in enumerate(zip(claim.operands, claim.operands[1:], strict=False)):
+        before, between = claim.form[i].split(), claim.form[i + 1].strip(" ()")
+        called = between == "," and claim.form[i].endswith("(") and claim.form[i + 2][:1] == ")"
+        if left.value is None or right.value is None or not (called or between):
+            continue
+        a, b = section.snapshots[left.value], section.snapshots[right.value]
+        if between in _EQUAL or called:
+            if left.text == right.text and not _calls(left.text):
+                yield f"both sides are {left.text}"
+            if claim.count == 1 and _is_zero(a) and _is_zero(b):
+                yield "both sides are zero"
+            if claim.count == 1 and _is_empty(a) and _is_empty(b):
+                yield "both sides are empty"
+        denied = between == "!=" or (before[-1:] == ["not"] and not called)
+        if denied and claim.count == 1 and left.text != right.text and (_is_nan(a) or _is_nan(b)):
+            yield "it compares with nan, which equals nothing and has no order"
+
+
+def _calls(text: str) -> bool:
+    """Whether the same text may give another object each time."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        return any(isinstance(node, _CALLS) for node in ast.walk(ast.parse(text, mode="eval")))
+    return True
+
+
+def _number(shown: Snapshot) -> model.Number | None:
+    """The number that a scalar is, or a tensor of one element."""
+    if isinstance(shown, model.Scalar) and shown.type != "bool":
+        return shown.number
+    if isinstance(shown, model.Tensor) and shown.dtype != "bool" and set(shown.shape) <= {1}:
+        return next(iter(shown.values), None)
+    return None
+
+
+def _is_zero(shown: Snapshot) -> bool:
+    return _number(shown) == 0
+
+
+def _is_nan(shown: Snapshot) -> bool:
+    return _number(shown) == "nan"
+
+
+def _is_empty(shown: Snapshot) -> bool:
+    """Whether it holds nothing. The shape of a scalar is no list of nothing."""
+    match shown:
+        case model.Sequence() | model.Mapping():
+            return shown.length == 0 and not shown.type.endswith("Size")
+        case model.Tensor():
+            return 0 in shown.shape
+        case model.Scalar():
+            return shown.type in ("str", "bytes") and shown.text in ("''", "b''")
+    return False
