@@ -162,6 +162,18 @@ def test_nothing_of_one_run_reaches_the_next(tmp_path: Path) -> None:
     assert set(claims(process.record_of(second)).values()) == {"holds"}
 
 
+def test_what_a_helper_read_while_it_was_imported_is_read_again_by_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "known.py").write_text(
+        "import pathlib\nn = int(pathlib.Path(__file__).with_name('n').read_text())\n"
+    )
+    path = write(tmp_path, section("known.n  # @inspect known.n\nassert known.n == 1", "import known"))
+    verdicts = {1: "holds", 2: "fails"}
+    for value, verdict in verdicts.items():
+        (tmp_path / "n").write_text(str(value))
+        made = process.record_of(path)
+        assert (shown(made, "known.n"), list(claims(made).values())) == ([value], [verdict])
+
+
 def test_sections_run_one_after_the_other_as_plain_python_runs_them(tmp_path: Path) -> None:
     text = section("math.tau = 7", "import math").replace("    one()\n", "    one()\n    two()\n", 1)
     path = write(tmp_path, f"{text}\ndef two():\n    assert math.tau < 6.3\n")

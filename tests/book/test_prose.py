@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import html.parser
+import io
 import logging
 import re
+import time
 
 import markdown
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from nbconvert.filters.markdown_mistune import markdown2html_mistune
+from rich.console import Console
+from rich.markdown import Markdown
 from tests.running import record, section
 
 from litbook.errors import Place, Problem
-from litbook.render import bibliography, markup, page, prose
+from litbook.render import bibliography, markup, notebook_prose, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -296,6 +301,63 @@ def test_a_reference_reads_authors_title_year():
         'Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.'
     )
     assert bibliography.reference(REFERENCES["other"]).startswith("A et al. ")
+
+
+# ---------------------------------------------------------------------------- prose that no author means
+
+ODD = ["-", "=", "[", "![", "*", "#", "> ", "$", "`", "_", "(", "<", "&", "\\", "|", "|-", "{", "~~~\n", "http://a[", "[a](",
+       "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n", "> a\n", "*_"]  # fmt: skip
+NOTES = notebook_prose.Prose({}, {}, {}, {})
+
+
+def everywhere(text: str) -> str:
+    """A note as a page, a notebook and a terminal have it; the page comes back."""
+    notebook = NOTES.markdown(text)
+    markdown2html_mistune(notebook)
+    Console(file=io.StringIO(), width=100).print(Markdown(text))
+    return site(text)
+
+
+@given(
+    st.lists(st.sampled_from([*ODD, " ", "\n", "\n\n", "    ", "a", "]", ")", "**"]), max_size=60).map(
+        "".join
+    )
+)
+def test_no_note_is_too_odd_for_a_page_a_notebook_and_a_terminal(text):
+    assert dangers(everywhere(text)) == []
+
+
+@pytest.mark.parametrize("unit", ODD)
+def test_the_longest_degenerate_note_takes_a_moment(unit):
+    text = (unit * prose.LONGEST)[: prose.LONGEST]
+    before = time.process_time()
+    everywhere(text)
+    assert time.process_time() - before < 8  # 1 to 3 s; minutes where each bracket reads the whole note
+
+
+def test_a_note_that_is_too_long_is_text_and_a_problem():
+    text = "*a* " * (prose.LONGEST // 4 + 1)
+    assert "<em>" not in site(text)
+    assert problems(text) == [
+        "lectures/lecture_02.py:7:1: this note is longer than 20,000 characters\n    make it several notes"
+    ]
+
+
+def nested(depth: int) -> str:
+    return "".join(f"{'    ' * level}- x\n" for level in range(depth))
+
+
+@pytest.mark.parametrize("text", [nested(9), nested(70), "> " * 9 + "x", "> " * 500 + "x"], ids=len)
+def test_a_note_nested_so_deeply_that_no_room_is_left_is_text_and_a_problem(text):
+    assert not re.search("<(ul|blockquote)", site(text))
+    assert problems(text) == [
+        "lectures/lecture_02.py:7:1: this note is nested too deeply to be laid out\n    make it several notes"
+    ]
+
+
+def test_eight_lists_within_one_another_are_lists():
+    assert site(nested(8)).count("<ul>") == 8
+    assert problems(nested(8)) == []
 
 
 def test_accents_and_dashes_are_ordinary_text():

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.running import LITBOOK, SAMPLES, section, write
 
+from litbook.errors import UnusableLecture
 from litbook.text import source, unbacked
 
 
@@ -359,3 +363,46 @@ def test_the_tutorials_lectures_have_none_but_the_one_about_them(repo: Path) -> 
         r'^```python title="(\w+)\.py"\n(.*?)^```', text, re.MULTILINE | re.DOTALL
     ):
         assert len(found(lecture)) == (2 if name == "lecture_94" else 0), name
+
+
+# ---------------------------------------------------------------------------- texts that no author means
+
+
+@pytest.mark.parametrize("made", ['"-" * 40', "40 * '='", '"-" * x * 2', '-x or "a" * 2', '"a" @ "b" - "c"'])
+def test_a_text_that_is_repeated_is_prose_like_any_other(made: str) -> None:
+    assert in_note(made) == []
+    assert in_note(f'{made} + "16 bytes"') == ["16"]
+    assert in_note('"in 16 bytes " * 2') == ["16"]
+
+
+@pytest.mark.parametrize("length", [100, 900, 3000])
+@pytest.mark.parametrize("made", ['"a" + {}"b"', '"a" * 1 + {}"b"', '{}"b"', "{}x"])
+def test_a_long_sum_is_read_or_refused_in_words(made: str, length: int) -> None:
+    try:
+        assert in_note(made.format('"a" + ' * length)) == []
+    except UnusableLecture as error:
+        assert "recursion" in str(error)  # noqa: PT017  what Python's own parser says
+
+
+NASTY = "-=_[]()*#>$`!<&\\|{}@;:.,~/ \n\t1²½e"
+
+
+@given(st.lists(st.sampled_from([*NASTY, "two ", "and ", "http://", "[@a", "`16`", "week"]), max_size=40))
+def test_no_text_is_too_odd_to_be_searched_for_numbers(parts: list[str]) -> None:
+    text = "".join(parts)
+    found(section(f"x = 1\nnote({text!r})"))
+    found(section(f"x = 1\nnote({text!r} * 3 + {text!r})"))
+
+
+@pytest.mark.parametrize(
+    "unit", ["two ", "two and ", "twenty-", "1,", "1_", "1e", "123,", "`", "$a ", "[@a", "{"]
+)
+def test_a_long_text_is_searched_in_a_time_that_grows_with_its_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text = section(f"note({(unit * length)[:length]!r})")
+        before = time.process_time()
+        found(text)
+        return time.process_time() - before
+
+    short, long = min(seconds(4_000) for _ in range(3)), min(seconds(32_000) for _ in range(2))
+    assert long < max(0.5, 24 * short)  # eight times the length; where it grew with the square, 64 times

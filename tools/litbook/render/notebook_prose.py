@@ -13,7 +13,7 @@ from litbook.render.bibliography import BibliographyError as NoSuchWork
 # What Markdown leaves alone: fenced code, code spans, mathematics.
 _LITERAL = re.compile(
     r"(^[ ]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??[ ]*(?P=fence)[ ]*$"
-    r"|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+    r"|(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)"
     r"|(?<![\\$])\$\$.+?\$\$|(?<![\\$\w])\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?![\d$]))",
     re.DOTALL | re.MULTILINE,
 )

@@ -30,6 +30,10 @@ from litbook.render.bibliography import Bibliography, BibliographyError, find, n
 from litbook.render.markup import Html
 
 LONGEST_FORMULA = 2000
+# Python-Markdown needs quadratic time for degenerate notes: within these bounds it is never long about one.
+LONGEST = 20_000  # characters of a note
+LONGEST_LINK = 500  # characters in which the end of a link is looked for
+DEEPEST = 8  # lists, quotations and boxes within one another: more would leave no room for words on a phone
 
 ELEMENTS = frozenset(
     "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
@@ -150,12 +154,14 @@ def _heading(level: int, content: Html, setting: Setting) -> Html:
 
 def _html(text: str, setting: Setting) -> Html:
     """The note as HTML on one line, or as plain text where the result holds what it must not."""
-    clean = _without_controls(text)
+    clean, body = _without_controls(text), ""
+    if len(clean) > LONGEST:
+        setting.report("prose", f"this note is longer than {LONGEST:,} characters", "make it several notes")
+        return markup.tag("p", markup.text(clean))
     try:
         body = _converter(setting).convert(clean)
     except RecursionError:
         setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
-        body = ""
     body = body.strip().replace("\n", "&#10;")
     if body and is_harmless(body):
         return Html(body)
@@ -204,7 +210,15 @@ class _NoteSyntax(Extension):
         patterns.register(_Picture(r"!\[(?=[^\]]*\]\()", md, setting), "litbook-picture", 172)
         bare = r"(?<![\w/\"'<(])https?://[^\s<>\"'`\x02\x03]*[^\s<>\"'`\x02\x03.,;:!?)\]*_]"
         patterns.register(_Bare(bare, md), "litbook-bare", 71)
+        for name in ("link", "reference", "short_reference"):
+            _bound(patterns[name])
         md.treeprocessors.register(_Allowed(md, setting), "litbook-allowed", -10)
+
+
+def _bound(links: InlineProcessor) -> None:
+    """Every `[` looks for its end: only so far, or a thousand of them read the note a thousand times."""
+    whole = links.handleMatch
+    links.handleMatch = lambda m, data: whole(m, data[: m.end() + LONGEST_LINK])  # type: ignore[method-assign]
 
 
 class _Blocks(Preprocessor):
@@ -327,6 +341,8 @@ class _Allowed(Treeprocessor):
         self.setting = setting
 
     def run(self, root: ET.Element) -> None:
+        if _levels(root) > DEEPEST + 1:  # the root is a box, too
+            raise RecursionError
         for element in root.iter():
             if element.tag not in ELEMENTS:
                 element.tag = "span"
@@ -353,6 +369,11 @@ class _Allowed(Treeprocessor):
             )
             return
         element.set("href", address)
+
+
+def _levels(element: ET.Element) -> int:
+    """How many lists, quotations and boxes stand within one another."""
+    return (element.tag in ("ul", "ol", "blockquote", "div")) + max(map(_levels, element), default=0)
 
 
 def _allowed(name: str, value: str) -> bool:

@@ -76,7 +76,7 @@ _UNITS = """bit byte [kKMGTP]i?B FLOP FLOPs? FLOP/s second minute hour day week 
     centuries percent watt joule hertz [kMGT]?Hz dollar euro degree metre mile token parameter time"""
 _VALUE = "|".join([*_SMALL.split(), *_SCALE])
 _WORDS = re.compile(
-    rf"\b(?P<words>(?:{_VALUE})(?:(?:-|\s+and\s+|\s+)(?:{_VALUE}))*)"
+    rf"\b(?P<words>(?:{_VALUE})(?:(?:-|\s+and\s+|\s+)(?:{_VALUE})){{0,11}})"  # no number has more words
     rf"(?:-|\s+)(?:{'|'.join(_UNITS.split())})s?\b",
     re.IGNORECASE,
 )
@@ -321,8 +321,11 @@ class _Finder:
     def inside(self, node: ast.expr) -> None:
         """Literals that may become part of the text: of the branches, items and names in `node`."""
         match node:
-            case ast.Constant(value=str()) | ast.JoinedStr() | ast.BinOp():
+            case ast.Constant(value=str()) | ast.JoinedStr() | ast.BinOp(op=ast.Add() | ast.Mod()):
                 self.others.append(self.whole(node))
+            case ast.BinOp(left, _, right):  # "-" * 40
+                self.inside(left)
+                self.inside(right)
             case ast.IfExp(_, yes, no):
                 self.inside(yes)
                 self.inside(no)
