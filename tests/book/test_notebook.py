@@ -421,7 +421,7 @@ def test_citations_are_named_and_listed_and_links_lead_to_sections(tmp_path):
     prose = sources(made, "markdown")
     assert "As ([N. Shazeer 2020](https://example.org/a)) says, see [here](#Two-x-more) and there." in prose
     assert prose[-1] == (
-        "## References\n\n- N. Shazeer. [*Gated \\[units\\] \\*here\\**](https://example.org/a). 2020."
+        "## References\n\n- N. Shazeer. [*Gated &#91;units&#93; &#42;here&#42;*](https://example.org/a). 2020."
     )
 
 

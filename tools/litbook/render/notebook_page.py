@@ -19,6 +19,7 @@ GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 
 _FOLD = re.compile(r"^<details><summary>(\w+)</summary>$(.*?)^</details>$", re.DOTALL | re.MULTILINE)
 _PICTURE = re.compile(r"!\[(.*)\]\(attachment:picture\)\n*")
+_FILES = {"%%writefile litbook.py": "What stands in for the book’s engine here"}
 _LINK = re.compile(r"\]\(#([^)\s]+)\)")
 
 
@@ -94,7 +95,8 @@ class _Page:
             block, outputs = _folded("How the answer is computed", [block, *outputs]), []
         elif "hide-input" in tags:
             first = text.strip().partition("\n")[0]
-            title = first.removeprefix("# ") if first.startswith("#") else "Code that the page folds, too"
+            title = first[2:] if first.startswith("# ") else "Code that the page folds, too"
+            title = _FILES.get(first, first.removeprefix("%%writefile ") if first.startswith("%%") else title)
             block = _folded(title, [block])
         return [markup.tag("div", block, *outputs, class_="lb-nb-cell")]
 
@@ -112,10 +114,19 @@ class _Page:
             if i % 3 == 1:
                 summary = part
             elif i % 3 == 2:
-                found.append(_folded(summary, [markup.tag("div", self._passage(part), class_="lb-prose")]))
+                found.append(
+                    _folded(summary, [markup.tag("div", self._aside(part.strip()), class_="lb-prose")])
+                )
             else:
                 found += prose.blocks(_LINK.sub(_as_word, part), self.setting)
         return found
+
+    def _aside(self, text: str) -> Html:
+        """A hint, or an answer as code."""
+        if match := re.fullmatch(r"<code>(.*?)</code>(.*)", text):
+            value, where = (markup.text(html.unescape(it)) for it in match.groups())
+            return markup.tag("p", markup.tag("code", value), where)
+        return self._passage(text)
 
     def _passage(self, text: str) -> Html:
         return prose.passage(_LINK.sub(_as_word, text.strip()), self.setting)
