@@ -19,12 +19,12 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import v4
 
-# The interpreter of a reader's kernel: this one, but litbook cannot be found.
+# The interpreter of a reader's kernel: this one, but of litbook it finds only what a notebook brings along.
 KERNEL = """
-import sys
+import os, sys
 class NotHere:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "litbook":
+        if name.partition(".")[0] == "litbook" and not os.path.exists("litbook.py"):
             raise ModuleNotFoundError("No module named 'litbook'", name="litbook")
 sys.meta_path.insert(0, NotHere())
 sys.path[:] = [p for p in sys.path if "site-packages" in p or "python" in p]

@@ -77,8 +77,7 @@ CONFIG = f"""
 site_name: A book
 theme: {{name: material, font: false}}
 hooks: [{REPO}/tools/litbook/site/plugin.py]
-plugins:
-  - mkdocs-jupyter: {{include: ["*.ipynb"], ignore: ["*.md", "*.py"], execute: false, include_source: true}}
+plugins: []
 markdown_extensions: [attr_list, md_in_html, tables, admonition, pymdownx.superfences]
 extra_css: [assets/litbook/litbook.css, assets/litbook/player.css]
 extra_javascript: [{{path: assets/litbook/player.js, defer: true}}]

@@ -376,11 +376,6 @@ nav:
   - Lectures: []
 plugins:
   - search
-  - mkdocs-jupyter:
-      include: ["*.ipynb"]
-      ignore: ["*.md", "*.py"]
-      execute: false
-      include_source: true
 not_in_nav: /lectures/*/notebooks/
 markdown_extensions: [attr_list, md_in_html, tables, admonition]
 """

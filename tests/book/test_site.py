@@ -64,7 +64,9 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
         "lecture_02/memory.md",
         "lecture_02/memory.player.js",
         "lecture_02/notebooks/compute.ipynb",
+        "lecture_02/notebooks/compute.md",
         "lecture_02/notebooks/memory.ipynb",
+        "lecture_02/notebooks/memory.md",
         "ledger.md",
         "misbeliefs.md",
     ]

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,19 +25,21 @@ import nbformat
 
 from litbook.record import model
 from litbook.render import books, evidence, figures, markup, standin, values
-from litbook.render import notebook_setup as setup
 from litbook.render.bibliography import Bibliography
 from litbook.render.notebook_prose import Prose, one_line, plain, whole
 from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.text import cells
-from litbook.text.lecture import Function, Lecture
+from litbook.text.lecture import Function, Lecture, Watch
+from litbook.text.plan import STATED
+from litbook.text.rows import Code
 from litbook.text.source import parse_sources
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
 _ENDS = ("exception", "exit", "author")  # errors that end a section
 FIRST = 3  # turns of a loop that a notebook's `show` prints
+_OURS = ("has_cuda", "reseed", "section", "show")  # what a notebook's cells call, besides the author's words
 
 
 @dataclass
@@ -48,9 +52,13 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.section = functools.cache(lambda function: section_of(self.record, self.functions[function]))
-        self.of = functools.cache(
-            lambda function: evidence.gather(self.record, self.section(function), self.recordings)
+        self._of = functools.cache(
+            lambda key: evidence.gather(self.record, self.record.by_key[key], self.recordings)
         )
+
+    def of(self, section: model.Section) -> evidence.Evidence:
+        """What is known of a section."""
+        return self._of(section.key)
 
     @cached_property
     def order(self) -> dict[tuple[str, int, bool], int]:
@@ -70,7 +78,6 @@ class _Made:
     run: _Run
     layout: cells.Layout
     text: Prose
-    names: Mapping[str, str]  # a stand-in's name -> what it is called in this notebook
     cells: list[Any] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -78,6 +85,12 @@ class _Made:
     def record(self) -> model.Record:
         """The record that the notebook is of."""
         return self.run.record
+
+    def word(self, name: str) -> str:
+        """What a word of ours is called in this notebook: its name, unless the lecture has given it away."""
+        while name in self.layout.names:
+            name += "_"
+        return name
 
     def id(self, role: str) -> str:
         """An id that depends on the text alone: the same cell has it in every build."""
@@ -90,23 +103,22 @@ class _Made:
         self.cells.append(cell)
         return cell
 
-    def code(self, role: str, text: str, outputs: Sequence[Any] = (), tags: Sequence[str] = ()) -> Any:
+    def code(self, role: str, text: str, outputs: Sequence[Any] = (), tags: Sequence[str] = ()) -> None:
         """A code cell; those tagged `hide-input` or `hide-cell` come folded."""
         metadata: dict[str, Any] = {"tags": list(tags)} if tags else {}
-        folded = {"source_hidden": bool({"hide-input", "hide-cell"} & set(tags)),
-                  "outputs_hidden": "hide-cell" in tags}  # fmt: skip
-        if any(folded.values()):
-            metadata["jupyter"] = {name: True for name, on in folded.items() if on}
-        cell = _node(
-            cell_type="code",
-            id=self.id(role),
-            metadata=metadata,
-            source=whole(text),
-            outputs=list(outputs),
-            execution_count=None,
+        if {"hide-input", "hide-cell"} & {*tags}:
+            hidden = {"outputs_hidden": True} if "hide-cell" in tags else {}
+            metadata["jupyter"] = {"source_hidden": True, **hidden}
+        self.cells.append(
+            _node(
+                cell_type="code",
+                id=self.id(role),
+                metadata=metadata,
+                source=whole(text),
+                outputs=list(outputs),
+                execution_count=None,
+            )
         )
-        self.cells.append(cell)
-        return cell
 
 
 def _node(**fields: Any) -> Any:
@@ -128,21 +140,15 @@ def notebooks(
     depends on the record, on them and on `book`, the title of the whole, alone. Raises `UnusableLecture`
     where the record's source is no lecture.
     """
-    modules = modules or {}
     shelf = books.of(record, bibliography, recordings, [])
     lecture = parse_sources(record.sources)
     run = _Run(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
-    found = cells.layouts(
-        lecture, [_root(lecture, root) for root in shelf.parts or [record.main]],
-        beside={name.partition("/")[0].removesuffix(".py") for name in modules},
-        reserved=cells.reads(setup.STANDINS),
-        raised=raised,
-    )  # fmt: skip
-    made = {}
-    for layout in found:
-        made[file_of(page_of(shelf, run.section(layout.root)))] = _notebook(run, shelf, layout, modules, book)
-    return made
+    roots = [_root(lecture, root) for root in shelf.parts or [record.main]]
+    return {
+        file_of(page_of(shelf, run.section(layout.root))): _notebook(run, shelf, layout, modules or {}, book)
+        for layout in cells.layouts(lecture, roots, raised)
+    }
 
 
 def section_of(record: model.Record, function: Function) -> model.Section:
@@ -182,13 +188,9 @@ def _notebook(
     here = [run.section(i.function) for i in layout.items if isinstance(i, cells.Section)]
     known = {it.name: it.heading or it.name for it in here}
     levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
-    made = _Made(
-        run,
-        layout,
-        Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels),
-        setup.called(layout),
-    )
-    _opening(made, shelf, book)
+    text = Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels)
+    made = _Made(run, layout, text)
+    _opening(made, shelf, book, {_top(name) for name in modules})
     _setup(made, modules)
     _items(made)
     if made.text.cited:
@@ -229,7 +231,7 @@ _HOW = (
 )
 
 
-def _opening(made: _Made, shelf: books.Book, book: str) -> None:
+def _opening(made: _Made, shelf: books.Book, book: str, beside: set[str]) -> None:
     """Title, where it comes from, what it needs."""
     record, root = made.record, made.run.section(made.layout.root)
     title = record.title if root.kind == "main" else root.heading or root.name
@@ -238,34 +240,55 @@ def _opening(made: _Made, shelf: books.Book, book: str) -> None:
         number = shelf.parts.index(root) + 1
         place = f"Part {number} of {len(shelf.parts)} of **{made.text.markdown(record.title)}**"
     place += f" from *{made.text.markdown(book)}*" if book else ""
-    device = record.environment.device
-    machine = device.name if device.kind != "cpu" else record.environment.cpu or device.name
+    strangers = sorted({*made.layout.modules} - beside - sys.stdlib_module_names - {"litbook"})
     versions = record.environment.versions
-    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in made.layout.packages]
+    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
     needs = f"It needs Python 3.11 or later{' with ' + ', '.join(packages) if packages else ''}."
-    missing = [name for name in made.layout.packages if name not in ON_COLAB]
-    if missing:
+    if missing := [name for name in strangers if name not in ON_COLAB]:
         needs += f" On Colab, run `%pip install {' '.join(missing)}` first."
     text = [
         f"# {made.text.markdown(title)}",
         f"{place}. This notebook runs on its own, from top to bottom. {needs}",
-        _HOW.format(machine=plain(machine)),
+        _HOW.format(machine=plain(_machine(record))),
     ]
     made.prose("opening", "\n\n".join(text))
 
 
 def _setup(made: _Made, modules: Mapping[str, str]) -> None:
-    """The stand-ins, the lecture's own modules, its imports and constants."""
-    layout = made.layout
-    made.code("setup", setup.text(layout, made.names, made.record.environment.seed), tags=["hide-input"])
-    for name in setup.modules(layout, modules):
-        made.code("module", setup.module(name, modules[name]), tags=["hide-input"])
-    future = [c for c in layout.imports if c.rows[0].text.startswith("from __future__")]
-    for group in (future, [c for c in layout.imports if c not in future]):
-        if group:
-            lines = ["# Imports", *(row.text for code in group for row in code.rows)]
-            made.code("imports", "\n".join(lines), tags=["hide-input"])
-    _cells(made, list(layout.setting), "constants", ["# Constants"], folded=True)
+    """The files that come along, the lecture's imports and constants."""
+    layout, fold = made.layout, ["hide-input"]
+    ours = inspect.getsource(standin).replace("SEED = 0", f"SEED = {made.record.environment.seed}")
+    files = {"litbook.py": ours, **_files(layout, modules)}
+    lines = ["# A folder of its own, for the files that come along and for what the cells write", "import os"]
+    lines += ["import sys", "import tempfile", "", 'os.chdir(tempfile.mkdtemp(prefix="notebook-"))']
+    lines += ["sys.path.insert(0, os.getcwd())"]
+    lines += [f"os.makedirs({folder!r})" for folder in sorted({it.rpartition("/")[0] for it in files} - {""})]
+    if "matplotlib" in layout.modules:
+        lines.append('os.environ["MPLBACKEND"] = "Agg"  # figures are kept and shown once')
+    made.code("setup", "\n".join(lines), tags=fold)
+    for name, text in files.items():
+        made.code("module", f"%%writefile {name}\n{text}", [_stream(f"Writing {name}\n")], fold)
+    words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in _OURS]
+    imports = ["# Imports", "from __future__ import annotations", f"from litbook import {', '.join(words)}"]
+    made.code("imports", "\n".join([*imports, *layout.imports, f"{made.word('reseed')}()"]), tags=fold)
+    _cells(made, layout.setting, "constants", ["# Constants"], folded=True)
+
+
+def _files(layout: cells.Layout, files: Mapping[str, str]) -> dict[str, str]:
+    """The modules beside the lecture that the notebook imports, and those that they import."""
+    wanted, waiting = dict[str, str](), list(layout.modules)
+    while waiting:
+        top = waiting.pop(0)
+        for name, text in files.items():
+            if _top(name) == top and name not in wanted:
+                wanted[name] = text
+                waiting += cells.imported(text)
+    return wanted
+
+
+def _top(name: str) -> str:
+    """The first name under which a file is imported."""
+    return name.partition("/")[0].removesuffix(".py")
 
 
 # ---------------------------------------------------------------------------- the cells
@@ -273,16 +296,16 @@ def _setup(made: _Made, modules: Mapping[str, str]) -> None:
 
 def _items(made: _Made) -> None:
     """Sections in order: headings, prose, cells of code."""
-    waiting: list[cells.Code] = []
+    waiting: list[Code] = []
     starts: list[str] = []  # what the next cell of code begins with
 
     def flush() -> None:
         if waiting:
-            _cells(made, waiting, made.run.functions[waiting[0].function or 0].name, starts)
+            _cells(made, waiting, made.run.functions[waiting[0].function].name, starts)
             waiting.clear()
 
     for item in made.layout.items:
-        if isinstance(item, cells.Code):
+        if isinstance(item, Code):
             if waiting and _apart(waiting[-1], item):
                 flush()
             waiting.append(item)
@@ -290,31 +313,17 @@ def _items(made: _Made) -> None:
         flush()
         if isinstance(item, cells.Section):
             _heading(made, item)
-        elif isinstance(item, cells.Told):
-            _tell_statement(made, item)
+            starts[:] = [] if item.why else [f"{made.word('reseed')}()"]
         else:
-            _random(made, item, starts)
+            _tell_statement(made, item)
     flush()
 
 
-def _apart(above: cells.Code, code: cells.Code) -> bool:
+def _apart(above: Code, code: Code) -> bool:
     """Whether two pieces of code stand in different cells."""
-    if above.role == code.role == "definition":
-        return False
-    if above.role or code.role:
-        return True
+    if above.definition or code.definition:
+        return above.definition != code.definition
     return (above.hidden, above.device, above.function) != (code.hidden, code.device, code.function)
-
-
-def _random(made: _Made, item: cells.Random, starts: list[str]) -> None:
-    """Random numbers: from the seed; or put aside and taken up again around a section."""
-    calls = {"seed": "{reseed}()", "keep": "outer_random_state = {random_state}()",
-             "back": "{set_random_state}(outer_random_state)"}  # fmt: skip
-    text = calls[item.kind].format(**made.names)
-    if item.kind == "keep":
-        made.code("random", text, tags=["hide-input"])
-    else:
-        starts[:] = [text]
 
 
 def _heading(made: _Made, item: cells.Section) -> None:
@@ -324,7 +333,7 @@ def _heading(made: _Made, item: cells.Section) -> None:
         title = made.text.markdown(section.heading or section.name) + " (aside)" * section.aside
         parts.append(f"{'#' * min(6, item.level)} {title}")
     if item.device:
-        found = made.run.of(item.function)
+        found = made.run.of(section)
         parts.append(
             f"*This section needs {item.device}: without it, its cells do nothing. "
             + (f"The outputs are from {plain(found.stamp)}.*" if found.stamp
@@ -336,39 +345,30 @@ def _heading(made: _Made, item: cells.Section) -> None:
         made.prose(f"heading of {section.name}", "\n\n".join(parts))
 
 
-def _cells(
-    made: _Made,
-    found: Sequence[cells.Code],
-    role: str,
-    starts: list[str] | None = None,
-    *,
-    folded: bool = False,
-) -> None:
+def _cells(made: _Made, found: Sequence[Code], role: str, starts: list[str], *, folded: bool = False) -> None:
     """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops."""
-    group: list[cells.Code] = []
-    for code in found:
+    group: list[Code] = []
+    for i, code in enumerate(found):
         group.append(code)
-        if _failed(made, code) is not None:
-            _cell(made, group, role, starts, folded=folded)
+        if i == len(found) - 1 or _failed(made, code) is not None:
+            _cell(made, group, role, starts, folded)
             group = []
-    if group:
-        _cell(made, group, role, starts, folded=folded)
 
 
-def _cell(
-    made: _Made, group: Sequence[cells.Code], role: str, starts: list[str] | None, *, folded: bool = False
-) -> None:
+def _cell(made: _Made, group: Sequence[Code], role: str, starts: list[str], folded: bool) -> None:
     lines: list[str] = []
-    device, definition = group[0].device, group[0].role == "definition"
+    device, definition = group[0].device, group[0].definition and not folded
     if starts and not definition:
         lines += [("    " if device else "") + text for text in starts]
         starts.clear()
     for i, code in enumerate(group):
-        if i and (code.spaced or definition):
-            lines += ["", ""] if definition else [""]
-        lines += _text(made, code, last=i == len(group) - 1)
+        if i and (code.spaced or code.definition):
+            lines += [""] * (1 + code.definition)
+        lines += _text(made, code)
+    if group[-1].quiet:
+        lines[-1] = group[-1].quiet
     if device:
-        lines = [f"if {made.names['has_cuda']}():", *lines]
+        lines = [f"if {made.word('has_cuda')}():", *lines]
     outputs = [] if definition else _outputs(made, group)
     tags = ["hide-input"] if folded or all(code.hidden for code in group) else []
     tags += ["raises-exception"] if any(o["output_type"] == "error" for o in outputs) else []
@@ -377,32 +377,27 @@ def _cell(
     made.code(role, "\n".join(lines), outputs, tags)
 
 
-def _text(made: _Made, code: cells.Code, last: bool) -> list[str]:
+def _text(made: _Made, code: Code) -> list[str]:
     """The lines of one piece of code, with the calls that show values."""
     lines: list[str] = []
-    for number, row in enumerate(code.rows):
-        if row.show is None:
-            text = row.text
-            if last and code.end is not None and code.end[0] == number:
-                text = text[: code.end[1]] + ";" + text[code.end[1] :]
-            lines.append(text)
+    for row in code.rows:
+        if row.watch is None:
+            lines.append(row.text)
         elif row.inline:
-            lines[-1] += "; " + _call(made, code, row.show)
+            lines[-1] += "; " + _call(made, code, row.watch)
         else:
-            lines.append(row.text + _call(made, code, row.show))
+            lines.append(row.text + _call(made, code, row.watch))
     return lines
 
 
-def _call(made: _Made, code: cells.Code, show: cells.Show) -> str:
+def _call(made: _Made, code: Code, watch: Watch) -> str:
     """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
-    why = _unshown(made, code, show)
-    if why:
-        return f"pass  # {show.text} is not shown: {one_line(why)}"
-    unit = f", {_quoted(show.unit)}" if show.unit else ""
-    text = show.text if "\n" not in show.text else f"(\n{show.text})"
-    measured = ", measured=True" if show.kind == "measure" else ""
-    name = _quoted("answer" if show.kind == "answer" else show.text)
-    return f"{made.names['show']}({name}, {text}{unit}{measured})"
+    if why := _unshown(made, code, watch):
+        return f"pass  # {watch.text} is not shown: {one_line(why)}"
+    name = "answer" if watch.kind == "answer" else watch.text
+    unit = f", {_quoted(watch.unit)}" if watch.unit else ""
+    measured = ", measured=True" if watch.kind == "measure" else ""
+    return f"{made.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
 
 
 def _quoted(text: str) -> str:
@@ -410,12 +405,11 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)
 
 
-def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
-    if show.kind == "answer" or code.function is None:
-        return ""
-    found = made.run.of(code.function)
-    for value in found.values:
-        if (value.line, value.text) == (show.line, show.text):
+def _unshown(made: _Made, code: Code, watch: Watch) -> str:
+    """Why a recorded expression could not be shown."""
+    found = made.run.of(made.run.section(code.function))
+    for value in found.values if watch.kind != "answer" else ():
+        if (value.line, value.text) == (watch.line, watch.text):
             snapshot = found.snapshot_of(value)
             if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why):
                 return value.error or getattr(snapshot, "why", "")
@@ -428,22 +422,26 @@ def _unshown(made: _Made, code: cells.Code, show: cells.Show) -> str:
 Event = tuple[int, int, Callable[[], Iterator[Any]]]
 
 
-def _outputs(made: _Made, group: Sequence[cells.Code]) -> list[Any]:
+def _outputs(made: _Made, group: Sequence[Code]) -> list[Any]:
     """What these lines printed and showed when they were recorded, and the failure that ended them."""
-    events: list[Event] = []
-    for code in group:
-        function = code.function if code.function is not None else 0
-        events += _events(made, function, code.first, code.last)
-    events.sort(key=lambda event: event[:2])
+    events = [event for code in group for event in _events(made, code)]
     outputs: list[Any] = []
-    for _, _, make in events:
-        for output in make():
-            if outputs and outputs[-1].output_type == output.output_type == "stream":
-                outputs[-1].text += output.text
-            else:
-                outputs.append(output)
-    failures = [f for f in (_failed(made, code) for code in group) if f is not None]
-    return outputs + failures
+    for output in (it for _, _, make in sorted(events, key=lambda event: event[:2]) for it in make()):
+        if outputs and outputs[-1].output_type == output.output_type == "stream":
+            outputs[-1].text += output.text
+        else:
+            outputs.append(output)
+    return outputs + [it for it in (_failed(made, code) for code in group) if it is not None]
+
+
+def _called(made: _Made, code: Code) -> Iterator[tuple[model.Section, bool]]:
+    """The sections that these lines call, and those below; and whether the lines are one call, no loop."""
+    section = made.run.section(code.function)
+    for call in evidence.statements(section):
+        if call.kind == "section" and code.first <= call.first <= code.last and call.target != section.key:
+            below = _with_sections(made.record, made.record.by_key[call.target])
+            once = (call.first, call.last) == (code.first, code.last)
+            yield from ((it, once and it is below[0]) for it in below)
 
 
 def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
@@ -455,26 +453,20 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
     return list(found.values())
 
 
-def _events(made: _Made, function: int, first: int, last: int) -> list[Event]:
+def _events(made: _Made, code: Code) -> Iterator[Event]:
     """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
-    found, section = made.run.of(function), made.run.section(function)
-    pieces = [piece for piece in found.pieces if first <= piece.line <= last]
-    shown = [value for value in found.values if first <= value.line <= last]
-    events = [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
-    for call in evidence.statements(section):  # of sections, by a loop or a branch of these lines
-        if call.kind == "section" and first <= call.first <= last and call.target != section.key:
-            for inner in _with_sections(made.record, made.record.by_key[call.target]):
-                events += _all_events(made, inner)
-    return events
-
-
-def _all_events(made: _Made, section: model.Section) -> list[Event]:
-    """What every call of a section said, not only its first."""
-    found = evidence.here(made.record, section)
-    own = {number for number, frame in enumerate(section.frames) if not frame.called}
-    pieces = [piece for piece in section.pieces if piece.frame in own]
-    shown = [value for value in section.values if value.frame in own and value.kind != "clear"]
-    return [*_told_events(made, found, pieces), *_shown_events(made, found, shown)]
+    found = made.run.of(made.run.section(code.function))
+    yield from _told_events(made, found, [it for it in found.pieces if code.first <= it.line <= code.last])
+    yield from _shown_events(made, found, [it for it in found.values if code.first <= it.line <= code.last])
+    for section, once in _called(made, code):
+        inner = made.run.of(section)
+        pieces, shown = inner.pieces, inner.values
+        if not (once or inner.stamp):  # what every call of the section said, not only its first
+            own = {number for number, frame in enumerate(section.frames) if not frame.called}
+            pieces = [it for it in section.pieces if it.frame in own]
+            shown = [it for it in section.values if it.frame in own and it.kind != "clear"]
+        yield from _told_events(made, inner, pieces)
+        yield from _shown_events(made, inner, shown)
 
 
 def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> int:
@@ -508,14 +500,14 @@ def _streamed(text: str) -> Iterator[Any]:
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
     text = standin.bounded(in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
-        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)})\n"
+        day = evidence.day(record.environment.date)
+        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)}, {day})\n"
     return f"{value.text} = {text}\n"
 
 
 def _machine(record: model.Record) -> str:
     device = record.environment.device
-    name = device.name if device.kind != "cpu" else record.environment.cpu or device.name
-    return f"{name}, {evidence.day(record.environment.date)}"
+    return device.name if device.kind != "cpu" else record.environment.cpu or device.name
 
 
 def _stream(text: str) -> Any:
@@ -566,20 +558,20 @@ def _svg(piece: model.Piece) -> str:
     return re.sub(r"<svg\b", lambda m: m[0] + label, piece.data, count=1)
 
 
-def _failed(made: _Made, code: cells.Code) -> Any | None:
-    """The output of a claim that failed on these lines, or of the exception that ended the section called."""
-    if code.function is None or code.role == "definition":
+def _failed(made: _Made, code: Code) -> Any | None:
+    """The output of a claim that failed on these lines, or of the exception that ended a section called."""
+    if code.definition:
         return None
-    section, called = made.run.section(code.function), code.role == "call"
-    for it in _with_sections(made.record, section) if called else [section]:
-        found = evidence.here(made.record, it)
-        for error in found.errors if called else ():
+    section = made.run.section(code.function)
+    below = _with_sections(made.record, section) if code.call else [it for it, _ in _called(made, code)]
+    for it in below:
+        for error in evidence.here(made.record, it).errors:
             if error.kind in _ENDS:
                 return _ending(error)
-    for it in _with_sections(made.record, section) if called else [section]:
+    for it in [section, *below]:
         for claim in evidence.here(made.record, it).claims:
-            fails = claim.verdict == "fails" and claim.kind == "assert"
-            if fails and (called or code.first <= claim.line <= code.last):
+            here = it is not section or code.first <= claim.line <= code.last
+            if here and claim.verdict == "fails" and claim.kind == "assert":
                 sides = values.claim(claim, it.snapshots)
                 return _error("AssertionError", claim.caption, [f"assert {claim.text}", sides])
     return None
@@ -607,10 +599,9 @@ def _error(name: str, message: str, lines: Sequence[str]) -> Any:
 
 def _tell_statement(made: _Made, item: cells.Told) -> None:
     """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
-    found = made.run.of(item.function)
     section = made.run.section(item.function)
-    name = section.name
-    told = [p for p in found.pieces if item.first <= p.line <= item.last and p.kind in cells.STATED]
+    found, name = made.run.of(section), section.name
+    told = [p for p in found.pieces if item.first <= p.line <= item.last and p.kind in STATED]
     if not told and not found.stamp:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
@@ -640,29 +631,28 @@ def _tell(made: _Made, item: cells.Told, piece: model.Piece, found: evidence.Evi
             _answer(made, item.answer, piece, found, name)
 
 
-def _answer(made: _Made, code: cells.Code, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
+def _answer(made: _Made, code: Code, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
     """A folded cell that computes a question's answer."""
-    show = code.rows[0].show
-    assert show is not None
-    line = code.rows[0].text + _call(made, code, show)
-    lines = [f"if {made.names['has_cuda']}():", line] if code.device else [line]
+    lines = _text(made, code)
+    if code.device:
+        lines = [f"if {made.word('has_cuda')}():", *lines]
     outputs = []
     if piece.answer is not None:
-        answer = standin.bounded(in_words(found.snapshot(piece.answer), show.unit or ""))
+        answer = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
         outputs.append(_stream(f"answer = {answer}\n"))
-    made.code(
-        name, "\n".join(lines), outputs, ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]
-    )
+    device = [f"needs-{code.device}"] if code.device else []
+    made.code(name, "\n".join(lines), outputs, ["hide-cell", *device])
 
 
 def _question(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str], str]) -> str:
+    folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
     parts = [f"**Check yourself.** {worded(piece.text)}"]
     if piece.data:
-        parts.append(f"<details><summary>Hint</summary>\n\n{worded(piece.data)}\n\n</details>")
+        parts.append(folded.format("Hint", worded(piece.data)))
     if piece.answer is not None:
-        value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
         where = f" ({plain(found.stamp)})" if found.stamp else ""
-        parts.append(f"<details><summary>Answer</summary>\n\n<code>{value}</code>{where}\n\n</details>")
+        value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
+        parts.append(folded.format("Answer", f"<code>{value}</code>{where}"))
     return "\n\n".join(parts)
 
 

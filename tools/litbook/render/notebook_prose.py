@@ -120,7 +120,7 @@ def visible(text: str) -> str:
 
 def plain(text: object) -> str:
     """A short text that Markdown takes as it is."""
-    return re.sub(r"([\\`*_\[\]<>#$|])", r"\\\1", one_line(str(text)))
+    return re.sub(r"[\\`*_\[\]<>#$|]", lambda m: f"&#{ord(m[0])};", one_line(str(text)))
 
 
 def one_line(text: str) -> str:

@@ -1,33 +1,34 @@
-"""What stands in for litbook inside a notebook: the text of this file, as much of it as a notebook uses.
+"""What stands in for litbook inside a notebook: the text of this file is the notebook's own `litbook.py`.
 
-A notebook must run where litbook is not. So these functions are written to be copied, with what they name and
-the imports that they need. The renderer says recorded values with the same functions, so that a run of the
-notebook prints the same text.
+A notebook must run where litbook is not. The book says its recorded values with the same functions, so that a
+run of the notebook prints the same text.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import enum
+import functools
 import io
 import random
 import re
 import sys
-import threading
 from array import array
 from collections import deque
-from collections.abc import ItemsView, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from concurrent.futures import ThreadPoolExecutor
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:  # a notebook has them; the renderer, which borrows some of these functions, need not
-    from IPython import get_ipython
-    from IPython.display import SVG, Markdown, display
+__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "requires", "speaker_note"]
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
     """Print `name = value`. In a loop only the first three times, then an ellipsis once."""
-    cell = getattr(get_ipython(), "execution_count", 0)
+    from IPython import get_ipython
+
+    cell = get_ipython().execution_count
     if SHOWN.get("cell") != cell:
         SHOWN.clear()
         SHOWN["cell"] = cell
@@ -252,40 +253,53 @@ SEED = 0
 def reseed() -> None:
     """Every section starts from the same random state: its values do not depend on what ran before."""
     random.seed(SEED)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(SEED)
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(SEED)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(SEED)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(SEED)
 
 
-def random_state() -> list[Any]:
-    """The random state here, for the code after a section to go on from."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    return [random.getstate(), numpy and numpy.random.get_state(), torch and torch.random.get_rng_state()]
+def section(function: Callable[[], Any]) -> Callable[[], Any]:
+    """A section that stays a function; who calls it goes on with the random numbers from before."""
+
+    @functools.wraps(function)
+    def run() -> Any:
+        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+        mine = random.getstate(), numpy and numpy.random.get_state(), torch and torch.get_rng_state()
+        reseed()
+        try:
+            return function()
+        finally:
+            random.setstate(mine[0])
+            if numpy and mine[1]:
+                numpy.random.set_state(mine[1])
+            if torch and mine[2] is not None:
+                torch.set_rng_state(mine[2])
+
+    return run
 
 
-def set_random_state(state: list[Any]) -> None:
-    """Back to a `random_state`."""
-    random.setstate(state[0])
-    if state[1]:
-        sys.modules["numpy"].random.set_state(state[1])
-    if state[2] is not None:
-        sys.modules["torch"].random.set_rng_state(state[2])
+def display(*pieces: tuple[str, str]) -> None:
+    """Show texts and pictures below the cell: of each its kind of `IPython.display`, and what it is."""
+    from IPython import display as shown
+
+    for kind, data in pieces:
+        shown.display(getattr(shown, kind)(data))
 
 
 def note(text: str) -> None:
     """Prose, from inside a function or a loop."""
-    display(Markdown(cleandoc(text)))
+    display(("Markdown", cleandoc(text)))
 
 
 def misbelief(said: str, run: str) -> None:
     """What is commonly said, and what the machine says."""
-    display(Markdown(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}"))
+    note(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}")
 
 
 def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
     """A question with its answer."""
-    display(Markdown(f"**Check yourself.** {cleandoc(text)}"))
+    note(f"**Check yourself.** {cleandoc(text)}")
     print(f"answer = {bounded(said(answer, unit or ''))}")
 
 
@@ -293,19 +307,17 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     """A Matplotlib figure as SVG, with its caption."""
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
-    display(SVG(file.getvalue()))
-    if caption:
-        display(Markdown(f"*{caption}*"))
+    display(("SVG", file.getvalue()), *([("Markdown", f"*{caption}*")] if caption else []))
 
 
 def image(path: object, *, alt: str, caption: str = "") -> None:
     """A picture that does not travel with the notebook: what it shows, in words."""
-    display(Markdown(f"*Picture: {alt}*"))
+    note(f"*Picture: {alt}*")
 
 
 def link(target: object, text: str = "") -> None:
     """A link, from inside a function or a loop."""
-    display(Markdown(text or str(getattr(target, "__name__", target))))
+    note(text or str(getattr(target, "__name__", target)))
 
 
 def speaker_note(text: str) -> None:
@@ -318,26 +330,21 @@ def has_cuda() -> bool:
     return bool(torch and torch.cuda.is_available())
 
 
+def aside(function: Any) -> Any:
+    """A section off the main path is as good as any other."""
+    return function
+
+
+def requires(device: str) -> Callable[[Any], Any]:
+    """A section that needs a device does nothing where there is none."""
+    return lambda function: function if device != "cuda" or has_cuda() else lambda: None
+
+
 def run_coroutine(coroutine: Any, **options: Any) -> Any:
     """`asyncio.run` for a notebook, whose own event loop is already running in this thread."""
-    found: list[Any] = []
-
-    def work() -> None:
-        try:
-            found.append((True, asyncio_run(coroutine, **options)))
-        except BaseException as error:
-            found.append((False, error))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if not found[0][0]:
-        raise found[0][1]
-    return found[0][1]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.runners.run(coroutine, **options)).result()
 
 
-def asyncio_run(coroutine: Any, **options: Any) -> Any:
-    """`asyncio.run` itself, kept from before it was replaced."""
-    import asyncio
-
-    return asyncio.runners.run(coroutine, **options)
+if __name__ == "litbook":  # in a notebook
+    asyncio.run = run_coroutine  # type: ignore[assignment]  # any coroutine, as there

@@ -26,12 +26,16 @@ NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below i
 
 @dataclass
 class Pages:
-    """Every page of the lectures that have a record. `book` is the whole's title, which notebooks name."""
+    """Every page of the lectures that have a record.
+
+    `book` is the whole's title, which notebooks name; `colab` is where GitHub has the built site, if it has.
+    """
 
     project: Project
     editions: Sequence[Edition]
     bibliography: Bibliography = field(default_factory=dict)
     book: str = ""
+    colab: str = ""
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -45,9 +49,9 @@ class Pages:
         return [f"{PLACE}/{books.INDEX}", *own, *self._ends()]
 
     def notebooks(self) -> list[str]:
-        """Every notebook that there is; each has a page, which the nav does not show."""
+        """The page of every notebook that there is; the nav does not show them."""
         return [
-            f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}"
+            f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name.removesuffix('.ipynb')}.md"
             for it in self.editions
             for _, name in notebook.pages(it.record)
         ]
@@ -76,6 +80,8 @@ class Pages:
                 it = next(it for it in self.editions if it.folder == folder)
                 made = page.one(it.record, name, self.bibliography, it.recordings, problems)
                 return _linked(it, name, made)
+            case [folder, notebook.FOLDER, _]:
+                return self._notebook(folder)[place]
         raise LookupError(place)
 
     def data(self, place: str) -> str | None:
@@ -85,6 +91,8 @@ class Pages:
                 return ledger.data(self.editions)
             case ["claims.svg"]:
                 return ledger.tally(self.editions)
+            case [folder, notebook.FOLDER, name] if name.endswith(".ipynb"):
+                return self._notebook(folder).get(place)
             case [folder, *rest]:
                 for it in self.editions:
                     if it.folder == folder:
@@ -112,7 +120,7 @@ class Pages:
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
 
     def notebooks_of(self, it: Edition, found: Found) -> dict[str, str]:
-        """The lecture's notebooks by their places; none, and a word in `found`, where none can be made."""
+        """The lecture's notebooks and their pages, by place; where none can be made, a word in `found`."""
         folder = self.project.folder
         modules = {
             file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8", errors="replace")
@@ -130,7 +138,17 @@ class Pages:
         except LitbookError as error:
             found.wrong.append(f"{it.folder} has no notebooks: {error}")
             return {}
-        return {f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}": text for name, text in made.items()}
+        files = {f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}": text for name, text in made.items()}
+        shown = {
+            f"{place.removesuffix('.ipynb')}.md": notebook_page.page(text, place, self.colab)
+            for place, text in files.items()
+        }
+        return files | shown
+
+    def _notebook(self, folder: str) -> dict[str, str]:
+        """The same of the lecture in `folder`; nothing where there is none."""
+        it = next((it for it in self.editions if it.folder == folder), None)
+        return self.notebooks_of(it, Found()) if it else {}
 
     def _ends(self) -> list[str]:
         return [f"{PLACE}/{name}.md" for name in ENDS]

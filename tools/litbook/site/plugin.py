@@ -13,7 +13,6 @@ import logging
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -33,7 +32,7 @@ from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 from litbook.render.edition import Edition  # noqa: E402
 from litbook.run import process  # noqa: E402
-from litbook.site import conversions, editions  # noqa: E402
+from litbook.site import editions  # noqa: E402
 from litbook.site.pages import NavEntry, Pages  # noqa: E402
 
 Runner = Callable[[Path], model.Record]
@@ -60,19 +59,6 @@ _turn: list[IO[str]] = []
 # What the last build has shown: the front page is made later, and counts it.
 _editions_built: list[Edition] = []
 
-# Where `mkdocs serve` keeps the notebooks' pages between two builds; gone with the process. A build that ends
-# keeps none: measured values make most of them new each time.
-_kept: list[tempfile.TemporaryDirectory[str]] = []
-
-# The notebooks of this build on their way to pages.
-_converting: list[conversions.Conversions] = []
-
-
-def on_startup(command: str, **_: Any) -> None:
-    """`mkdocs serve` converts a notebook again only when it has changed."""
-    if command == "serve":
-        _kept[:] = [tempfile.TemporaryDirectory(prefix="litbook-notebooks-")]
-
 
 def on_config(config: Any) -> Any:
     """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
@@ -81,16 +67,11 @@ def on_config(config: Any) -> Any:
     _check_colab(config)
     if PREVIEW not in config["extra"]:
         _take_turn(project)
-    for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):  # two lines for every notebook
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if _kept and "mkdocs-jupyter" in config["plugins"]:
-        config["plugins"]["mkdocs-jupyter"].config.update(cache=True, cache_dir=_kept[0].name)
     preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
-    entries = preview.pages().entries() if preview else build(project, _run, config["site_name"])
-    if not (preview or _kept) and (
-        begun := conversions.begun(config, sorted(project.pages.rglob("*.ipynb")))
-    ):
-        _converting[:] = [begun]
+    if preview:
+        entries = preview.pages().entries()
+    else:
+        entries = build(project, _run, config["site_name"], config["extra"].get("colab") or "")
     _copy_assets(project.assets)
     if config["nav"] is not None:
         config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
@@ -138,10 +119,7 @@ def _end() -> None:
     """Let go of what one build holds."""
     for turn in _turn:
         turn.close()
-    for converting in _converting:
-        converting.close()
     _turn.clear()
-    _converting.clear()
 
 
 def on_build_error(error: Exception) -> None:
@@ -157,15 +135,7 @@ def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (Mk
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """The front page's numbers come out of the records, too.
-
-    A search finds a lecture's page, not its notebook, which says the same once more.
-    """
-    if _is_notebook(given.get("page")):
-        for converting in _converting:
-            converting.wait_for(given["page"].file.abs_src_path)
-        given["page"].meta["search"] = {"exclude": True}
-        return markdown
+    """The front page's numbers come out of the records, too."""
     if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
         return markdown
     preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
@@ -195,27 +165,13 @@ def on_post_page(output: str, **_: Any) -> str:
     return frame.named(output)
 
 
-def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
-    """A notebook's page in this site's own dress, with the ways to it and out of it."""
-    if not _is_notebook(page):
-        return html
-    from mkdocs.structure.toc import get_toc
-
-    file = Path(page.file.abs_src_path)
-    links = notebook_page.links(page.file.src_uri, page.url, config["extra"].get("colab") or "")
-    content, headings = notebook_page.slim(html, file.read_text(encoding="utf-8"), links)
-    page.toc = notebook_page.contents(headings, get_toc)
-    page.title = notebook_page.title(headings) or page.title
-    return content
-
-
-def build(project: Project, run: Runner, book: str = "") -> list[NavEntry]:
+def build(project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
     """Write the pages of every lecture of the project; the nav's entries come back.
 
-    `book` is the title of the whole, which the notebooks name.
+    `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
     """
     found = editions.Found()
-    pages = Pages(project, _editions(project, run, found), _bibliography(project, found), book)
+    pages = Pages(project, _editions(project, run, found), _bibliography(project, found), book, colab)
     written = {
         _write(project.docs / place, text)
         for files in (*(pages.of(it, found) for it in pages.editions), pages.ends())
@@ -275,10 +231,6 @@ def _bibliography(project: Project, found: editions.Found) -> Bibliography:
     except LitbookError as error:
         found.wrong.append(str(error))
         return {}
-
-
-def _is_notebook(page: Any) -> bool:
-    return page is not None and page.file.src_uri.endswith(".ipynb")
 
 
 def _check_colab(config: Any) -> None:

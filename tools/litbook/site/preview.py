@@ -34,7 +34,7 @@ from watchdog.observers import Observer
 from litbook.errors import LitbookError, Problem
 from litbook.project import Project
 from litbook.record import model
-from litbook.render import report
+from litbook.render import notebook, report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
@@ -83,7 +83,6 @@ class Preview:
 
     def __init__(self, config_file: Path, folder: Path, address: str, timeout: float = TIMEOUT) -> None:
         self.config_file, self.folder, self.address = config_file.resolve(), folder, address
-        self.notebooks = folder.with_name(f"{folder.name}-notebooks")  # as docs/ would have them
         self.project = Project(self.config_file.parent)
         self.timeout = timeout
         self.drafts: dict[Path, Draft] = {}
@@ -92,11 +91,10 @@ class Preview:
         self.news = threading.Condition()
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
         self.addresses: dict[str, Page] = {}
-        self.written: dict[str, model.Record] = {}  # by lecture: of which record its notebooks are
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
         self.titles: Any = None
-        self.book = ""  # the title of the whole
+        self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
         self.warm = process.Warm()
         self.todo: list[Path] = []  # lectures that wait, the one that runs first
         self.work = threading.Condition(self.lock)
@@ -163,7 +161,7 @@ class Preview:
     def pages(self) -> Pages:
         """Every page that there is now; the hook asks, too."""
         found = [it.edition for _, it in sorted(self.drafts.items()) if it.edition is not None]
-        return Pages(self.project, found, self.bibliography(), self.book)
+        return Pages(self.project, found, self.bibliography(), self.book, self.colab)
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
@@ -184,15 +182,14 @@ class Preview:
         config.plugins.on_startup(command="serve", dirty=False)
         config.plugins.events["page_context"].clear()  # of the search alone, which needs all pages at once
         config = config.plugins.on_config(config)
+        self.colab = config.extra.get("colab") or ""
         config.plugins.on_pre_build(config=config)
         files = get_files(config)
         for file in [f for f in files if f.src_uri.startswith(f"{PLACE}/")]:
             files.remove(file)  # what an earlier build has left: here pages are made when they are asked for
         pages = self.pages()
-        for uri in pages.places():
+        for uri in (*pages.places(), *pages.notebooks()):
             files.append(File.generated(config, uri, content=""))
-        for uri in pages.notebooks() if "mkdocs-jupyter" in config.plugins else ():
-            files.append(File(uri, str(self.notebooks), config.site_dir, config.use_directory_urls))
         env = config.theme.get_env()
         files.add_files_from_theme(env, config)
         files = config.plugins.on_files(files, config=config)
@@ -202,7 +199,7 @@ class Preview:
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
             addresses["/" + unquote(file.url).removeprefix("./")] = made
-            if file.src_uri.endswith(".ipynb"):
+            if f"/{notebook.FOLDER}/" in file.src_uri:
                 continue  # no menu has it
             if made.title is None:  # the menu on every other page needs it
                 self._fill(file)
@@ -226,9 +223,6 @@ class Preview:
 
     def make(self, address: str) -> None:
         """Make the page at the address, if there is one and it is older than what it is made of."""
-        found = self.addresses.get(address)
-        if found is not None and found.file.src_uri.endswith(".ipynb"):
-            self._write_notebooks(found.file.src_uri)  # seconds, in which a save need not wait
         with self.lock:
             page = self.addresses.get(address)
             if page is None:
@@ -243,21 +237,8 @@ class Preview:
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
             self.made[address] = now
 
-    def _write_notebooks(self, uri: str) -> None:
-        """Write the notebooks of this notebook's lecture, if its record is newer than they are."""
-        with self.lock:
-            pages, folder = self.pages(), uri.split("/")[1]
-        it = next((it for it in pages.editions if it.folder == folder), None)
-        if it is None or self.written.get(folder) is it.record:
-            return
-        for place, text in pages.notebooks_of(it, editions.Found()).items():
-            target = self.notebooks / place
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        self.written[folder] = it.record
-
     def _data(self, address: str) -> None:
-        """The steps of a player, the claims as JSON, the badge."""
+        """The steps of a player, a notebook, the claims as JSON, the badge."""
         uri = address.lstrip("/")
         if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
             content = self.pages().data(uri)

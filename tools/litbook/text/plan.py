@@ -7,10 +7,7 @@ that stays a function the reason why. It knows nothing of cells and lines.
 from __future__ import annotations
 
 import ast
-import builtins
-import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from litbook.errors import Problem, UnusableLecture
@@ -19,7 +16,6 @@ from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
 from litbook.text.tree import (
-    Definition,
     FunctionNode,
     blocks,
     children,
@@ -32,7 +28,6 @@ from litbook.text.tree import (
 
 Import = ast.Import | ast.ImportFrom
 STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
-WORDS = (*STATED, "figure", "requires", "aside")
 SECTIONS = ("main", "part", "section")
 _SCOPE = {"locals", "vars", "dir", "exec", "eval", "currentframe", "_getframe", "stack"}
 
@@ -43,16 +38,7 @@ class Text:
     def __init__(self, lecture: Lecture) -> None:
         self.lecture = lecture
         self.node_of = {index: node for node, index in lecture.function_of.items()}
-        trees = [file.tree for file in lecture.files]
-        self.words = [_words(tree) for tree in trees]
-        self.names = frozenset(name for tree in trees for name in _names(tree))
         self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
-        self.calls: dict[int, list[int]] = {}  # the sections that a section calls, in order, each as often
-        for it in lecture.statements:
-            if it.kind == "section" and it.target is not None:
-                self.calls.setdefault(it.function, []).append(it.target)
-        self.own = functools.cache(lambda index: scopes.own(self.function(index)))
-        self._linked = self._names_in_calls_of_sections_and_links()
         self.program = Program(lecture.names or Names(lecture.files), self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
@@ -66,138 +52,128 @@ class Text:
         assert isinstance(node, FunctionNode)
         return node
 
-    def file_of(self, statement: ast.stmt) -> int:
-        """The number of the file in which a statement stands."""
-        return self.file(self.lecture.statements[self.lecture.statement_of[statement]].function)
-
-    def _names_in_calls_of_sections_and_links(self) -> set[ast.AST]:
-        """Places that name a section, or its file, and are no use of it as a value."""
-        found = set[ast.AST]()
-        for node in self.lecture.statement_of:
-            if self.target(node) is not None:
-                found |= {it for it in everything(node) if isinstance(it, ast.Name)}
-            elif (
-                self.word(node) == "link" and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-            ):
-                found |= {it for arg in node.value.args for it in everything(arg) if isinstance(it, ast.Name)}
-        return found
+    def body(self, index: int) -> list[ast.stmt]:
+        """The statements of a section without its docstring."""
+        node = self.function(index)
+        return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
-        found = {name.id for name in scopes.outer(node) if name not in self._linked}
-        own = scopes.own(node) if isinstance(node, Definition) else frozenset[str]()
+        own = scopes.own(node) if isinstance(node, FunctionNode | ast.ClassDef) else frozenset[str]()
         watches = (i for it in (node, *blocks(node)) for i in self.lecture.watches_of.get(it, ()))
-        shown = (scopes.reads(self.lecture.watches[i].node) for i in watches)
-        return frozenset(found.union(*(names - own for names in shown)))
+        shown = (scopes.reads(self.lecture.watches[i].node) - own for i in watches)
+        return scopes.reads(node).union(*shown)
 
-    def target(self, node: ast.AST) -> int | None:
-        """The section that a statement calls; a hidden call is still one."""
-        number = self.lecture.statement_of.get(node) if isinstance(node, ast.stmt) else None
-        if number is None or isinstance(node, Definition):
-            return None
-        spec = self.lecture.statements[number]
-        return spec.target if spec.kind in ("section", "hidden") else None
+    def target(self, statement: ast.stmt) -> int | None:
+        """The section that a statement calls and does nothing else; a hidden call is still one."""
+        spec = self.lecture.statements[self.lecture.statement_of[statement]]
+        return spec.target if spec.kind in ("section", "hidden") and isinstance(statement, ast.Expr) else None
 
-    def word(self, node: ast.AST) -> str:
-        """The author's word that a statement is a call of, else nothing."""
-        match node:
-            case ast.Expr(ast.Call(func=called)):
-                words = self.words[self.file_of(node)]
-                head, _, tail = dotted(called).rpartition(".")
-                if head and words.get(head) == "":
-                    return tail if tail in WORDS else ""
-                return words.get(dotted(called), "")
+    def word(self, statement: ast.stmt) -> str:
+        """The author's word by which a statement tells what the record has, else nothing."""
+        spec = self.lecture.statements[self.lecture.statement_of[statement]]
+        match statement:
+            case ast.Expr(ast.Call(func=called) as call) if spec.kind == "piece":
+                head, _, name = dotted(called).rpartition(".")
+                full = name if head else self.program.origin(self.file(spec.function), name)
+                word = full.rpartition(".")[2]
+                return word if word in STATED and not _binds(call) else ""
         return ""
 
 
-def _words(tree: ast.Module) -> dict[str, str]:
-    """The names under which a text calls the author's words, anywhere in it; "" for the package."""
-    found: dict[str, str] = {}
-    for node in blocks(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "litbook":
-            for alias in node.names:
-                if alias.name == "*":
-                    found.update({word: word for word in WORDS})
-                else:
-                    found[alias.asname or alias.name] = alias.name
-        elif isinstance(node, ast.Import):
-            found.update({a.asname or a.name: "" for a in node.names if a.name == "litbook"})
-    return found
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    """Every name in a text, whatever it means there."""
-    for node in everything(tree):
-        match node:
-            case ast.Name(id=name) | ast.arg(arg=name):
-                yield name
-            case ast.alias(name=name, asname=other):
-                yield (other or name).partition(".")[0]
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-
-
-# ---------------------------------------------------------------------------- one notebook
-
-
-@dataclass
 class Plan:
     """What one notebook holds: the part or lecture `root`, and all that this leans on.
 
-    `reserved` are names that the notebook's own helpers read, `raised` sections that ended with an exception.
-    Raises `UnusableLecture` where one namespace cannot hold it all.
+    `why` says for each section that stays a function why it does. `raised` are sections that ended with an
+    exception. Raises `UnusableLecture` where one namespace cannot hold it all.
     """
 
-    text: Text
-    root: int
-    reserved: frozenset[str]
-    raised: frozenset[str]
+    def __init__(self, text: Text, root: int, raised: frozenset[str] = frozenset()) -> None:
+        self.text, self.root = text, root
+        self.lecture, self.program = text.lecture, text.program
+        self.sections = [*dict.fromkeys(self._below(root))]
+        self.why = {i: why for i in self.sections if (why := self._reason_of_text(i, raised))}
+        while found := {i: why for i in self.sections if i not in self.why and (why := self._reason(i))}:
+            self.why |= found
+            for known in ("reads", "needed", "read"):
+                self.__dict__.pop(known, None)
+        problems = [*self._clashes(), *self._whole_modules()]
+        if problems:
+            raise UnusableLecture(problems)
 
-    def __post_init__(self) -> None:
-        self.lecture, self.program = self.text.lecture, self.text.program
-        self.why = self._reasons()
-        self._refuse_what_one_namespace_cannot_hold()
+    def _below(self, index: int, above: tuple[int, ...] = ()) -> Iterator[int]:
+        """A section and all that it calls, in reading order."""
+        yield index
+        for it in self.lecture.statements:
+            if it.kind == "section" and it.function == index and it.target not in (None, *above, index):
+                yield from self._below(it.target, (*above, index))  # type: ignore[arg-type]  # it is not None
 
-    @cached_property
-    def sections(self) -> list[int]:
-        """`root` and the sections below it, in reading order."""
-        found: list[int] = []
+    def opened(self, statement: ast.stmt) -> int | None:
+        """The section that lies open where a statement calls it."""
+        target = self.text.target(statement)
+        return None if target in self.why else target
 
-        def walk(index: int) -> None:
-            if index not in found:
-                found.append(index)
-                for target in self.text.calls.get(index, ()):
-                    walk(target)
-
-        walk(self.root)
-        return found
+    def code(self, index: int) -> list[ast.stmt]:
+        """What a section that lies open does itself, other than calling others and telling something."""
+        return [it for it in self.text.body(index) if self.opened(it) is None and not self.text.word(it)]
 
     @cached_property
     def before(self) -> list[ast.stmt]:
         """What `main` does before it calls this part, other than telling and calling."""
         main, found = self.text.main, list[ast.stmt]()
-        if main is None or main == self.root:
-            return found
-        for statement in body_of(self.text.function(main)):
-            if self.text.target(statement) == self.root:
-                return found
-            if self.is_code(statement):
+        for statement in self.text.body(main) if main is not None and main != self.root else ():
+            target = self.text.target(statement)
+            if target == self.root:
+                break
+            if target is None and not self.text.word(statement):
                 found.append(statement)
         return found
 
-    def is_code(self, statement: ast.stmt) -> bool:
-        """Whether a statement of a section does more than call a section or tell something."""
-        return self.text.target(statement) is None and self.text.word(statement) not in STATED
+    # -- what it needs
+
+    def answer(self, statement: ast.stmt) -> tuple[ast.expr, str | None] | None:
+        """What computes the answer of a question, and in which unit it is."""
+        match statement:
+            case ast.Expr(ast.Call(keywords=keywords)) if self.text.word(statement) == "question":
+                given = {it.arg: it.value for it in keywords}
+                unit = getattr(given.get("unit"), "value", None)
+                return (given["answer"], unit) if "answer" in given else None
+        return None
+
+    def keys(self, index: int, *statements: ast.stmt) -> list[Key]:
+        """The names of a section's file that some of its statements read."""
+        own, file = scopes.own(self.text.function(index)), self.text.file(index)
+        return [(file, name) for it in statements for name in self.text.reads(it) - own]
+
+    @cached_property
+    def reads(self) -> dict[int, list[Key]]:
+        """What each section that lies open reads."""
+        asked = {i: [*filter(None, map(self.answer, self.text.body(i)))] for i in self.sections}
+        return {
+            i: self.keys(i, *self.code(i), *(ast.Expr(node) for node, _ in asked[i]))
+            for i in self.sections
+            if i not in self.why
+        }
+
+    def _keys_before(self) -> list[Key]:
+        file = self.text.file(self.text.main) if self.text.main is not None else 0
+        return [(file, name) for it in self.before for name in self.text.reads(it) | scopes.sets(it)]
 
     @cached_property
     def needed(self) -> dict[Unit, None]:
-        """The statements of the files that it holds: its sections, what has an effect, what is read."""
+        """The statements of the files that it holds: what has an effect, and what is read."""
         here = self.program.reached(self.text.file(i) for i in self.sections) | {0}
-        chosen = [unit for unit in self.program.units
-                  if unit.node in self.mine or (unit.file in here and self._has_effect(unit))]  # fmt: skip
-        start = [key for unit in chosen for key in unit.keys] + self._keys_before()
-        found = self.program.needed(start) | dict.fromkeys(chosen)
+        chosen = [unit for unit in self.program.units if unit.file in here and self._has_effect(unit)]
+        closed = [(self.text.file(i), self.lecture.functions[i].name) for i in self.why]
+        self.start = [*closed, *self._keys_before(), *(key for keys in self.reads.values() for key in keys)]
+        found = self.program.needed(self.start + [key for unit in chosen for key in unit.keys])
+        found |= dict.fromkeys(chosen)
         return {unit: None for unit in self.program.units if unit in found}
+
+    @cached_property
+    def read(self) -> set[Key]:
+        """The names that the notebook's code reads, by the file that it stands in."""
+        return {key for unit in self.needed for key in unit.keys} | {*self.start}
 
     def _has_effect(self, unit: Unit) -> bool:
         """Whether a statement of a module does more than bind a name: a call, a loop, a library's setting."""
@@ -206,120 +182,59 @@ class Plan:
         match unit.node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import():
                 return False
-            case ast.ImportFrom(module=module, names=names):
-                return not unit.text and (module == "__future__" or any(it.name == "*" for it in names))
+            case ast.ImportFrom(names=names):
+                return not unit.text and any(it.name == "*" for it in names)
             case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.AugAssign(value=value):
                 return _calls(unit.node) if unit.fills else value is not None and _calls(value)
         return True
 
-    def _keys_before(self) -> list[Key]:
-        main = self.text.file(self.text.main) if self.text.main is not None else 0
-        return [(main, name) for it in self.before for name in self.text.reads(it) | scopes.sets(it)]
-
-    @cached_property
-    def read(self) -> set[Key]:
-        """The names that the notebook's code reads, by the file that it stands in."""
-        return {key for unit in self.needed for key in unit.keys} | {*self._keys_before()}
-
-    @cached_property
-    def used(self) -> set[Key]:
-        """The same names, by the file that they come from."""
-        return {self.program.source(*key) for key in self.read}
-
     # -- which sections lie open
 
-    def _reasons(self) -> dict[int, str]:
-        """For each section why it stays a function; no entry where it lies open."""
-        found: dict[int, str] = {}
-        for index in self.sections:
-            if why := self._reason_of_text(index) or self._reason_of_calls(index):
-                found[index] = why
-        for index in self.sections:
-            if index not in found and (why := self._reason_of_names(index)):
-                found[index] = why
-        return found
-
-    def _reason_of_text(self, index: int) -> str:
-        node, own = self.text.function(index), self.text.own(index)
-        if self.lecture.functions[index].name in self.raised:
+    def _reason_of_text(self, index: int, raised: frozenset[str]) -> str:
+        """Why a section's own text must stay a function."""
+        node = self.text.function(index)
+        if self.lecture.functions[index].name in raised:
             return "it raised when it was recorded"
         if others := [it for it in node.decorator_list if not mark_of(it)]:
             return f"it has the decorator @{ast.unparse(others[0])}"
         if any(isinstance(it, ast.Return) for it in own_nodes(node)):
             return "it returns early"
         for inner in everything(node):
-            if isinstance(inner, ast.Nonlocal) and own & set(inner.names):
+            if isinstance(inner, ast.Nonlocal) and scopes.own(node) & set(inner.names):
                 return "a function in it assigns its names (nonlocal)"
             if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
                 if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                     return f"it asks for its own scope ({dotted(inner.func)})"
-        return self._reason_of_annotations(index, own)
-
-    def _reason_of_annotations(self, index: int, own: frozenset[str]) -> str:
-        """Of a function's variables nobody evaluates annotations; at the top level Python does."""
-        file = self.text.file(index)
-        if self.program.origin(file, "annotations") == "__future__.annotations":
-            return ""
-        for inner in own_nodes(self.text.function(index)):
-            if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name) and inner.simple:
-                for name in scopes.reads(inner.annotation) - own - set(dir(builtins)):
-                    if self.program.origin(file, name).startswith("builtins."):
-                        return "it annotates with a name that nothing defines"
         return ""
 
-    def _reason_of_calls(self, index: int) -> str:
-        if index == self.root:
-            return ""
-        callers = [i for i in self.sections for target in self.text.calls.get(i, ()) if target == index]
-        if len(callers) > 1:
-            return "it is called from more than one place"
-        body = body_of(self.text.function(callers[0])) if callers else []
-        group = next((it for it in groups_of(body) if any(self.text.target(s) == index for s in it)), None)
-        if group is None:
-            return "it is called inside another statement"
-        if len(group) > 1:
-            return "its call shares a line with other code"
-        if (self.text.file(index), self.lecture.functions[index].name) in self.used:
-            return "it is used as a value"
-        return ""
+    def _reason(self, index: int) -> str:
+        """Why a section must stay a function where it stands in this notebook."""
+        me = self.text.file(index), self.lecture.functions[index].name
+        callers = [i for i in self.reads for it in self.text.body(i) if self.opened(it) == index]
+        read = any(name == me[1] and self.program.source(file, name) == me for file, name in self.read)
+        if index != self.root and (len(callers) != 1 or read):
+            return "it is called from more than one place, or used as a value"
+        others = [self._keys_before(), *(keys for i, keys in self.reads.items() if i != index)]
+        names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in self.needed))
+        if clash := scopes.own(self.text.function(index)) & names:
+            return f"its name {min(clash)!r} is also a name of other code here"
+        goes_on = bool(callers) and self._goes_on(callers[0], index)
+        return "the section around it goes on after it" if goes_on else ""
 
-    def _reason_of_names(self, index: int) -> str:
-        """A name of the section that other code of the notebook would find changed."""
-        mine, me = self.text.own(index), self.text.unit_of[self.text.function(index)]
-        clash = mine & (self.reserved | set(self.text.words[me.file]))
-        for unit in self.needed:
-            clash |= mine & unit.reads if unit is not me else frozenset()
-        clash |= mine & {name for _, name in self._keys_before()}
-        parent = self.lecture.functions[index].parent
-        if parent in self.sections and parent is not None and self.goes_on(parent, index):
-            clash |= mine & self.text.own(parent)
-        return f"its name {min(clash)!r} is also a name of other code here" if clash else ""
-
-    def goes_on(self, parent: int, index: int) -> bool:
-        """Whether the parent runs code of its own after calling the section."""
-        found = False
-        for statement in body_of(self.text.function(parent)):
-            if self.text.target(statement) == index:
-                found = True
-            elif found and self.is_code(statement):
-                return True
-        return False
+    def _goes_on(self, parent: int, index: int) -> bool:
+        """Whether a section runs code of its own after calling another."""
+        body = self.text.body(parent)
+        at = next(i for i, it in enumerate(body) if self.text.target(it) == index)
+        return any(self.text.target(it) is None and not self.text.word(it) for it in body[at + 1 :])
 
     # -- one namespace
 
-    def _refuse_what_one_namespace_cannot_hold(self) -> None:
-        problems = [*self._clashes(), *self._whole_modules()]
-        if problems:
-            raise UnusableLecture(problems)
-
     def _clashes(self) -> Iterator[Problem]:
         """Two things of two files under one name."""
-        kept = [(self.text.file(i), self.lecture.functions[i].name) for i in self.why]
-        others = (it for it in self.needed if it.node not in self.mine)
-        bound = [(it.file, name) for it in others if it.text or not isinstance(it.node, Import)
-                 for name in it.binds]  # fmt: skip
+        plain = (it for it in self.needed if it.text or not isinstance(it.node, Import))
+        bound = [(it.file, name) for it in plain for name in it.binds]
         first: dict[str, Key] = {}
-        for key in sorted({*self.read, *kept, *bound}):
+        for key in sorted({*self.read, *bound}):
             other = first.setdefault(key[1], key)
             if self.program.origin(*other) != self.program.origin(*key):
                 here, there = (self._where(it) for it in (other, key))
@@ -333,36 +248,22 @@ class Plan:
             return f"Python's own, in {self.lecture.files[key[0]].path}"
         return f"that of {self.lecture.files[unit.file].path}:{first_line(unit.node)}"
 
-    @cached_property
-    def mine(self) -> set[ast.AST]:
-        """The definitions of its sections."""
-        return {self.text.function(i) for i in self.sections}
-
     @property
     def _notebook(self) -> str:
         return f"the notebook of {self.lecture.functions[self.root].name}()"
 
     def _whole_modules(self) -> Iterator[Problem]:
         """Modules of the lecture that are used as values, or imported where no statement of the module is."""
-        for module, name in sorted(self.read):
-            if node := self.program.whole.get((module, name)):
-                what = f"{self._notebook} has no module {name}: its files become one"
-                yield Problem(
-                    "clash",
-                    what,
-                    self.lecture.files[module].at(node),
-                    f"import what you need: from .{name} import …",
-                )
+        top, inside = "import what you need: from .{} import …", "import it at the top of the file"
+        found = [(file, node, name, top.format(name)) for (file, name), node in self.program.whole.items()
+                 if (file, name) in self.read]  # fmt: skip
         for unit in self.needed:
             inner = (it for it in blocks(unit.node) if isinstance(it, ast.ImportFrom))
-            for node in (it for it in inner if any(self.program.names.imports(unit.file, it))):
-                what = f"{self._notebook} has no module {node.module}: its files become one"
-                yield Problem(
-                    "clash",
-                    what,
-                    self.lecture.files[unit.file].at(node),
-                    "import it at the top of the file",
-                )
+            found += [(unit.file, it, str(it.module), inside)
+                      for it in inner if any(self.program.names.imports(unit.file, it))]  # fmt: skip
+        for file, node, name, way_out in found:
+            what = f"{self._notebook} has no module {name}: its files become one"
+            yield Problem("clash", what, self.lecture.files[file].at(node), way_out)
 
 
 def _calls(node: ast.AST) -> bool:
@@ -372,16 +273,8 @@ def _calls(node: ast.AST) -> bool:
     return isinstance(node, ast.Call | ast.Await) or any(map(_calls, children(node)))
 
 
-def body_of(node: FunctionNode) -> list[ast.stmt]:
-    """The statements of a function without its docstring, and without imports of the author's words."""
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    return [it for it in body if not _imports_words(it)]
-
-
-def _imports_words(node: ast.stmt) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "litbook"
-    return isinstance(node, ast.Import) and all(it.name == "litbook" for it in node.names)
+def _binds(node: ast.expr) -> bool:
+    return any(isinstance(it, ast.NamedExpr) for it in everything(node))
 
 
 def span(group: Sequence[ast.stmt]) -> tuple[int, int]:

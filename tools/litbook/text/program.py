@@ -7,15 +7,13 @@ binds and reads, and where every name comes from. It knows no sections and no no
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from litbook.text import scopes
 from litbook.text.imports import Names
-from litbook.text.lecture import File
-from litbook.text.tree import Definition, first_line
+from litbook.text.tree import Definition
 
 Key = tuple[int, str]  # a file's number, and a name in it
 
@@ -136,52 +134,6 @@ class Program:
                     waiting += unit.keys
             seen.add(key)
         return {unit: None for unit in self.units if unit in found}
-
-
-def excerpt(text: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What of a module's text some of its names need: lines of imports, and the texts of its statements.
-
-    What only a type checker imports counts as imported.
-    """
-    program = _alone(text)
-    lines = text.split("\n")
-    units = program.needed([(0, name) for name in names])
-    read = {name for unit in units if not isinstance(unit.node, ast.If) for name in unit.reads}
-    imports, found = list[str](), list[str]()
-    for unit in units:
-        within = unit.node.body if isinstance(unit.node, ast.If) else [unit.node]
-        for node in within:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                kept = [it for it in node.names if (it.asname or it.name) in read]
-                imports += [ast.unparse(only(node, kept))] if kept else []
-            else:
-                found.append("\n".join(lines[first_line(node) - 1 : node.end_lineno]))
-    return imports, found
-
-
-@functools.lru_cache(maxsize=1)  # every notebook asks for the same
-def _alone(text: str) -> Program:
-    return Program(Names([File("", text, ast.parse(text))]))
-
-
-def defined(text: str) -> list[str]:
-    """The names that the statements of a module's text bind, in order; what it imports is none of them."""
-    program = _alone(text)
-    return [name for unit in program.units for name in sorted(unit.binds) if (0, name) not in program.foreign]
-
-
-def reads(text: str) -> frozenset[str]:
-    """The builtins, and other names that it does not bind, that a module's text reads."""
-    program = _alone(text)
-    names = {name for unit in program.units for name in unit.reads}
-    return frozenset(name for name in names if program.origin(0, name).startswith("builtins."))
-
-
-def only(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.Import | ast.ImportFrom:
-    """The same import, of these names."""
-    return (
-        ast.Import(names) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, names, node.level)
-    )
 
 
 def _statements(tree: ast.Module) -> list[ast.stmt]:
