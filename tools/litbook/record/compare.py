@@ -134,7 +134,7 @@ def _runs(section: Section) -> dict[tuple[str, str], list[_Run]]:
     """What is compared of a section's values: by what showed them (itself, a helper) and expression."""
     found: dict[tuple[str, str], list[_Run]] = {}
     for value in section.values:
-        if value.kind != "inspect" or is_address(value.text):
+        if value.kind != "inspect" or value.address:
             continue
         runs = found.setdefault((_called(section, value.frame), value.text), [])
         last = runs[-1] if runs else None
@@ -174,14 +174,6 @@ def _claims(section: Section) -> dict[str, list[model.Claim]]:
     for claim in section.claims:
         found.setdefault(claim.text, []).append(claim)
     return found
-
-
-_ADDRESS = re.compile(r"(?:hex\()?(?:[\w.\[\]()]+\.data_ptr\(\)|id\([^()]*\))\)?")
-
-
-def is_address(text: str) -> bool:
-    """Whether an expression is nothing but an address: `x.data_ptr()`, `id(x)`, `hex(id(x))`."""
-    return _ADDRESS.fullmatch(text) is not None
 
 
 # ---------------------------------------------------------------------------- comparing two records
@@ -285,7 +277,7 @@ class _Pair:
             loop, before = self.now.loops[now.loop], self.was.loops[was.loop]
             if loop.count != before.count:  # folded differently: only the first turns are the same turns
                 turns = [turn for turn in turns if turn < FIRST]
-                if self._counts(loop) and not self._raised:
+                if loop.kind == "for" and not self._raised:  # a `while` may watch the clock
                     change = _change("turns of its loop", before.count, loop.count)
                     self._add("value", now.frame, line, what, [change])
             elif set(now.turns) != set(was.turns) and not self._raised:
@@ -302,14 +294,6 @@ class _Pair:
             texts = was.error or "a value", now.error or "a value"
             return [] if texts[0] == texts[1] else [Change(at, *map(_bounded, texts))]
         return _at(at, changes(self.was.snapshots[was.value], self.now.snapshots[now.value]))
-
-    def _counts(self, loop: model.Loop) -> bool:
-        """Whether how often the loop turns is the lecture's doing: a `while` may watch the clock."""
-        place = self._place(loop.frame, loop.line)
-        source = next((source for source in self.record.sources if source.path == place.path), None)
-        lines = source.text.split("\n") if source else []
-        text = lines[place.line - 1].split() if 0 < place.line <= len(lines) else []
-        return text[:1] != ["while"]
 
     def _series(self, runs: dict[tuple[str, str], list[_Run]]) -> None:
         earlier = _series(self.was)
@@ -367,7 +351,7 @@ class _Pair:
 
     def _operands(self, now: model.Claim, was: model.Claim) -> None:
         for operand, before in zip(now.operands, was.operands, strict=False):
-            if operand.value is not None and before.value is not None and not is_address(operand.text):
+            if operand.value is not None and before.value is not None and not operand.address:
                 found = changes(self.was.snapshots[before.value], self.now.snapshots[operand.value])
                 self._add("claim", None, now.line, operand.text, found)
 

@@ -258,6 +258,8 @@ class Value:
     error: str = ""
     loop: int | None = None  # index into `loops`
     turn: int = 0  # which iteration of that loop, from 0
+    address: bool = False  # the expression is nothing but an address: another one in every run
+    reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,7 @@ class Loop:
     line: int
     count: int
     kept: tuple[int, ...] = ()
+    kind: Literal["for", "while"] = "for"
 
 
 @dataclass(frozen=True)
@@ -290,6 +293,7 @@ class Operand:
 
     text: str
     value: int | None = None  # None: never evaluated
+    address: bool = False  # as of a `Value`
 
 
 @dataclass(frozen=True)

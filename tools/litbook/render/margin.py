@@ -163,7 +163,7 @@ def sharing(evidence: Evidence) -> Badges:
             still = (
                 n
                 for n in others
-                if latest[n][0] == it.storage and not _rebound(n, latest[n][1], value, evidence)
+                if latest[n][0] == it.storage and not _rebound(latest[n][1], value, evidence)
             )
             name = next(still, "")
             found[value.step, value.text] = (
@@ -182,12 +182,12 @@ def _tensor(value: Value, evidence: Evidence) -> Tensor | None:
     return it if isinstance(it, Tensor) and it.storage is not None else None
 
 
-def _rebound(name: str, seen: Value, value: Value, evidence: Evidence) -> bool:
-    """Whether a statement that ran after `seen`, up to `value`, gives the expression's name a new value."""
-    bound = re.split(r"\W", name)[0]
+def _rebound(seen: Value, value: Value, evidence: Evidence) -> bool:
+    """Whether a statement that ran after `seen`, up to `value`, sets a name of that expression."""
+    names = set(seen.reads or [seen.text])
     entry = evidence.entry
     return any(
-        frame == value.frame and bound in entry.statements[statement].binds
+        frame == value.frame and not names.isdisjoint(entry.statements[statement].binds)
         for frame, statement in entry.steps[seen.step + 1 : value.step + 1]
     )
 
@@ -207,7 +207,8 @@ def _claim(
     if verdict == "fails":
         said = markup.join([markup.tag("strong", markup.text("fails")), markup.SPACE])
     caption = prose.inline(claim.caption, setting) if claim.caption else markup.NOTHING
-    test = _shorten(claim, sides(claim, evidence.entry.snapshots))
+    snapshots = evidence.entry.snapshots
+    test = _shorten(claim, sides(claim, snapshots), snapshots)
     parts = [sign, markup.SPACE, said, caption]
     if test:
         parts += [markup.SPACE] if caption else []
@@ -221,14 +222,15 @@ def _claim(
     return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
-def _shorten(claim: Claim, test: str) -> str:
+def _shorten(claim: Claim, test: str, snapshots: Sequence[Snapshot]) -> str:
     """Equal sides are named once where naming each needs a second line; not at all where the code does."""
-    plain = {_plain(side) for side in test.split(" == ")}
-    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(plain) == 1
-    if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
+    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "}
+    if not (test and equal) or any(claim.form[:: len(claim.form) - 1]):
         return test
-    one = plain.pop()
-    if claim.caption and one in map(_plain, re.split(r"\s*==\s*", claim.text)):
+    one, *others = {_plain(side) for side in values.sides(claim, snapshots)}
+    if others or len(claim.caption) + len(test) <= ROOM:
+        return test
+    if claim.caption and one in (_plain(side.text) for side in claim.operands):
         return ""
     return f"{'both' if len(claim.form) == 3 else 'all'} {one}"
 
@@ -254,7 +256,9 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     text = values.claim(claim, snapshots)
     known = [snapshots[o.value] for o in claim.operands if o.value is not None]
     bulky = any(isinstance(side, Tensor) and side.shape for side in known)
-    if claim.verdict == "holds" and (text in PLAIN or bulky or len(_shorten(claim, text)) > LONGEST):
+    if claim.verdict == "holds" and (text in PLAIN or bulky):
+        return ""
+    if claim.verdict == "holds" and len(_shorten(claim, text, snapshots)) > LONGEST:
         return ""
     return text
 

@@ -247,7 +247,7 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
     kept = [
         number
         for it in statements(module)
-        if it.kind in ("code", "claim") and not text[it.first].text.startswith("if __name__")
+        if it.kind in ("code", "claim")
         for number in range(it.first, max(it.end, it.last) + 1)
     ]
     title = [markup.text("Imports and constants")]

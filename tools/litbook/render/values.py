@@ -61,14 +61,17 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     """
     if len(claim.form) != len(claim.operands) + 1:
         return _bound(_visible(claim.text))
-    sides = [None if o.value is None else snapshots[o.value] for o in claim.operands]
-    shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, sides, strict=True)]
-    if _look_equal_but_differ(shown, sides):
-        shown = [text if s is None else _exact(s) for text, s in zip(shown, sides, strict=True)]
-    parts = [claim.form[0]]
-    for text, after in zip(shown, claim.form[1:], strict=True):
-        parts += [text, after]
+    parts = map(str.__add__, claim.form, [*sides(claim, snapshots), ""])
     return _bound(_visible("".join(parts).strip()))
+
+
+def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
+    """What stands in a claim's test for each of its operands."""
+    known = [None if o.value is None else snapshots[o.value] for o in claim.operands]
+    shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, known, strict=True)]
+    if _look_equal_but_differ(shown, known):
+        shown = [text if s is None else _exact(s) for text, s in zip(shown, known, strict=True)]
+    return shown
 
 
 def _side(snapshot: Snapshot) -> str:

@@ -57,6 +57,7 @@ class Statement:
     kind: StatementKind = "code"
     end: int = 0  # last line with the whole body
     target: int | None = None  # for "section": the function called; for "def": the function defined
+    opener: int = 0  # line of the `else`, `except`, `case` … of which it is the first statement
 
 
 @dataclass(frozen=True)
