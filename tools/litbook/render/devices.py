@@ -13,7 +13,7 @@ from litbook.record.model import Record
 from litbook.render import books, markup, prose, report
 from litbook.render.edition import Edition
 from litbook.render.evidence import day
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 from litbook.render.values import size
 
 TITLE = "Devices"
@@ -40,7 +40,7 @@ Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folde
 
 def page(lectures: Sequence[Edition], found: Found) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    parts = [markup.heading(1, markup.text(TITLE)), markup.tag("p", markup.text(INTRODUCTION))]
+    parts = [markup.heading(1, TITLE), tag("p", INTRODUCTION)]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
@@ -66,18 +66,14 @@ def _machines(edition: Edition) -> Html:
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
-    head = markup.tag("tr", *(markup.tag("th", markup.text(h), scope="col") for h in heads))
+    head = tag("tr", *(tag("th", h, scope="col") for h in heads))
     body = markup.join(
-        markup.tag(
-            "tr",
-            markup.tag("th", markup.text(name), scope="row"),
-            *(markup.tag("td", markup.text(cell)) for cell in cells),
-        )
+        tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells))
         for name, cells in rows
         if any(cells)
     )
-    table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", body))
-    return markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Machines", tabindex=0)
+    table = tag("table", tag("thead", head), tag("tbody", body))
+    return tag("div", table, class_="lb-scroll", role="region", aria_label="Machines", tabindex=0)
 
 
 def _gpu(read: Callable[[Record], object]) -> Callable[[Record], str]:
@@ -133,11 +129,11 @@ def _missing(edition: Edition) -> Html:
     sections = len(set(waiting))
     command = f"python tools/run_lecture.py {edition.folder} --device {needed[0]} --record"
     missing = "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."
-    return markup.tag(
+    return tag(
         "p",
-        markup.tag("strong", markup.text(missing)),
-        markup.text(f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: "),
-        markup.tag("code", markup.text(command)),
+        tag("strong", missing),
+        f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: ",
+        tag("code", command),
     )
 
 
@@ -154,28 +150,23 @@ def _differing(edition: Edition, recording: Record, found: Found) -> list[Html]:
         words.append(
             "Every value and claim that both runs are to agree on is the same, within the tolerances."
         )
-        return [head, markup.tag("p", markup.text(" ".join(filter(None, words))))]
+        return [head, tag("p", " ".join(filter(None, words)))]
     words.append(f"{_many(len(differences), 'difference')} in what both runs are to agree on:")
     rows = [_row(it, change) for it in differences[:SHOWN] for change in it.changes[:1]]
     titles = ("section", "value", f"on {device.name}", "in this build", "by")
-    columns = markup.tag("tr", *(markup.tag("th", markup.text(title), scope="col") for title in titles))
-    table = markup.tag("table", markup.tag("thead", columns), markup.tag("tbody", *rows))
+    columns = tag("tr", *(tag("th", title, scope="col") for title in titles))
+    table = tag("table", tag("thead", columns), tag("tbody", *rows))
     left = len(differences) - SHOWN
     return [
         head,
-        markup.tag("p", markup.text(" ".join(filter(None, words)))),
-        markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
-        *([markup.tag("p", markup.text(f"and {left:,} more"))] if left > 0 else []),
+        tag("p", " ".join(filter(None, words))),
+        tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
+        *([tag("p", f"and {left:,} more")] if left > 0 else []),
     ]
 
 
 def _row(it: Difference, change: tuple[str, str, str, str]) -> Html:
     at, was, now, by = change
-    what = markup.tag("code", markup.text(f"{it.what}{at}"))
-    section = markup.tag("td", markup.text(f"{it.section}, line {it.line}"))
-    return markup.tag(
-        "tr",
-        section,
-        markup.tag("td", what),
-        *(markup.tag("td", markup.text(cell)) for cell in (was, now, by)),
-    )
+    what = tag("code", f"{it.what}{at}")
+    section = tag("td", f"{it.section}, line {it.line}")
+    return tag("tr", section, tag("td", what), *(tag("td", cell) for cell in (was, now, by)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -90,24 +90,20 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
         text = f"{words[0]} … unchanged"
     else:
         text = f"{words[0]} … {words[-1]}"
-    parts = [
-        markup.tag("b", markup.text(value.text)),
-        markup.SPACE,
-        markup.tag("span", markup.text(text), class_="lb-text"),
-    ]
+    parts = [tag("b", value.text), markup.SPACE, tag("span", text, class_="lb-text")]
     if count := _turns(group, evidence):
-        parts.append(markup.tag("small", markup.text(f" {count}")))
+        parts.append(tag("small", f" {count}"))
         parts.append(_spark(value, evidence))
     if (badge := badges.get((value.step, value.text))) and len(group) == 1:
-        parts += [markup.SPACE, markup.tag("span", markup.text(badge), class_="lb-badge")]
+        parts += [markup.SPACE, tag("span", badge, class_="lb-badge")]
     if value.kind == "measure":
         device = (
             evidence.record.environment.device.name
         )  # a recording's date and versions are in the box above
         where = device if evidence.stamp else f"measured on {device}"
-        parts += [markup.SPACE, markup.tag("small", markup.text(where), class_="lb-measured")]
+        parts += [markup.SPACE, tag("small", where, class_="lb-measured")]
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
-    return markup.tag("div", *parts, elsewhere, class_=class_)
+    return tag("div", *parts, elsewhere, class_=class_)
 
 
 def _turns(group: Sequence[Value], evidence: Evidence) -> str:
@@ -122,7 +118,7 @@ def _turns(group: Sequence[Value], evidence: Evidence) -> str:
 def _spark(value: Value, evidence: Evidence) -> Html:
     for series in evidence.series:
         if (series.loop, series.line, series.text) == (value.loop, value.line, value.text):
-            return markup.join([markup.SPACE, drawings.sparkline(series)])
+            return markup.join([" ", drawings.sparkline(series)])
     return markup.NOTHING
 
 
@@ -135,9 +131,9 @@ def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> Htm
     for there in (other.at(evidence.first) for other in others):
         same = [v for v in there.values if v.text == value.text and v.kind == "measure"]
         if nth < len(same):
-            text = markup.tag("span", markup.text(brief(same[nth], there)), class_="lb-text")
-            stamp = markup.tag("small", markup.text(there.stamp))
-            found.append(markup.tag("div", text, markup.SPACE, stamp, class_="lb-else"))
+            text = tag("span", brief(same[nth], there), class_="lb-text")
+            stamp = tag("small", there.stamp)
+            found.append(tag("div", text, " ", stamp, class_="lb-else"))
     return markup.join(found)
 
 
@@ -201,25 +197,25 @@ def _claim(
     verdict = claim.verdict
     if claim.kind == "axes" and verdict == "holds":
         return _kept_promise(claim)
-    sign = markup.tag("span", markup.text(SIGNS[verdict]), class_="lb-sign", aria_hidden="true")
+    sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     words = markup.text(f"{WORDS[verdict]}: ")
-    said = markup.tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+    said = tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
-        said = markup.join([markup.tag("strong", markup.text("fails")), markup.SPACE])
+        said = markup.join([tag("strong", "fails"), " "])
     caption = prose.inline(claim.caption, setting) if claim.caption else markup.NOTHING
     snapshots = evidence.entry.snapshots
     test = _shorten(claim, sides(claim, snapshots), snapshots)
     parts = [sign, markup.SPACE, said, caption]
     if test:
         parts += [markup.SPACE] if caption else []
-        parts.append(markup.tag("small", markup.text(test), class_="lb-sides"))
+        parts.append(tag("small", test, class_="lb-sides"))
     elif not caption:
-        parts.append(markup.tag("small", markup.text(claim.text)))
+        parts.append(tag("small", claim.text))
     if claim.count > 1:
-        parts.append(markup.tag("small", markup.text(f" · {claim.count:,} times")))
+        parts.append(tag("small", f" · {claim.count:,} times"))
     if tail := _tail(claim, evidence, others, here):
-        parts += [markup.SPACE, markup.tag("small", markup.text(tail), class_="lb-measured")]
-    return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
+        parts += [markup.SPACE, tag("small", tail, class_="lb-measured")]
+    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
 def _shorten(claim: Claim, test: str, snapshots: Sequence[Snapshot]) -> str:
@@ -242,9 +238,9 @@ def _plain(side: str) -> str:
 
 def _kept_promise(claim: Claim) -> Html:
     """A kept promise of dtype and axes stands beside the value, in few words."""
-    sign = markup.tag("span", markup.text("✓"), class_="lb-sign", title=claim.text)
-    words = markup.tag("span", markup.text(" dtype and axes"), class_="lb-words")
-    return markup.tag("span", sign, words, class_="lb-claim lb-axes")
+    sign = tag("span", "✓", class_="lb-sign", title=claim.text)
+    words = tag("span", " dtype and axes", class_="lb-words")
+    return tag("span", sign, words, class_="lb-claim lb-axes")
 
 
 def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
@@ -301,8 +297,8 @@ def unrecorded(device: str) -> str:
 
 def error(it: Error) -> Html:
     """An error as one short note; its box says more."""
-    sign = markup.tag("strong", markup.text("✗ error"))
-    return markup.tag("div", sign, markup.SPACE, markup.text(it.message[:LONGEST]), class_="lb-val lb-bad")
+    sign = tag("strong", "✗ error")
+    return tag("div", sign, " ", it.message[:LONGEST], class_="lb-val lb-bad")
 
 
 def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
@@ -311,15 +307,13 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
     for side in claim.operands:
         was = "never evaluated" if side.value is None else values.line(evidence.snapshot(side.value))
         if was != side.text:
-            rows.append(markup.tag("dt", markup.tag("code", markup.text(side.text))))
-            rows.append(markup.tag("dd", markup.text(was)))
-    head = markup.tag("strong", markup.text("This claim fails.")), markup.text(f" {claim.caption} ")
-    where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
-    body = markup.tag("code", markup.text(claim.text), class_="lb-source")
-    why = (markup.tag("p", markup.text(line)) for line in claim.why.splitlines())
-    return markup.tag(
-        "div", markup.tag("p", *head, where), body, markup.tag("dl", *rows), *why, class_="lb-failure"
-    )
+            rows.append(tag("dt", tag("code", side.text)))
+            rows.append(tag("dd", was))
+    head = tag("strong", "This claim fails."), markup.text(f" {claim.caption} ")
+    where = tag("small", f"{path}:{claim.line}")
+    body = tag("code", claim.text, class_="lb-source")
+    why = (tag("p", line) for line in claim.why.splitlines())
+    return tag("div", tag("p", *head, where), body, tag("dl", *rows), *why, class_="lb-failure")
 
 
 def error_box(it: Error, path: str) -> Html:
@@ -327,12 +321,12 @@ def error_box(it: Error, path: str) -> Html:
     head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
         it.kind, "The lecture raised here."
     )
-    where = markup.tag("small", markup.text(f"{path}:{it.line}"))
-    parts = [markup.tag("p", markup.tag("strong", markup.text(head)), markup.SPACE, where)]
+    where = tag("small", f"{path}:{it.line}")
+    parts = [tag("p", tag("strong", head), " ", where)]
     if it.trace:
         trace = (f"{p}:{line} in {name}\n    {source.strip()}" for p, line, name, source in it.trace)
-        parts.append(markup.tag("pre", markup.text("\n".join(trace))))
+        parts.append(tag("pre", "\n".join(trace)))
     elif it.text:
-        parts.append(markup.tag("code", markup.text(it.text.strip()), class_="lb-source"))
-    message = markup.tag("p", markup.tag("code", markup.text(it.message)))
-    return markup.tag("div", *parts, message, class_="lb-failure")
+        parts.append(tag("code", it.text.strip(), class_="lb-source"))
+    message = tag("p", tag("code", it.message))
+    return tag("div", *parts, message, class_="lb-failure")

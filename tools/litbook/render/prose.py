@@ -27,7 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 LONGEST_FORMULA = 2000
 
@@ -66,12 +66,12 @@ class Citations:
             self.cited.append(key)
         number = self.cited.index(key) + 1
         label = f"reference {number}: {names(entry)} {entry.year}".strip()
-        return markup.tag("a", markup.text(number), href=f"#{anchor(key)}", aria_label=label)
+        return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:
         """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [markup.tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return markup.tag("ol", *items, class_="lb-references") if items else markup.NOTHING
+        items = [tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
+        return tag("ol", *items, class_="lb-references") if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
@@ -136,7 +136,7 @@ def blocks(text: str, setting: Setting) -> list[Html]:
         if heading and heading[2].strip():
             found.append(_heading(int(heading[1]), Html(heading[2]), setting))
         elif part.strip():
-            found.append(markup.tag("div", Html(part.strip()), class_="lb-prose"))
+            found.append(tag("div", Html(part.strip()), class_="lb-prose"))
     return found
 
 
@@ -159,7 +159,7 @@ def _html(text: str, setting: Setting) -> Html:
     body = body.strip().replace("\n", "&#10;")
     if body and is_harmless(body):
         return Html(body)
-    return markup.tag("p", markup.text(clean)) if clean.strip() else markup.NOTHING
+    return tag("p", clean) if clean.strip() else markup.NOTHING
 
 
 def _without_controls(text: str) -> str:
@@ -177,8 +177,7 @@ def _code_point(match: re.Match[str]) -> str:
 
 def _converter(setting: Setting) -> markdown.Markdown:
     converter = markdown.Markdown(
-        extensions=["tables", "admonition", "sane_lists", _NoteSyntax(setting)],
-        output_format="xhtml",
+        extensions=["tables", "admonition", "sane_lists", _NoteSyntax(setting)], output_format="xhtml"
     )
     converter.preprocessors.deregister("html_block")
     for name in ("html", "automail", "image_link", "image_reference", "short_image_ref"):
@@ -290,8 +289,8 @@ class _Cite(_Noted):
             except BibliographyError as error:
                 self.setting.report("unknown-citation", str(error), "add it to references.bib")
                 links.append(markup.text(f"@{key}?"))
-        inside = markup.text("["), markup.join(links, markup.text(", ")), markup.text("]")
-        body = markup.tag("span", *inside, class_="lb-cite")
+        inside = markup.text("["), markup.join(links, ", "), markup.text("]")
+        body = tag("span", *inside, class_="lb-cite")
         return self.md.htmlStash.store(body), m.start(0), m.end(0)
 
 
@@ -427,9 +426,9 @@ def _formula(source: str, display: str, setting: Setting) -> Html:
     except Exception as error:
         why = str(error) or type(error).__name__
         setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
-        return markup.tag("code", markup.text(f"${source}$"), class_="lb-badmath")
+        return tag("code", f"${source}$", class_="lb-badmath")
     body = _mathml(root)
-    return markup.tag("span", body, class_="lb-math") if display == "block" else body
+    return tag("span", body, class_="lb-math") if display == "block" else body
 
 
 _ARITY = {
@@ -461,4 +460,4 @@ def _check_math(root: ET.Element) -> None:
 
 def _mathml(element: ET.Element) -> Html:
     name = element.tag.rpartition("}")[2]
-    return markup.tag(name, markup.text(element.text or ""), *map(_mathml, element), **element.attrib)
+    return tag(name, element.text or "", *map(_mathml, element), **element.attrib)

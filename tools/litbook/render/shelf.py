@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from litbook.record.model import Mapping, Piece, Tensor, Value
-from litbook.render import bits, cards, drawings, margin, markup, values
+from litbook.render import bits, cards, drawings, margin, values
 from litbook.render.evidence import Evidence
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 TALL = 2400  # characters of output beyond which its box scrolls
 
@@ -40,7 +40,7 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     return [
         *(margin.failure_box(claim, evidence, path) for claim in failed),
         *(margin.error_box(error, path) for error in raised),
-        *([markup.tag("div", *quiet, class_="lb-shelf")] if quiet else []),
+        *([tag("div", *quiet, class_="lb-shelf")] if quiet else []),
         *([_output(printed)] if printed else []),
     ]
 
@@ -60,12 +60,10 @@ def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Htm
         if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
             continue
         if _new(value, drawn):
-            name = markup.tag("code", markup.text(value.text))
+            name = tag("code", value.text)
             head = f", {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
-            body = markup.tag("pre", markup.text(text), tabindex="0")
-            done.append(
-                markup.tag("details", markup.tag("summary", name, markup.text(head)), body, class_="lb-whole")
-            )
+            body = tag("pre", text, tabindex="0")
+            done.append(tag("details", tag("summary", name, head), body, class_="lb-whole"))
     return done
 
 
@@ -140,7 +138,7 @@ def _output(pieces: Sequence[Piece]) -> Html:
     lines = sorted({piece.line for piece in pieces})
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
-    caption = markup.tag("figcaption", markup.text(f"printed by {where}"))
+    caption = tag("figcaption", f"printed by {where}")
     tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
-    body = markup.tag("pre", markup.text(text.rstrip("\n")), tabindex=tall)
-    return markup.tag("figure", caption, body, class_="lb-output")
+    body = tag("pre", text.rstrip("\n"), tabindex=tall)
+    return tag("figure", caption, body, class_="lb-output")

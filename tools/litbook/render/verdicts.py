@@ -15,7 +15,7 @@ from litbook.render import books, markup
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
 from litbook.render.margin import SIGNS
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 
@@ -59,22 +59,20 @@ def _in_recordings(section: Section, recordings: Sequence[Record]) -> list[Rulin
 def summary(book: Book, mine: Sequence[Section]) -> Html:
     """`41 claims, all hold`, of these sections."""
     found = rulings(book.record, book.recordings, mine)
-    return markup.tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
+    return tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
 
 
 def counts(found: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in found):
-        tick = markup.tag("span", markup.text("✓"), class_="lb-ok")
+        tick = tag("span", "✓", class_="lb-ok")
         verdict = "it holds" if len(found) == 1 else "all hold"
-        return markup.join([tick, markup.text(f" {_claims(len(found))}, {verdict}")])
+        return markup.join([tick, f" {_claims(len(found))}, {verdict}"])
     parts = [
-        markup.tag(
-            "span", markup.text(f"{SIGNS[it.verdict]} {_words(it, n)}"), class_=f"lb-tally lb-{it.verdict}"
-        )
+        tag("span", f"{SIGNS[it.verdict]} {_words(it, n)}", class_=f"lb-tally lb-{it.verdict}")
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return markup.join([markup.text(f"{_claims(len(found))}: "), markup.join(parts, markup.text(" · "))])
+    return markup.join([f"{_claims(len(found))}: ", markup.join(parts, " · ")])
 
 
 def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
@@ -106,8 +104,8 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
     head = f"{_claims(len(failing))} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
     tail = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else ""
-    title = markup.tag("p", markup.tag("strong", markup.text(" and ".join(filter(None, (head, tail))))))
-    return markup.tag("div", title, markup.tag("ul", *items), class_="lb-alarm", role="note")
+    title = tag("p", tag("strong", " and ".join(filter(None, (head, tail)))))
+    return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
 
 
 def _failing(record: Record, section: Section) -> list[Claim]:
@@ -118,7 +116,7 @@ def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -
     where = book.place.get(section.key, page)
     label = markup.text(f"{book.path(section)}:{line}")
     address = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
-    return markup.tag("li", markup.tag("a", label, href=address), markup.SPACE, markup.text(what))
+    return tag("li", tag("a", label, href=address), " ", what)
 
 
 def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
@@ -130,7 +128,7 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
     count = Counter(ruling for ruling in found if ruling.verdict == worst)
     words = "; ".join(_words(ruling, n) for ruling, n in count.items())
     mark = f"{SIGNS[worst]} {count.total()}"
-    return markup.tag("span", markup.text(mark), class_=f"lb-tally lb-{worst}", title=words)
+    return tag("span", mark, class_=f"lb-tally lb-{worst}", title=words)
 
 
 def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
@@ -142,4 +140,4 @@ def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
     where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
-    return markup.tag("p", counts(found), markup.text(f" · {where}"), class_="lb-tallies")
+    return tag("p", counts(found), f" · {where}", class_="lb-tallies")
