@@ -41,12 +41,7 @@ def table(rows: Sequence[Row], unit: str | None = None) -> Html:
     titles = [tag("td"), *(tag("th", k, scope="col") for k in keys)]
     head = tag("tr", markup.join(titles, " "))  # the spaces here and below part the words for the search
     body = [
-        tag(
-            "tr",
-            tag("th", name, scope="row"),
-            *(part for c in row for part in (markup.SPACE, tag("td", c))),
-            " ",
-        )
+        tag("tr", markup.join([tag("th", name, scope="row"), *markup.cells(row), ""], " "))
         for (name, _), row in zip(rows, cells, strict=True)
     ]
     return _scrolling(tag("table", tag("thead", head), tag("tbody", *body), class_="lb-table"))
@@ -119,17 +114,16 @@ def _slices(name: str, it: Tensor) -> Html:
 
 def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> Html:
     """Many values of one dimension in rows, read like text; dots where the tensor goes on."""
-    cells = [_cell(w, s) for w, s in zip(words, shades, strict=True)]
+    cells = list(map(_cell, words, shades))
     cells += [_DOTS] if len(words) < it.shape[0] else []
     rows = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
-    label = f"values of {name}, {ROW} a row"
-    return tag(
-        "table",
-        tag("tbody", *rows),
-        class_="lb-grid",
-        data_search_exclude=markup.UNSEARCHED,
-        aria_label=label,
-    )
+    return _table(f"{name}, {ROW} a row", rows)
+
+
+def _table(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
+    hidden, body = markup.UNSEARCHED, tag("tbody", *rows)
+    label = f"values of {label}"
+    return tag("table", caption, body, class_="lb-grid", data_search_exclude=hidden, aria_label=label)
 
 
 _DOTS = tag("td", "…", class_="cut")
@@ -147,24 +141,12 @@ def _grid(
     tall = len(it.shape) > 1 and len(words) // max(1, columns) < it.shape[-2]
     body = []
     for start in range(0, len(words), columns):
-        cells = [
-            _cell(w, s)
-            for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
-        ]
+        cells = map(_cell, words[start : start + columns], shades[start : start + columns])
         body.append(tag("tr", *cells, _DOTS if wide else ""))
     if tall:
-        body.append(
-            tag("tr", *[tag("td", "⋮", class_="cut")] * columns, tag("td", "⋱", class_="cut") if wide else "")
-        )
-    caption = tag("caption", shown) if shown else markup.NOTHING
-    return tag(
-        "table",
-        caption,
-        tag("tbody", *body),
-        class_="lb-grid",
-        data_search_exclude=markup.UNSEARCHED,
-        aria_label=f"values of {label}",
-    )
+        corner = tag("td", "⋱", class_="cut") if wide else ""
+        body.append(tag("tr", *[tag("td", "⋮", class_="cut")] * columns, corner))
+    return _table(label, body, tag("caption", shown) if shown else markup.NOTHING)
 
 
 def _numbers(found: Sequence[Number]) -> list[str]:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Record
-from litbook.render import books, markup, prose, report
+from litbook.render import books, markup, prose, report, values
 from litbook.render.edition import Edition
 from litbook.render.evidence import day
 from litbook.render.markup import Html, tag
-from litbook.render.values import size
 
 TITLE = "Devices"
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -49,10 +48,6 @@ def page(lectures: Sequence[Edition], found: Found) -> str:
     return markup.page(parts)
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _others(edition: Edition) -> list[Record]:
     return sorted(edition.recordings, key=lambda r: r.environment.date, reverse=True)
 
@@ -66,14 +61,12 @@ def _machines(edition: Edition) -> Html:
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
-    head = tag("tr", *(tag("th", h, scope="col") for h in heads))
-    body = markup.join(
-        tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells))
-        for name, cells in rows
-        if any(cells)
-    )
-    table = tag("table", tag("thead", head), tag("tbody", body))
-    return tag("div", table, class_="lb-scroll", role="region", aria_label="Machines", tabindex=0)
+    body = (tag("tr", tag("th", name, scope="row"), *markup.cells(of)) for name, of in rows if any(of))
+    return _scrolling("Machines", markup.table(heads, body))
+
+
+def _scrolling(label: str, table: Html) -> Html:
+    return tag("div", table, class_="lb-scroll", role="region", aria_label=label, tabindex=0)
 
 
 def _gpu(read: Callable[[Record], object]) -> Callable[[Record], str]:
@@ -88,13 +81,9 @@ def _version(name: str) -> Callable[[Record], str]:
     return lambda record: record.environment.versions.get(name, "")
 
 
-def _duration(record: Record) -> str:
-    return f"{record.seconds:,.0f} s" if record.seconds else ""
-
-
 FACTS: dict[str, Callable[[Record], str]] = {
     "device": lambda r: r.environment.device.name,
-    "its memory": lambda r: size(r.environment.device.memory) if r.environment.device.memory else "",
+    "its memory": lambda r: values.size(r.environment.device.memory) if r.environment.device.memory else "",
     "compute capability": _gpu(lambda r: r.environment.device.capability),
     "GPUs visible, the first used": _gpu(lambda r: r.environment.device.count),
     "driver": _gpu(lambda r: r.environment.device.driver),
@@ -106,7 +95,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
     "date": lambda r: day(r.environment.date),
     "commit": lambda r: r.environment.commit or "",
-    "time taken": _duration,
+    "time taken": lambda r: f"{r.seconds:,.0f} s" if r.seconds else "",
     "claims that hold": lambda r: f"{r.count().holds:,}",
     "claims that fail": lambda r: f"{r.count().fails:,}",
     "claims for another device": lambda r: f"{r.count().needs_device:,}",
@@ -132,7 +121,7 @@ def _missing(edition: Edition) -> Html:
     return tag(
         "p",
         tag("strong", missing),
-        f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: ",
+        f" {values.many(len(waiting), 'claim')} in {values.many(sections, 'section')} wait for one: ",
         tag("code", command),
     )
 
@@ -143,30 +132,26 @@ def _missing(edition: Edition) -> Html:
 def _differing(edition: Edition, recording: Record, found: Found) -> list[Html]:
     device = recording.environment.device
     differences = found.get((edition.folder, device.slug), ())
-    title = markup.text(f"What differed on {device.name}")
-    head = markup.heading(3, title, f"{edition.folder}-{device.slug}")
+    head = markup.heading(3, f"What differed on {device.name}", f"{edition.folder}-{device.slug}")
     words = [report.releases(edition.record, recording, "this build")]
     if not differences:
         words.append(
             "Every value and claim that both runs are to agree on is the same, within the tolerances."
         )
         return [head, tag("p", " ".join(filter(None, words)))]
-    words.append(f"{_many(len(differences), 'difference')} in what both runs are to agree on:")
+    words.append(f"{values.many(len(differences), 'difference')} in what both runs are to agree on:")
     rows = [_row(it, change) for it in differences[:SHOWN] for change in it.changes[:1]]
     titles = ("section", "value", f"on {device.name}", "in this build", "by")
-    columns = tag("tr", *(tag("th", title, scope="col") for title in titles))
-    table = tag("table", tag("thead", columns), tag("tbody", *rows))
     left = len(differences) - SHOWN
     return [
         head,
         tag("p", " ".join(filter(None, words))),
-        tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
+        _scrolling("Differences", markup.table(titles, rows)),
         *([tag("p", f"and {left:,} more")] if left > 0 else []),
     ]
 
 
 def _row(it: Difference, change: tuple[str, str, str, str]) -> Html:
     at, was, now, by = change
-    what = tag("code", f"{it.what}{at}")
-    section = tag("td", f"{it.section}, line {it.line}")
-    return tag("tr", section, tag("td", what), *(tag("td", cell) for cell in (was, now, by)))
+    section, what = f"{it.section}, line {it.line}", tag("code", f"{it.what}{at}")
+    return tag("tr", *markup.cells((section, what, was, now, by)))

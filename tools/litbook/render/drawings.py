@@ -13,7 +13,6 @@ from litbook.render.markup import Html, tag
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
 CELL, ROW = 34, 26  # width and height of one element, in SVG units
-LABEL = 8
 
 PHONE = 340  # pixels that any screen has for a drawing
 

@@ -56,7 +56,7 @@ def page(lectures: Sequence[Edition]) -> str:
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     download = tag("a", "claims.json", href="../claims.json")
-    words = markup.text("Every claim of every section; as data: ")
+    words = "Every claim of every section; as data: "
     parts = [markup.heading(1, "Ledger"), *summary, tag("p", words, download, "."), _filters()]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
@@ -213,9 +213,8 @@ def _table(it: Edition) -> Html:
         return markup.NOTHING
     book = books.of(it.record, books.NOTHING_CITED, (), [])
     names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
-    head = tag("tr", *(tag("th", name, scope="col") for name in names))
     rows = [_row(it, book, entry, len(names) - 2) for entry in entries]
-    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="lb-ledger")
+    table = markup.table(names, rows, class_="lb-ledger")
     label = f"claims of {it.record.title}"
     return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
@@ -263,10 +262,6 @@ def _cell(it: Verdict | None) -> Html:
         return tag("td", "–", data_verdict="none")
     verdict = it.claim.verdict
     sign = tag("b", margin.SIGNS[verdict], aria_hidden="true")
-    words = (
-        margin.WORDS[verdict],
-        margin.sides(it.claim, it.evidence.entry.snapshots),
-        "" if it.current else "older text",
-    )
-    text = markup.text(" · ".join(word for word in words if word))
+    sides = margin.sides(it.claim, it.evidence.entry.snapshots)
+    text = " · ".join(filter(None, (margin.WORDS[verdict], sides, "" if it.current else "older text")))
     return tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value
+from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 from litbook.render.markup import Html, tag
@@ -58,10 +58,7 @@ def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, h
 
 def groups(found: Sequence[Value]) -> list[list[Value]]:
     """Values of one expression on one line: several where a loop or a second inspection shows it again."""
-    by: dict[tuple[int, str, str, str | None], list[Value]] = {}
-    for value in found:
-        by.setdefault((value.line, value.text, value.kind, value.unit), []).append(value)
-    return list(by.values())
+    return list(grouped(found, lambda it: (it.line, it.text, it.kind, it.unit)).values())
 
 
 def brief(value: Value, evidence: Evidence) -> str:

@@ -93,6 +93,17 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
     return start if name == "input" else Html(f"{start}{''.join(map(html, children))}</{name}>")
 
 
+def table(head: Iterable[object], rows: Iterable[Html], **attributes: object) -> Html:
+    """A table with a heading for each column."""
+    titles = tag("tr", *(tag("th", title, scope="col") for title in head))
+    return tag("table", tag("thead", titles), tag("tbody", *rows), **attributes)
+
+
+def cells(values: Iterable[object]) -> list[Html]:
+    """The cells of a row, each with one of these."""
+    return [tag("td", value) for value in values]
+
+
 def page(blocks: Iterable[Html]) -> str:
     """The Markdown of a page."""
     return "\n\n".join(filter(None, blocks)) + "\n"

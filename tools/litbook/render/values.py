@@ -112,6 +112,11 @@ def size(count: int) -> str:
     return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
 
 
+def many(count: int, noun: str) -> str:
+    """`1 claim`, `1,200 claims`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def plain(text: str) -> str:
     """Any text as one line that hides nothing, bounded as a value is."""
     return _bound(_visible(text))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Claim, Record, Section, Verdict
-from litbook.render import books, markup
+from litbook.render import books, markup, values
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
 from litbook.render.margin import SIGNS
@@ -67,12 +67,12 @@ def counts(found: Sequence[Ruling]) -> Html:
     if all(ruling == Ruling("holds") for ruling in found):
         tick = tag("span", "✓", class_="lb-ok")
         verdict = "it holds" if len(found) == 1 else "all hold"
-        return markup.join([tick, f" {_claims(len(found))}, {verdict}"])
+        return markup.join([tick, f" {values.many(len(found), 'claim')}, {verdict}"])
     parts = [
         tag("span", f"{SIGNS[it.verdict]} {_words(it, n)}", class_=f"lb-tally lb-{it.verdict}")
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return markup.join([f"{_claims(len(found))}: ", markup.join(parts, " · ")])
+    return markup.join([f"{values.many(len(found), 'claim')}: ", markup.join(parts, " · ")])
 
 
 def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
@@ -90,10 +90,6 @@ def _words(ruling: Ruling, count: int) -> str:
     return f"{count:,} {word}" + (f", as recorded on {ruling.device}" if ruling.device else "")
 
 
-def _claims(count: int) -> str:
-    return f"{count:,} claim" + ("" if count == 1 else "s")
-
-
 def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
     failing = [(section, claim) for section in mine for claim in _failing(book.record, section)]
@@ -102,8 +98,10 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
         return markup.NOTHING
     items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
     items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
-    head = f"{_claims(len(failing))} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
-    tail = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else ""
+    head = (
+        f"{values.many(len(failing), 'claim')} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
+    )
+    tail = values.many(len(errors), "error") if errors else ""
     title = tag("p", tag("strong", " and ".join(filter(None, (head, tail)))))
     return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
 

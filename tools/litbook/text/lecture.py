@@ -257,7 +257,4 @@ class Lecture:
     @cached_property
     def _named(self) -> dict[str, list[int]]:
         """The sections of every name."""
-        found: dict[str, list[int]] = {}
-        for i in self.order:
-            found.setdefault(self.functions[i].name, []).append(i)
-        return found
+        return model.grouped(self.order, lambda i: self.functions[i].name)
