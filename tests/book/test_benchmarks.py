@@ -160,7 +160,10 @@ def results(tmp_path_factory) -> dict[str, Any]:
         "pages": {"shared": ran["pages"]},
         "commands": commands,
         "save": SAVED,
-        "build": {"seconds": [9.0], "said": [{"seconds": 8.0, "parts": {"drawing pages": 5.0, "MkDocs": 3.0}}]},
+        "build": {
+            "seconds": [9.0],
+            "said": [{"seconds": 8.0, "parts": {"drawing pages": 5.0, "MkDocs": 3.0}}],
+        },
         "growth": {
             "lines": [grown, grown | {"lines": 2 * grown["lines"]}],
             "steps": [grown, grown | {"executed": 2 * grown["executed"]}],

@@ -541,7 +541,8 @@ def test_that_a_constant_is_itself_needs_no_evidence(tmp_path, test, shown):
 
 
 def test_two_equal_sides_that_would_need_a_second_line_are_named_once():
-    long = {"caption": "what it had been before that", "text": "y.stride() == swapped"}
+    both = Operand("y.stride()", 2), Operand("swapped", 2)
+    long = {"caption": "what it had been before that", "operands": both}
     it = changed(lived(), claims=lambda was: (replace(was[0], **long),))
     said = beside(made(it)["memory.md"], at("assert y.str"))
     assert said == "✓ holds: what it had been before that both (1, 3)"

@@ -206,7 +206,7 @@ def test_a_gpu_section_keeps_its_indentation_for_the_guard_above_it():
 
 def test_an_aside_lies_open_like_any_section_and_as_a_function_it_keeps_its_mark():
     text = "from litbook import aside\ndef main():\n    one()\n    two()\n@aside\ndef one():\n    x = 1\n@aside\ndef two():\n    return\n"
-    two = "@aside\ndef two():\n    return"
+    two = "@section\n@aside\ndef two():\n    return"
     assert code(laid_out(text)) == ["from litbook import aside", "x = 1", two, "two()"]
 
 

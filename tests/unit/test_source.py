@@ -1350,3 +1350,9 @@ def test_what_was_frozen_stays_frozen():
         assert gc.get_freeze_count() >= frozen > 0
     finally:
         gc.unfreeze()
+
+
+def test_what_a_file_does_as_a_program_says_nothing_to_a_reader():
+    found = lecture(f'{MAIN}if __name__ == "__main__":\n    main()\nif True:\n    y = 1\n')
+    kinds = [(it.first, it.kind) for it in found.statements]
+    assert kinds == [(1, "def"), (2, "code"), (3, "hidden"), (4, "hidden"), (5, "code"), (6, "code")]

@@ -175,6 +175,18 @@ def test_code_stands_without_the_indentation_of_its_function(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+def test_the_line_that_opens_a_block_is_printed_with_it_and_no_other_line_is(tmp_path: Path) -> None:
+    body = "if False:\n    x = 1\nelif 2 > 1:  # two\n    # why\n    x = 2\nelse:\n    x = 3\n"
+    body += "try:\n    x[0]\nexcept (\n    TypeError,\n):\n    x = 4\nelse: x = 5\nfinally:\n\n    x = 6\n"
+    body += "match x:\n    case 6 if x:\n        y = 1"
+    lines = printed(write(tmp_path, section(body)), quiet=False).splitlines()
+    code = [line[8:] for line in lines if line[:8].strip().isdecimal() and not line.startswith("#")]
+    assert code == [
+        "if False:", "elif 2 > 1:  # two", "    x = 2", "try:", "    x[0]", "except (", "    TypeError,", "):",
+        "    x = 4", "finally:", "    x = 6", "match x:", "    case 6 if x:", "        y = 1",
+    ]  # fmt: skip
+
+
 def test_a_long_loop_prints_a_few_values_and_says_that_there_are_more(tmp_path: Path) -> None:
     body = "for i in range(100):\n    for j in range(100):\n        k = j  # @inspect k"
     text = printed(write(tmp_path, section(body)))

@@ -10,6 +10,7 @@ nothing can be made. Everything is made when the run is over and the process is 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -19,6 +20,8 @@ from litbook.probe.numbering import Numbering
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, LAST, MESSAGE
 from litbook.snapshot.snapshot import Storages, as_snapshot
+from litbook.text.claims import is_address
+from litbook.text.scopes import reads
 
 
 @dataclass
@@ -203,11 +206,13 @@ class Making:
                 line=self.numbering.line(self.functions[it.frame], asked.line),
                 text=asked.text,
                 value=self._kept.keep(as_snapshot(it.kept)) if shown else None,
+                reads=() if isinstance(asked.node, ast.Name) else tuple(sorted(reads(asked.node))),
                 kind=asked.kind,  # type: ignore[arg-type]  # one of the three
                 unit=asked.unit,
                 error=bounded(it.error),
                 loop=self._loop_at.get(id(it.loop)) if it.loop is not None else None,
                 turn=it.turn,
+                address=is_address(asked.node),
             )
         )
 
@@ -217,7 +222,7 @@ class Making:
         first = range(min(FIRST, state.count))
         last = range(max(FIRST, state.count - LAST), state.count)
         line = self.numbering.line(statement.function, statement.first)
-        return model.Loop(frame, line, state.count, (*first, *last))
+        return model.Loop(frame, line, state.count, (*first, *last), self.numbering.loop(state.statement))
 
     def _series(self) -> Iterable[model.Series]:
         for place, state in enumerate(self._loops):
@@ -304,8 +309,8 @@ def claim_of(
         measured=asked.measured,
         zero=asked.zero,
         operands=tuple(
-            model.Operand(text, None if shown is None else keep(shown))
-            for text, shown in zip(asked.operand_texts, seen, strict=False)
+            model.Operand(text, None if shown is None else keep(shown), is_address(node))
+            for text, shown, node in zip(asked.operand_texts, seen, asked.operands, strict=False)
         ),
         why=found.why or (f"needs {missing}" if missing else ""),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container
 from functools import cached_property
+from typing import Literal
 
 from litbook.record import model
 from litbook.text.scopes import binds
@@ -108,6 +109,10 @@ class Numbering:
             prose=unspoken(node) if silent else "",
             binds=binds(node),
         )
+
+    def loop(self, statement: int) -> Literal["for", "while"]:
+        """The kind of a loop, by the number of its statement."""
+        return "while" if isinstance(self._node_of[statement], ast.While) else "for"
 
     @cached_property
     def _node_of(self) -> list[ast.stmt]:

@@ -154,7 +154,7 @@ class Recorder(Judge):
         asked = self.lecture.watches[number]
         line = self.numbering.line(self.functions[frame], asked.line)
         kind: Any = asked.kind
-        return model.Value(0, frame, line, asked.text, None, kind, asked.unit)
+        return model.Value(0, frame, line, asked.text, kind=kind, unit=asked.unit)
 
     def missed(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""

@@ -12,6 +12,7 @@ the verdict), prose, figures, printed output, storage numbers, and addresses, pa
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from typing import Literal
 
 from litbook.errors import Place, RecordError
 from litbook.record import model
-from litbook.record.model import Section
+from litbook.record.model import Section, grouped
 
 # How far apart two floats may be, relative to the larger one. Sums run in another order on another CPU, with
 # other threads and in another release, and what is rounded afterwards may land on the next float. So there is
@@ -134,7 +135,7 @@ def _runs(section: Section) -> dict[tuple[str, str], list[_Run]]:
     """What is compared of a section's values: by what showed them (itself, a helper) and expression."""
     found: dict[tuple[str, str], list[_Run]] = {}
     for value in section.values:
-        if value.kind != "inspect" or is_address(value.text):
+        if value.kind != "inspect" or value.address:
             continue
         runs = found.setdefault((_called(section, value.frame), value.text), [])
         last = runs[-1] if runs else None
@@ -154,34 +155,11 @@ def _called(section: Section, frame: int) -> str:
 
 def _series(section: Section) -> dict[tuple[str, str], list[model.Series]]:
     """The watched numbers of a section, by what watched them and expression."""
-    found: dict[tuple[str, str], list[model.Series]] = {}
-    for series in section.series:
-        key = _called(section, section.loops[series.loop].frame), series.text
-        found.setdefault(key, []).append(series)
-    return found
+    return grouped(section.series, lambda it: (_called(section, section.loops[it.loop].frame), it.text))
 
 
 def _questions(section: Section) -> dict[str, list[model.Piece]]:
-    found: dict[str, list[model.Piece]] = {}
-    for piece in section.pieces:
-        if piece.kind == "question":
-            found.setdefault(piece.text, []).append(piece)
-    return found
-
-
-def _claims(section: Section) -> dict[str, list[model.Claim]]:
-    found: dict[str, list[model.Claim]] = {}
-    for claim in section.claims:
-        found.setdefault(claim.text, []).append(claim)
-    return found
-
-
-_ADDRESS = re.compile(r"(?:hex\()?(?:[\w.\[\]()]+\.data_ptr\(\)|id\([^()]*\))\)?")
-
-
-def is_address(text: str) -> bool:
-    """Whether an expression is nothing but an address: `x.data_ptr()`, `id(x)`, `hex(id(x))`."""
-    return _ADDRESS.fullmatch(text) is not None
+    return grouped((it for it in section.pieces if it.kind == "question"), lambda it: it.text)
 
 
 # ---------------------------------------------------------------------------- comparing two records
@@ -274,7 +252,7 @@ class _Pair:
             if len(here) != len(there) and not self._raised:
                 first = next((v for run in here for v in run.turns.values()), None)
                 frame, line = (first.frame, first.line) if first else (None, 0)
-                self._add("value", frame, line, key[1], [_times(len(there), len(here))])
+                self._add("value", frame, line, key[1], [_change("times shown", len(there), len(here))])
             for run, before in zip(here, there, strict=False):
                 self._run(key[1], run, before)
 
@@ -285,7 +263,7 @@ class _Pair:
             loop, before = self.now.loops[now.loop], self.was.loops[was.loop]
             if loop.count != before.count:  # folded differently: only the first turns are the same turns
                 turns = [turn for turn in turns if turn < FIRST]
-                if self._counts(loop) and not self._raised:
+                if loop.kind == "for" and not self._raised:  # a `while` may watch the clock
                     change = _change("turns of its loop", before.count, loop.count)
                     self._add("value", now.frame, line, what, [change])
             elif set(now.turns) != set(was.turns) and not self._raised:
@@ -302,14 +280,6 @@ class _Pair:
             texts = was.error or "a value", now.error or "a value"
             return [] if texts[0] == texts[1] else [Change(at, *map(_bounded, texts))]
         return _at(at, changes(self.was.snapshots[was.value], self.now.snapshots[now.value]))
-
-    def _counts(self, loop: model.Loop) -> bool:
-        """Whether how often the loop turns is the lecture's doing: a `while` may watch the clock."""
-        place = self._place(loop.frame, loop.line)
-        source = next((source for source in self.record.sources if source.path == place.path), None)
-        lines = source.text.split("\n") if source else []
-        text = lines[place.line - 1].split() if 0 < place.line <= len(lines) else []
-        return text[:1] != ["while"]
 
     def _series(self, runs: dict[tuple[str, str], list[_Run]]) -> None:
         earlier = _series(self.was)
@@ -352,11 +322,11 @@ class _Pair:
     # -- claims
 
     def _claims(self) -> None:
-        earlier = _claims(self.was)
-        for text, here in _claims(self.now).items():
+        now, earlier = (grouped(it.claims, lambda claim: claim.text) for it in (self.now, self.was))
+        for text, here in now.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
-                self._add("claim", None, here[0].line, text, [_times(len(there), len(here))])
+                self._add("claim", None, here[0].line, text, [_change("times shown", len(there), len(here))])
             for claim, before in zip(here, there, strict=False):
                 self.claims += 1
                 if claim.verdict != before.verdict:
@@ -367,13 +337,9 @@ class _Pair:
 
     def _operands(self, now: model.Claim, was: model.Claim) -> None:
         for operand, before in zip(now.operands, was.operands, strict=False):
-            if operand.value is not None and before.value is not None and not is_address(operand.text):
+            if operand.value is not None and before.value is not None and not operand.address:
                 found = changes(self.was.snapshots[before.value], self.now.snapshots[operand.value])
                 self._add("claim", None, now.line, operand.text, found)
-
-
-def _times(was: int, now: int) -> Change:
-    return Change("times shown", f"{was:,}", f"{now:,}", f"{abs(was - now):,}")
 
 
 def _change(at: str, was: int, now: int) -> Change:
@@ -439,18 +405,7 @@ def _mappings(was: model.Mapping, now: model.Mapping, at: str) -> list[Change]:
     return [c for name, a, b in pairs for c in changes(a, b, f"{at}[{_bounded(name)}]")]
 
 
-_EXACT = (
-    "dtype",
-    "shape",
-    "strides",
-    "offset",
-    "device",
-    "bytes",
-    "storage_bytes",
-    "contiguous",
-    "requires_grad",
-    "axes",
-)
+_EXACT = "dtype shape strides offset device bytes storage_bytes contiguous requires_grad axes".split()
 
 
 def _tensors(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
@@ -478,27 +433,19 @@ def _tensors(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
 
 def _statistics(was: model.Tensor, now: model.Tensor, largest: Scale, at: str) -> list[Change]:
     if was.stats is None or now.stats is None:
-        both = was.stats is now.stats
-        return [] if both else [Change(f"{at} statistics", _there(was.stats), _there(now.stats))]
+        some = ["none" if it.stats is None else "some" for it in (was, now)]
+        return [] if was.stats is now.stats else [Change(f"{at} statistics", *some)]
     found = []
     is_float = _format(was) in TOLERANCES
     for name in ("min", "max", "mean", "std", "nan", "inf"):
         a, b = getattr(was.stats, name), getattr(now.stats, name)
         # Of integers, mean and deviation are float64; of floats of any width they inherit its noise.
-        by = _none_apart(a, b, was.dtype if is_float or name in ("min", "max") else "float64", largest)
+        of = was.dtype if is_float or name in ("min", "max") else "float64"
+        missing = None if a is b else "one is missing"
+        by = missing if a is None or b is None else apart(a, b, of, largest)
         if by is not None:
             found.append(Change(f"{at}.{name}", _text(a), _text(b), by))
     return found
-
-
-def _there(thing: object) -> str:
-    return "none" if thing is None else "some"
-
-
-def _none_apart(a: model.Number | None, b: model.Number | None, name: str, largest: Scale) -> str | None:
-    if a is None or b is None:
-        return None if a is b else "one is missing"
-    return apart(a, b, name, largest)
 
 
 def _largest(*tensors: model.Tensor) -> Scale:
@@ -514,12 +461,8 @@ def _largest(*tensors: model.Tensor) -> Scale:
 
 def _places(shape: Sequence[int]) -> Iterator[str]:
     """Indices of a tensor's elements, row by row: `[0, 0]`, `[0, 1]` ..."""
-    for flat in range(math.prod(shape)):
-        index, rest = [], flat
-        for size in reversed(shape):
-            index.append(rest % size)
-            rest //= size
-        yield f"[{', '.join(map(str, reversed(index)))}]" if shape else ""
+    for index in itertools.product(*map(range, shape)):
+        yield f"[{', '.join(map(str, index))}]" if shape else ""
 
 
 # ---------------------------------------------------------------------------- comparing two numbers
@@ -608,11 +551,8 @@ def _said(snapshot: model.Snapshot) -> str:
     """What a snapshot is, in a few words."""
     match snapshot:
         case model.Scalar():
-            return _bounded(
-                f"{snapshot.text}"
-                if snapshot.type in ("str", "bool", "NoneType")
-                else f"{snapshot.type} {snapshot.text}"
-            )
+            said = snapshot.type in ("str", "bool", "NoneType")
+            return _bounded(snapshot.text if said else f"{snapshot.type} {snapshot.text}")
         case model.Tensor():
             return f"{snapshot.type} {snapshot.dtype} {snapshot.shape}"
         case model.Opaque():

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 # History of the format: a reader takes this one alone, and says of any other how to record anew.
 #   3  a list of sections, each whole in itself
@@ -258,6 +258,8 @@ class Value:
     error: str = ""
     loop: int | None = None  # index into `loops`
     turn: int = 0  # which iteration of that loop, from 0
+    address: bool = False  # the expression is nothing but an address: another one in every run
+    reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,7 @@ class Loop:
     line: int
     count: int
     kept: tuple[int, ...] = ()
+    kind: Literal["for", "while"] = "for"
 
 
 @dataclass(frozen=True)
@@ -290,6 +293,7 @@ class Operand:
 
     text: str
     value: int | None = None  # None: never evaluated
+    address: bool = False  # as of a `Value`
 
 
 @dataclass(frozen=True)
@@ -387,10 +391,7 @@ class Section:
     @functools.cached_property
     def values_of(self) -> dict[int, list[Value]]:
         """Frame -> what was shown in it, in order."""
-        found: dict[int, list[Value]] = {}
-        for value in self.values:
-            found.setdefault(value.frame, []).append(value)
-        return found
+        return grouped(self.values, lambda value: value.frame)
 
     @functools.cached_property
     def ran_in(self) -> dict[int, set[int]]:
@@ -446,10 +447,7 @@ class Record:
 
     @functools.cached_property
     def _inside(self) -> dict[str, list[Section]]:
-        found: dict[str, list[Section]] = {}
-        for section in self.sections:
-            found.setdefault(section.parent, []).append(section)
-        return found
+        return grouped(self.sections, lambda section: section.parent)
 
     def inside(self, section: Section | None = None) -> list[Section]:
         """The sections that a part or main (the default) calls as its own, in order."""
@@ -493,6 +491,18 @@ class Record:
             not_reached=found.count("not-reached"),
             needs_device=found.count("needs-device"),
         )
+
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items of each key, in their order."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 # ---------------------------------------------------------------------------- numbers

@@ -148,5 +148,5 @@ def _kept(section: model.Section) -> model.Section:
         dropped=0,
         unreached=(),
         pieces=tuple(replace(it, step=0) for it in section.pieces if it.kind == "question"),
-        values=tuple(replace(value, step=0) for value in section.values),
+        values=tuple(replace(value, step=0, reads=()) for value in section.values),
     )

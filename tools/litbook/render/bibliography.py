@@ -18,7 +18,7 @@ from bibtexparser.entrypoint import parse_string
 
 from litbook.errors import LitbookError
 from litbook.render import markup
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 
 class BibliographyError(LitbookError):
@@ -73,12 +73,12 @@ def find(bibliography: Bibliography, key: str) -> Entry:
 
 def reference(entry: Entry) -> Html:
     """The reference as HTML: authors, title (linked), venue, year."""
-    title = markup.tag("cite", markup.text(entry.title))
+    title = tag("cite", entry.title)
     if entry.url:
-        title = markup.tag("a", title, href=entry.url)
+        title = tag("a", title, href=entry.url)
     tail = ", ".join(part for part in (entry.venue, entry.year) if part)
     parts = [markup.text(names(entry)), title, markup.text(tail)]
-    return markup.join([markup.join(filter(None, parts), markup.text(". ")), markup.text(".")])
+    return markup.join([markup.join(filter(None, parts), ". "), "."])
 
 
 def names(entry: Entry) -> str:

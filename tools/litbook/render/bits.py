@@ -14,7 +14,7 @@ from fractions import Fraction
 from litbook.record.model import Tensor
 from litbook.render import floats, markup
 from litbook.render.drawings import svg
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 MOST = 8  # values of one drawing
 CELL, HEIGHT, GAP = 12, 19, 5
@@ -36,8 +36,8 @@ def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
     width = max(_width(it.format) for _, _, it in shown)
     rows = [_row(*one, width, first=i == 0) for i, one in enumerate(shown)]
     more = sum(math.prod(tensor.shape) for _, tensor in values) - len(shown)
-    caption = markup.tag("figcaption", markup.text(f"… and {more:,} more")) if more else markup.NOTHING
-    return markup.tag("figure", *rows, caption, class_="lb-bits")
+    caption = tag("figcaption", f"… and {more:,} more") if more else markup.NOTHING
+    return tag("figure", *rows, caption, class_="lb-bits")
 
 
 def _floats(name: str, tensor: Tensor) -> Iterator[Named]:
@@ -49,12 +49,12 @@ def _floats(name: str, tensor: Tensor) -> Iterator[Named]:
 
 
 def _row(name: str, dtype: str, it: floats.Float, width: float, first: bool) -> Html:
-    label = markup.tag("b", markup.text(name)), markup.SPACE, markup.text(dtype)
-    return markup.tag(
+    label = tag("b", name), markup.SPACE, markup.text(dtype)
+    return tag(
         "div",
-        markup.tag("span", *label, class_="lb-bitname"),
+        tag("span", *label, class_="lb-bitname"),
         _cells(it, width, f"{name}, {dtype}: {spoken(it)}", first),
-        markup.tag("span", sum_(it), class_="lb-bitsum"),
+        tag("span", sum_(it), class_="lb-bitsum"),
         class_="lb-bitrow",
     )
 
@@ -74,9 +74,7 @@ def _cells(it: floats.Float, width: float, label: str, first: bool) -> Html:
     for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
         if first:
             x, _ = _place(at, index)
-            parts.append(
-                markup.tag("text", markup.text("±" if index == 0 else name), x=x, y=10, class_="lb-bithead")
-            )
+            parts.append(tag("text", "±" if index == 0 else name, x=x, y=10, class_="lb-bithead"))
         for digit in digits:
             x, y = _place(at, index)
             parts.append(_cell(digit, x, top + y, name))
@@ -92,8 +90,8 @@ def _place(at: int, field: int) -> tuple[float, float]:
 
 
 def _cell(digit: str, x: float, y: float, field: str) -> Html:
-    box = markup.tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{field} lb-{digit}")
-    return markup.join([box, markup.tag("text", markup.text(digit), x=x + CELL / 2, y=y + 14)])
+    box = tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{field} lb-{digit}")
+    return markup.join([box, tag("text", digit, x=x + CELL / 2, y=y + 14)])
 
 
 # ---------------------------------------------------------------------------- words
@@ -104,12 +102,12 @@ def sum_(it: floats.Float) -> Html:
     if it.kind in ("infinite", "not a number"):
         return markup.text(_special(it))
     sign = "−1" if it.negative else "+1"
-    power = markup.tag("sup", markup.text(f"{max(it.exponent, 1)} − {it.format.bias}"))
+    power = tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
     value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
     note = {"subnormal": "subnormal: no leading 1", "zero": "zero has a sign, too" if it.negative else ""}
     rest = f" × {_decimal(it, it.significand)} = {value}"
     rest += f" · {note[it.kind]}" if note.get(it.kind) else ""
-    return markup.join([markup.text(f"{sign} × 2"), power, markup.text(rest)])
+    return markup.join([f"{sign} × 2", power, rest])
 
 
 def spoken(it: floats.Float) -> str:

@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
 from litbook.errors import Problem
-from litbook.record.model import Definition, Record, Section
+from litbook.record.model import Definition, Record, Section, grouped
 from litbook.render import code
 from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
@@ -71,11 +71,8 @@ class Book:
     @cached_property
     def preambles(self) -> dict[str, list[Section]]:
         """Page -> the modules whose own lines, imports and constants, stand there."""
-        found: dict[str, list[Section]] = {}
-        for it in self.record.sections:
-            if it.kind == "module":
-                found.setdefault(self._page_of_file(it.file), []).append(it)
-        return found
+        modules = (it for it in self.record.sections if it.kind == "module")
+        return grouped(modules, lambda it: self._page_of_file(it.file))
 
     def _page_of_file(self, file: int) -> str:
         """The first page that this is the file of, else the first that has something of it."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from litbook.record.model import Mapping, Number, Snapshot, Tensor
 from litbook.render import markup, values
 from litbook.render.drawings import as_float
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 SHADES = 10
 MOST_SLICES = 4
@@ -29,56 +29,34 @@ def has_card(snapshot: Snapshot) -> bool:
 def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> Html:
     """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
     facts = [*notes, *_facts(it)]
-    head = markup.tag("b", markup.text(name)), *(markup.text(f" · {fact}") for fact in facts)
+    head = tag("b", name), *(markup.text(f" · {fact}") for fact in facts)
     class_ = "lb-card lb-many" if math.prod(it.shape[:-2]) > 1 else "lb-card"
-    return markup.tag(
-        "figure",
-        markup.tag("figcaption", *head),
-        markup.SPACE,
-        _slices(name, it),
-        _statistics(it),
-        class_=class_,
-    )
+    return tag("figure", tag("figcaption", *head), " ", _slices(name, it), _statistics(it), class_=class_)
 
 
 def table(rows: Sequence[Row], unit: str | None = None) -> Html:
     """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
     keys = [_bare(key) for key in rows[0][1].keys]
     cells = [[_bare(item, unit) for item in it.items] for _, it in rows]
-    titles = [markup.tag("td"), *(markup.tag("th", markup.text(k), scope="col") for k in keys)]
-    head = markup.tag(
-        "tr", markup.join(titles, markup.SPACE)
-    )  # the spaces here and below part the words for the search
+    titles = [tag("td"), *(tag("th", k, scope="col") for k in keys)]
+    head = tag("tr", markup.join(titles, " "))  # the spaces here and below part the words for the search
     body = [
-        markup.tag(
-            "tr",
-            markup.tag("th", markup.text(name), scope="row"),
-            *(part for c in row for part in (markup.SPACE, markup.tag("td", markup.text(c)))),
-            markup.SPACE,
-        )
+        tag("tr", markup.join([tag("th", name, scope="row"), *markup.cells(row), ""], " "))
         for (name, _), row in zip(rows, cells, strict=True)
     ]
-    return _scrolling(
-        markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *body), class_="lb-table")
-    )
+    return _scrolling(tag("table", tag("thead", head), tag("tbody", *body), class_="lb-table"))
 
 
 def pairs(name: str, it: Mapping, unit: str | None = None) -> Html:
     """One mapping as a table of two columns. Numbers are in `unit`."""
     body = [
-        markup.tag(
-            "tr",
-            markup.tag("th", markup.text(_bare(k)), scope="row"),
-            markup.SPACE,
-            markup.tag("td", markup.text(_bare(v, unit))),
-            markup.SPACE,
-        )
+        tag("tr", tag("th", _bare(k), scope="row"), " ", tag("td", _bare(v, unit)), " ")
         for k, v in zip(it.keys, it.items, strict=False)
     ]
     if it.length > len(body):
-        body.append(markup.tag("tr", markup.tag("td", markup.text(f"… {it.length:,} in all"), colspan="2")))
-    caption = markup.tag("caption", markup.text(name)), markup.SPACE
-    return _scrolling(markup.tag("table", *caption, markup.tag("tbody", *body), class_="lb-table lb-pairs"))
+        body.append(tag("tr", tag("td", f"… {it.length:,} in all", colspan="2")))
+    caption = tag("caption", name), markup.SPACE
+    return _scrolling(tag("table", *caption, tag("tbody", *body), class_="lb-table lb-pairs"))
 
 
 def _bare(cell: Snapshot, unit: str | None = None) -> str:
@@ -93,7 +71,7 @@ def same_keys(a: Mapping, b: Mapping) -> bool:
 
 
 def _scrolling(body: Html) -> Html:
-    return markup.tag("div", body, class_="lb-scroll", tabindex="0")
+    return tag("div", body, class_="lb-scroll", tabindex="0")
 
 
 # ---------------------------------------------------------------------------- a tensor's parts
@@ -122,7 +100,7 @@ def _slices(name: str, it: Tensor) -> Html:
     shades = _shades(it.values)
     rows, columns = (1, corner[0]) if len(corner) == 1 else (corner[-2], corner[-1])
     if len(corner) == 1 and columns > ONE_ROW:
-        return markup.tag("div", _rows(name, words, shades, it), class_="lb-slices", tabindex="0")
+        return tag("div", _rows(name, words, shades, it), class_="lb-slices", tabindex="0")
     found = []
     for i, place in enumerate(itertools.product(*(range(n) for n in corner[:-2]))):
         part = slice(i * rows * columns, (i + 1) * rows * columns)
@@ -130,30 +108,29 @@ def _slices(name: str, it: Tensor) -> Html:
         found.append(_grid(f"{name}{label}", label, words[part], shades[part], columns, it))
     hidden = math.prod(it.shape[:-2]) - min(len(found), MOST_SLICES)
     if hidden > 0:
-        found[MOST_SLICES:] = [markup.tag("span", markup.text(f"… {hidden:,} more"), class_="lb-more")]
-    return markup.tag("div", *found[: MOST_SLICES + 1], class_="lb-slices", tabindex="0")
+        found[MOST_SLICES:] = [tag("span", f"… {hidden:,} more", class_="lb-more")]
+    return tag("div", *found[: MOST_SLICES + 1], class_="lb-slices", tabindex="0")
 
 
 def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> Html:
     """Many values of one dimension in rows, read like text; dots where the tensor goes on."""
-    cells = [_cell(w, s) for w, s in zip(words, shades, strict=True)]
+    cells = list(map(_cell, words, shades))
     cells += [_DOTS] if len(words) < it.shape[0] else []
-    rows = [markup.tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
-    label = f"values of {name}, {ROW} a row"
-    return markup.tag(
-        "table",
-        markup.tag("tbody", *rows),
-        class_="lb-grid",
-        data_search_exclude=markup.UNSEARCHED,
-        aria_label=label,
-    )
+    rows = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
+    return _table(f"{name}, {ROW} a row", rows)
 
 
-_DOTS = markup.tag("td", markup.text("…"), class_="cut")
+def _table(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
+    hidden, body = markup.UNSEARCHED, tag("tbody", *rows)
+    label = f"values of {label}"
+    return tag("table", caption, body, class_="lb-grid", data_search_exclude=hidden, aria_label=label)
+
+
+_DOTS = tag("td", "…", class_="cut")
 
 
 def _cell(word: str, shade: int | None) -> Html:
-    return markup.tag("td", markup.text(word), class_=f"s{shade}" if shade is not None else "odd")
+    return tag("td", word, class_=f"s{shade}" if shade is not None else "odd")
 
 
 def _grid(
@@ -164,28 +141,12 @@ def _grid(
     tall = len(it.shape) > 1 and len(words) // max(1, columns) < it.shape[-2]
     body = []
     for start in range(0, len(words), columns):
-        cells = [
-            _cell(w, s)
-            for w, s in zip(words[start : start + columns], shades[start : start + columns], strict=True)
-        ]
-        body.append(markup.tag("tr", *cells, _DOTS if wide else markup.NOTHING))
+        cells = map(_cell, words[start : start + columns], shades[start : start + columns])
+        body.append(tag("tr", *cells, _DOTS if wide else ""))
     if tall:
-        body.append(
-            markup.tag(
-                "tr",
-                *[markup.tag("td", markup.text("⋮"), class_="cut")] * columns,
-                markup.tag("td", markup.text("⋱"), class_="cut") if wide else markup.NOTHING,
-            )
-        )
-    caption = markup.tag("caption", markup.text(shown)) if shown else markup.NOTHING
-    return markup.tag(
-        "table",
-        caption,
-        markup.tag("tbody", *body),
-        class_="lb-grid",
-        data_search_exclude=markup.UNSEARCHED,
-        aria_label=f"values of {label}",
-    )
+        corner = tag("td", "⋱", class_="cut") if wide else ""
+        body.append(tag("tr", *[tag("td", "⋮", class_="cut")] * columns, corner))
+    return _table(label, body, tag("caption", shown) if shown else markup.NOTHING)
 
 
 def _numbers(found: Sequence[Number]) -> list[str]:
@@ -237,4 +198,4 @@ def _statistics(it: Tensor) -> Html:
     parts += [f"{count:,} {name}" for name, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
     if not parts:
         return markup.NOTHING
-    return markup.join([markup.tag("div", markup.text(" · ".join(parts)), class_="lb-stats"), markup.SPACE])
+    return markup.join([tag("div", " · ".join(parts), class_="lb-stats"), " "])

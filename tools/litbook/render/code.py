@@ -15,7 +15,7 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 from pygments.util import ClassNotFound
 
 from litbook.render import markup
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 Cuts = tuple[tuple[int, int], ...]
 Link = tuple[int, int, str]  # column, length, address
@@ -112,8 +112,8 @@ def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
     else:
         rows = _color(source, lexer)
         lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
-        body = markup.join(lines_, markup.text("\n"))
-    return markup.tag("pre", markup.tag("code", body), tabindex=tabindex, class_="lb-fence")
+        body = markup.join(lines_, "\n")
+    return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")
 
 
 def _color(source: str, lexer: Lexer) -> list[tuple[list[tuple[str, str]], bool]]:
@@ -175,8 +175,8 @@ def _cut_at_links(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> lis
 
 def _anchor(name: str, text: str, address: str) -> Html:
     span = _span(name, text)
-    return markup.tag("a", span, href=address) if address else span
+    return tag("a", span, href=address) if address else span
 
 
 def _span(name: str, text: str) -> Html:
-    return markup.tag("span", markup.text(text), class_=name) if name else markup.text(text)
+    return tag("span", text, class_=name) if name else markup.text(text)

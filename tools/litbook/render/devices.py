@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Record
-from litbook.render import books, markup, prose, report
+from litbook.render import books, markup, prose, report, values
 from litbook.render.edition import Edition
 from litbook.render.evidence import day
-from litbook.render.markup import Html
-from litbook.render.values import size
+from litbook.render.markup import Html, tag
 
 TITLE = "Devices"
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -40,17 +39,13 @@ Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folde
 
 def page(lectures: Sequence[Edition], found: Found) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    parts = [markup.heading(1, markup.text(TITLE)), markup.tag("p", markup.text(INTRODUCTION))]
+    parts = [markup.heading(1, TITLE), tag("p", INTRODUCTION)]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
         for recording in _others(it):
             parts += _differing(it, recording, found)
     return markup.page(parts)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _others(edition: Edition) -> list[Record]:
@@ -66,18 +61,12 @@ def _machines(edition: Edition) -> Html:
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
-    head = markup.tag("tr", *(markup.tag("th", markup.text(h), scope="col") for h in heads))
-    body = markup.join(
-        markup.tag(
-            "tr",
-            markup.tag("th", markup.text(name), scope="row"),
-            *(markup.tag("td", markup.text(cell)) for cell in cells),
-        )
-        for name, cells in rows
-        if any(cells)
-    )
-    table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", body))
-    return markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Machines", tabindex=0)
+    body = (tag("tr", tag("th", name, scope="row"), *markup.cells(of)) for name, of in rows if any(of))
+    return _scrolling("Machines", markup.table(heads, body))
+
+
+def _scrolling(label: str, table: Html) -> Html:
+    return tag("div", table, class_="lb-scroll", role="region", aria_label=label, tabindex=0)
 
 
 def _gpu(read: Callable[[Record], object]) -> Callable[[Record], str]:
@@ -92,13 +81,9 @@ def _version(name: str) -> Callable[[Record], str]:
     return lambda record: record.environment.versions.get(name, "")
 
 
-def _duration(record: Record) -> str:
-    return f"{record.seconds:,.0f} s" if record.seconds else ""
-
-
 FACTS: dict[str, Callable[[Record], str]] = {
     "device": lambda r: r.environment.device.name,
-    "its memory": lambda r: size(r.environment.device.memory) if r.environment.device.memory else "",
+    "its memory": lambda r: values.size(r.environment.device.memory) if r.environment.device.memory else "",
     "compute capability": _gpu(lambda r: r.environment.device.capability),
     "GPUs visible, the first used": _gpu(lambda r: r.environment.device.count),
     "driver": _gpu(lambda r: r.environment.device.driver),
@@ -110,7 +95,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
     "date": lambda r: day(r.environment.date),
     "commit": lambda r: r.environment.commit or "",
-    "time taken": _duration,
+    "time taken": lambda r: f"{r.seconds:,.0f} s" if r.seconds else "",
     "claims that hold": lambda r: f"{r.count().holds:,}",
     "claims that fail": lambda r: f"{r.count().fails:,}",
     "claims for another device": lambda r: f"{r.count().needs_device:,}",
@@ -133,11 +118,11 @@ def _missing(edition: Edition) -> Html:
     sections = len(set(waiting))
     command = f"python tools/run_lecture.py {edition.folder} --device {needed[0]} --record"
     missing = "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."
-    return markup.tag(
+    return tag(
         "p",
-        markup.tag("strong", markup.text(missing)),
-        markup.text(f" {_many(len(waiting), 'claim')} in {_many(sections, 'section')} wait for one: "),
-        markup.tag("code", markup.text(command)),
+        tag("strong", missing),
+        f" {values.many(len(waiting), 'claim')} in {values.many(sections, 'section')} wait for one: ",
+        tag("code", command),
     )
 
 
@@ -147,35 +132,26 @@ def _missing(edition: Edition) -> Html:
 def _differing(edition: Edition, recording: Record, found: Found) -> list[Html]:
     device = recording.environment.device
     differences = found.get((edition.folder, device.slug), ())
-    title = markup.text(f"What differed on {device.name}")
-    head = markup.heading(3, title, f"{edition.folder}-{device.slug}")
+    head = markup.heading(3, f"What differed on {device.name}", f"{edition.folder}-{device.slug}")
     words = [report.releases(edition.record, recording, "this build")]
     if not differences:
         words.append(
             "Every value and claim that both runs are to agree on is the same, within the tolerances."
         )
-        return [head, markup.tag("p", markup.text(" ".join(filter(None, words))))]
-    words.append(f"{_many(len(differences), 'difference')} in what both runs are to agree on:")
+        return [head, tag("p", " ".join(filter(None, words)))]
+    words.append(f"{values.many(len(differences), 'difference')} in what both runs are to agree on:")
     rows = [_row(it, change) for it in differences[:SHOWN] for change in it.changes[:1]]
     titles = ("section", "value", f"on {device.name}", "in this build", "by")
-    columns = markup.tag("tr", *(markup.tag("th", markup.text(title), scope="col") for title in titles))
-    table = markup.tag("table", markup.tag("thead", columns), markup.tag("tbody", *rows))
     left = len(differences) - SHOWN
     return [
         head,
-        markup.tag("p", markup.text(" ".join(filter(None, words)))),
-        markup.tag("div", table, class_="lb-scroll", role="region", aria_label="Differences", tabindex=0),
-        *([markup.tag("p", markup.text(f"and {left:,} more"))] if left > 0 else []),
+        tag("p", " ".join(filter(None, words))),
+        _scrolling("Differences", markup.table(titles, rows)),
+        *([tag("p", f"and {left:,} more")] if left > 0 else []),
     ]
 
 
 def _row(it: Difference, change: tuple[str, str, str, str]) -> Html:
     at, was, now, by = change
-    what = markup.tag("code", markup.text(f"{it.what}{at}"))
-    section = markup.tag("td", markup.text(f"{it.section}, line {it.line}"))
-    return markup.tag(
-        "tr",
-        section,
-        markup.tag("td", what),
-        *(markup.tag("td", markup.text(cell)) for cell in (was, now, by)),
-    )
+    section, what = f"{it.section}, line {it.line}", tag("code", f"{it.what}{at}")
+    return tag("tr", *markup.cells((section, what, was, now, by)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litbook.record.compare import Change, Comparison, Difference
-from litbook.record.model import Record
+from litbook.record.compare import Change, Comparison
+from litbook.record.model import Record, grouped
 
 WIDE = 60  # characters of an expression in the table
 
@@ -42,10 +42,7 @@ def _table(found: Comparison) -> list[str]:
     """A line per change, under the name of its section."""
     rows = [("line", "what", "was", "is", "by")]
     heads: dict[int, str] = {}
-    by_section: dict[str, list[Difference]] = {}
-    for difference in found.differences:
-        by_section.setdefault(difference.section, []).append(difference)
-    for section, differences in by_section.items():
+    for section, differences in grouped(found.differences, lambda it: it.section).items():
         heads[len(rows)] = section[:WIDE]
         for it in differences:
             changes = it.changes or (Change("", "", ""),)

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from litbook.record.model import Number, Series, Tensor
 from litbook.render import markup, values
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
 CELL, ROW = 34, 26  # width and height of one element, in SVG units
-LABEL = 8
 
 PHONE = 340  # pixels that any screen has for a drawing
 
@@ -22,7 +21,7 @@ def svg(
     width: float, height: float, label: str, *children: Html, class_: str, box: str | None = None
 ) -> Html:
     """An SVG of this size that a screen reader reads as `label`."""
-    return markup.tag(
+    return tag(
         "svg",
         *children,
         class_=class_,
@@ -43,8 +42,8 @@ def zoom(drawn: Html) -> Html:
     widths = [float(width) for width in re.findall(r'<svg [^<>]* width="([\d.]+)"', drawn)]
     if max(widths, default=0) <= PHONE:
         return markup.NOTHING
-    box = markup.tag("input", type="checkbox"), markup.text("full size")
-    return markup.tag("label", *box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
+    box = tag("input", type="checkbox"), markup.text("full size")
+    return tag("label", *box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
 
 
 def as_float(value: Number) -> float:
@@ -76,7 +75,7 @@ def sparkline(series: Series, width: int = 96, height: int = 18) -> Html:
     first, last = values.number(exact[0]), values.number(exact[-1])
     least, most = values.number(min(exact, key=as_float)), values.number(max(exact, key=as_float))
     label = f"{series.text} over the loop: from {first} to {last}, lowest {least}, highest {most}"
-    return svg(width, height, label, markup.tag("polyline", points=path, fill="none"), class_="lb-spark")
+    return svg(width, height, label, tag("polyline", points=path, fill="none"), class_="lb-spark")
 
 
 # ---------------------------------------------------------------------------- storage and its views
@@ -109,8 +108,8 @@ def indices(tensor: Tensor) -> list[int]:
 def storage(views: Sequence[View]) -> Html:
     """One storage, drawn once per view on it: what the view touches, and how it walks."""
     rows = [_row(name, tensor) for name, tensor in views]
-    words = markup.tag("figcaption", markup.text(_caption(views)))
-    return markup.tag("figure", *rows, zoom(markup.join(rows)), words, class_="lb-storage")
+    words = tag("figcaption", _caption(views))
+    return tag("figure", *rows, zoom(markup.join(rows)), words, class_="lb-storage")
 
 
 def _caption(views: Sequence[View]) -> str:
@@ -128,16 +127,14 @@ def _row(name: str, tensor: Tensor) -> Html:
     drawing = svg(
         len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip"
     )
-    label = markup.tag("b", markup.text(name)), markup.SPACE, markup.text(_walk(tensor))
-    return markup.tag(
-        "div", markup.tag("span", *label, class_="lb-striplabel"), drawing, class_="lb-striprow"
-    )
+    label = tag("b", name), markup.SPACE, markup.text(_walk(tensor))
+    return tag("div", tag("span", *label, class_="lb-striplabel"), drawing, class_="lb-striprow")
 
 
 def _cell(index: int, value: Number, touched: bool) -> Html:
     x, y = 2 + index * CELL, 24
-    box = markup.tag("rect", x=x, y=y, width=CELL, height=ROW, class_="on" if touched else "off")
-    words = markup.tag("text", markup.text(_short(value)), x=x + CELL / 2, y=y + 17)
+    box = tag("rect", x=x, y=y, width=CELL, height=ROW, class_="on" if touched else "off")
+    words = tag("text", _short(value), x=x + CELL / 2, y=y + 17)
     return markup.join([box, words])
 
 
@@ -159,13 +156,13 @@ def _arc(a: int, b: int) -> Html:
     """An arrow from element `a` to `b` above the strip."""
     x1, x2 = 2 + a * CELL + CELL / 2, 2 + b * CELL + CELL / 2
     if a == b:
-        return markup.tag("path", d=f"M{x1 - 5:g} 22c-8 -16 18 -16 10 0", class_="arc")
+        return tag("path", d=f"M{x1 - 5:g} 22c-8 -16 18 -16 10 0", class_="arc")
     rise = min(20, 8 + 4 * abs(b - a))
     inset = 4 if b > a else -4
     start, end, middle = x1 + inset, x2 - inset, (x1 + x2) / 2
-    bow = markup.tag("path", d=f"M{start:g} 22Q{middle:g} {22 - 2 * rise:g} {end:g} 22", class_="arc")
+    bow = tag("path", d=f"M{start:g} 22Q{middle:g} {22 - 2 * rise:g} {end:g} 22", class_="arc")
     head = f"M{end:g} 22l{-inset:g} -5M{end:g} 22l{-1.6 * inset:g} 0"
-    return markup.join([bow, markup.tag("path", d=head, class_="arc")])
+    return markup.join([bow, tag("path", d=head, class_="arc")])
 
 
 def _walk(tensor: Tensor) -> str:

@@ -10,7 +10,7 @@ import re
 import xml.etree.ElementTree as ET
 
 from litbook.render import drawings, markup
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 _ELEMENTS = frozenset(
     "svg g defs path use text tspan rect circle ellipse line polyline polygon clipPath image "
@@ -46,7 +46,7 @@ def embedded(data: str, alt: str) -> Html:
     """A local picture from its data URI; `NotAPicture` for any other address."""
     if not _SVG_IMAGE.fullmatch(data):
         raise NotAPicture("the picture is not embedded in the record")
-    return markup.tag("img", src=re.sub(r"\s", "", data), alt=alt, loading="lazy")
+    return tag("img", src=re.sub(r"\s", "", data), alt=alt, loading="lazy")
 
 
 def _name(element: ET.Element) -> str:

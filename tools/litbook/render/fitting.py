@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litbook.render import markup
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 # Characters of a row: the margin's width over .6 em, the advance of common monospaced fonts. litbook.css says
 # from which width of the page on they hold.
@@ -51,17 +51,17 @@ def fit(notes: Sequence[Html], free: int, line: int) -> Fitted:
     below: list[Html] = []
     numbered: set[str] = set()
     for note, its in zip(notes, classes, strict=True):
-        beside.append(markup.tag("div", note, class_=" ".join(["lb-fit", *its])) if its else note)
+        beside.append(tag("div", note, class_=" ".join(["lb-fit", *its])) if its else note)
         missing = {name for name in MARGINS if {f"lb-{name}-cut", f"lb-{name}-gone"} & set(its)}
         if missing:
-            number = markup.tag("span", markup.text("" if missing <= numbered else line), class_="lb-k")
+            number = tag("span", "" if missing <= numbered else line, class_="lb-k")
             shown = " ".join(f"lb-{name}" for name in MARGINS if name in missing)
-            below.append(markup.tag("div", number, markup.tag("div", _repeat(note)), class_=shown))
+            below.append(tag("div", number, tag("div", _repeat(note)), class_=shown))
             numbered |= missing
     more = [
-        markup.tag(
+        tag(
             "span",
-            markup.text(f"+{p.count('gone')} ↓"),
+            f"+{p.count('gone')} ↓",
             class_=f"lb-on lb-{name}",
             aria_hidden="true",
             data_search_exclude=markup.UNSEARCHED,
@@ -69,7 +69,7 @@ def fit(notes: Sequence[Html], free: int, line: int) -> Fitted:
         for name, p in places.items()
         if "gone" in p
     ]
-    return Fitted(markup.join([*beside, *more], markup.SPACE), markup.join(below))
+    return Fitted(markup.join([*beside, *more], " "), markup.join(below))
 
 
 def _repeat(note: Html) -> Html:

@@ -18,7 +18,7 @@ from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.edition import Edition
 from litbook.render.evidence import Evidence, day, here
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 SCHEMA = 1  # of claims.json
 SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page
@@ -54,19 +54,14 @@ class Entry:
 def page(lectures: Sequence[Edition]) -> str:
     """The ledger as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
-    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
-    download = markup.tag("a", markup.text("claims.json"), href="../claims.json")
-    words = markup.text("Every claim of every section; as data: ")
-    parts = [
-        markup.heading(1, markup.text("Ledger")),
-        *summary,
-        markup.tag("p", words, download, markup.text(".")),
-        _filters(),
-    ]
+    summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
+    download = tag("a", "claims.json", href="../claims.json")
+    words = "Every claim of every section; as data: "
+    parts = [markup.heading(1, "Ledger"), *summary, tag("p", words, download, "."), _filters()]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         parts += [markup.heading(2, title, it.folder), _runs(it), _table(it)]
-    return markup.page([*parts, markup.tag("script", type="module", src=SCRIPT)])
+    return markup.page([*parts, tag("script", type="module", src=SCRIPT)])
 
 
 # ---------------------------------------------------------------------------- as data
@@ -182,26 +177,21 @@ def tally(lectures: Sequence[Edition]) -> str:
 def _filters() -> Html:
     """Radio buttons, for which the style sheet does the rest; the script puts more beside them."""
     buttons = [_filter(key, label) for key, label in FILTERS]
-    return markup.tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
+    return tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
 
 
 def _filter(key: str, label: str) -> Html:
-    field = markup.tag("input", type="radio", name="lb-filter", value=key, checked=key == FILTERS[0][0])
-    return markup.tag("label", field, markup.text(f" {label}"))
+    field = tag("input", type="radio", name="lb-filter", value=key, checked=key == FILTERS[0][0])
+    return tag("label", field, f" {label}")
 
 
 def _runs(it: Edition) -> Html:
     """Where and with what each column was made."""
     lines = [
-        markup.tag(
-            "li",
-            markup.tag("b", markup.text("this build" if not i else "recorded")),
-            markup.SPACE,
-            markup.text(_facts(r.environment)),
-        )
+        tag("li", tag("b", "this build" if not i else "recorded"), " ", _facts(r.environment))
         for i, r in enumerate(it.runs())
     ]
-    return markup.tag("ul", *lines, class_="lb-runs")
+    return tag("ul", *lines, class_="lb-runs")
 
 
 def _facts(environment: Environment) -> str:
@@ -223,11 +213,10 @@ def _table(it: Edition) -> Html:
         return markup.NOTHING
     book = books.of(it.record, books.NOTHING_CITED, (), [])
     names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
-    head = markup.tag("tr", *(markup.tag("th", markup.text(name), scope="col") for name in names))
     rows = [_row(it, book, entry, len(names) - 2) for entry in entries]
-    table = markup.tag("table", markup.tag("thead", head), markup.tag("tbody", *rows), class_="lb-ledger")
+    table = markup.table(names, rows, class_="lb-ledger")
     label = f"claims of {it.record.title}"
-    return markup.tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
+    return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
 
 def _short(record: Record) -> str:
@@ -237,17 +226,17 @@ def _short(record: Record) -> str:
 def _row(it: Edition, book: Book, entry: Entry, columns: int) -> Html:
     claim = entry.claim
     words = map(markup.text, _place(book, entry).split("_"))
-    breaking = markup.join(words, markup.join([markup.text("_"), markup.opening("wbr")]))
-    link = markup.tag("a", breaking, href=_address(it, book, entry))  # long names break between words
+    breaking = markup.join(words, markup.join(["_", markup.opening("wbr")]))
+    link = tag("a", breaking, href=_address(it, book, entry))  # long names break between words
     setting = prose.Setting(prose.Citations(book.bibliography))
-    caption = [markup.tag("span", prose.inline(claim.caption, setting)), markup.SPACE]
-    test = markup.tag("code", markup.text(claim.text))
+    caption = [tag("span", prose.inline(claim.caption, setting)), markup.SPACE]
+    test = tag("code", claim.text)
     by_run = {v.run: v for v in entry.verdicts}
     cells = [_cell(by_run.get(i)) for i in range(columns)]
-    return markup.tag(
+    return tag(
         "tr",
-        markup.tag("td", *(caption if claim.caption else []), test),
-        markup.tag("td", link),
+        tag("td", *(caption if claim.caption else []), test),
+        tag("td", link),
         *cells,
         class_=f"lb-entry lb-{claim.verdict}",
     )
@@ -270,13 +259,9 @@ def _address(it: Edition, book: Book, entry: Entry) -> str:
 
 def _cell(it: Verdict | None) -> Html:
     if it is None:
-        return markup.tag("td", markup.text("–"), data_verdict="none")
+        return tag("td", "–", data_verdict="none")
     verdict = it.claim.verdict
-    sign = markup.tag("b", markup.text(margin.SIGNS[verdict]), aria_hidden="true")
-    words = (
-        margin.WORDS[verdict],
-        margin.sides(it.claim, it.evidence.entry.snapshots),
-        "" if it.current else "older text",
-    )
-    text = markup.text(" · ".join(word for word in words if word))
-    return markup.tag("td", sign, markup.SPACE, text, class_=f"lb-ruling lb-{verdict}")
+    sign = tag("b", margin.SIGNS[verdict], aria_hidden="true")
+    sides = margin.sides(it.claim, it.evidence.entry.snapshots)
+    text = " · ".join(filter(None, (margin.WORDS[verdict], sides, "" if it.current else "older text")))
+    return tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value
+from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 LONGEST = 90  # characters that the two sides of a claim may take together
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -58,10 +58,7 @@ def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, h
 
 def groups(found: Sequence[Value]) -> list[list[Value]]:
     """Values of one expression on one line: several where a loop or a second inspection shows it again."""
-    by: dict[tuple[int, str, str, str | None], list[Value]] = {}
-    for value in found:
-        by.setdefault((value.line, value.text, value.kind, value.unit), []).append(value)
-    return list(by.values())
+    return list(grouped(found, lambda it: (it.line, it.text, it.kind, it.unit)).values())
 
 
 def brief(value: Value, evidence: Evidence) -> str:
@@ -90,24 +87,20 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
         text = f"{words[0]} … unchanged"
     else:
         text = f"{words[0]} … {words[-1]}"
-    parts = [
-        markup.tag("b", markup.text(value.text)),
-        markup.SPACE,
-        markup.tag("span", markup.text(text), class_="lb-text"),
-    ]
+    parts = [tag("b", value.text), markup.SPACE, tag("span", text, class_="lb-text")]
     if count := _turns(group, evidence):
-        parts.append(markup.tag("small", markup.text(f" {count}")))
+        parts.append(tag("small", f" {count}"))
         parts.append(_spark(value, evidence))
     if (badge := badges.get((value.step, value.text))) and len(group) == 1:
-        parts += [markup.SPACE, markup.tag("span", markup.text(badge), class_="lb-badge")]
+        parts += [markup.SPACE, tag("span", badge, class_="lb-badge")]
     if value.kind == "measure":
         device = (
             evidence.record.environment.device.name
         )  # a recording's date and versions are in the box above
         where = device if evidence.stamp else f"measured on {device}"
-        parts += [markup.SPACE, markup.tag("small", markup.text(where), class_="lb-measured")]
+        parts += [markup.SPACE, tag("small", where, class_="lb-measured")]
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
-    return markup.tag("div", *parts, elsewhere, class_=class_)
+    return tag("div", *parts, elsewhere, class_=class_)
 
 
 def _turns(group: Sequence[Value], evidence: Evidence) -> str:
@@ -122,7 +115,7 @@ def _turns(group: Sequence[Value], evidence: Evidence) -> str:
 def _spark(value: Value, evidence: Evidence) -> Html:
     for series in evidence.series:
         if (series.loop, series.line, series.text) == (value.loop, value.line, value.text):
-            return markup.join([markup.SPACE, drawings.sparkline(series)])
+            return markup.join([" ", drawings.sparkline(series)])
     return markup.NOTHING
 
 
@@ -135,9 +128,9 @@ def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> Htm
     for there in (other.at(evidence.first) for other in others):
         same = [v for v in there.values if v.text == value.text and v.kind == "measure"]
         if nth < len(same):
-            text = markup.tag("span", markup.text(brief(same[nth], there)), class_="lb-text")
-            stamp = markup.tag("small", markup.text(there.stamp))
-            found.append(markup.tag("div", text, markup.SPACE, stamp, class_="lb-else"))
+            text = tag("span", brief(same[nth], there), class_="lb-text")
+            stamp = tag("small", there.stamp)
+            found.append(tag("div", text, " ", stamp, class_="lb-else"))
     return markup.join(found)
 
 
@@ -163,7 +156,7 @@ def sharing(evidence: Evidence) -> Badges:
             still = (
                 n
                 for n in others
-                if latest[n][0] == it.storage and not _rebound(n, latest[n][1], value, evidence)
+                if latest[n][0] == it.storage and not _rebound(latest[n][1], value, evidence)
             )
             name = next(still, "")
             found[value.step, value.text] = (
@@ -182,12 +175,12 @@ def _tensor(value: Value, evidence: Evidence) -> Tensor | None:
     return it if isinstance(it, Tensor) and it.storage is not None else None
 
 
-def _rebound(name: str, seen: Value, value: Value, evidence: Evidence) -> bool:
-    """Whether a statement that ran after `seen`, up to `value`, gives the expression's name a new value."""
-    bound = re.split(r"\W", name)[0]
+def _rebound(seen: Value, value: Value, evidence: Evidence) -> bool:
+    """Whether a statement that ran after `seen`, up to `value`, sets a name of that expression."""
+    names = set(seen.reads or [seen.text])
     entry = evidence.entry
     return any(
-        frame == value.frame and bound in entry.statements[statement].binds
+        frame == value.frame and not names.isdisjoint(entry.statements[statement].binds)
         for frame, statement in entry.steps[seen.step + 1 : value.step + 1]
     )
 
@@ -201,34 +194,36 @@ def _claim(
     verdict = claim.verdict
     if claim.kind == "axes" and verdict == "holds":
         return _kept_promise(claim)
-    sign = markup.tag("span", markup.text(SIGNS[verdict]), class_="lb-sign", aria_hidden="true")
+    sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     words = markup.text(f"{WORDS[verdict]}: ")
-    said = markup.tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+    said = tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
     if verdict == "fails":
-        said = markup.join([markup.tag("strong", markup.text("fails")), markup.SPACE])
+        said = markup.join([tag("strong", "fails"), " "])
     caption = prose.inline(claim.caption, setting) if claim.caption else markup.NOTHING
-    test = _shorten(claim, sides(claim, evidence.entry.snapshots))
+    snapshots = evidence.entry.snapshots
+    test = _shorten(claim, sides(claim, snapshots), snapshots)
     parts = [sign, markup.SPACE, said, caption]
     if test:
         parts += [markup.SPACE] if caption else []
-        parts.append(markup.tag("small", markup.text(test), class_="lb-sides"))
+        parts.append(tag("small", test, class_="lb-sides"))
     elif not caption:
-        parts.append(markup.tag("small", markup.text(claim.text)))
+        parts.append(tag("small", claim.text))
     if claim.count > 1:
-        parts.append(markup.tag("small", markup.text(f" · {claim.count:,} times")))
+        parts.append(tag("small", f" · {claim.count:,} times"))
     if tail := _tail(claim, evidence, others, here):
-        parts += [markup.SPACE, markup.tag("small", markup.text(tail), class_="lb-measured")]
-    return markup.tag("div", *parts, class_=f"lb-claim lb-{verdict}")
+        parts += [markup.SPACE, tag("small", tail, class_="lb-measured")]
+    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
-def _shorten(claim: Claim, test: str) -> str:
+def _shorten(claim: Claim, test: str, snapshots: Sequence[Snapshot]) -> str:
     """Equal sides are named once where naming each needs a second line; not at all where the code does."""
-    plain = {_plain(side) for side in test.split(" == ")}
-    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "} and len(plain) == 1
-    if not equal or any(claim.form[:: len(claim.form) - 1]) or len(claim.caption) + len(test) <= ROOM:
+    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "}
+    if not (test and equal) or any(claim.form[:: len(claim.form) - 1]):
         return test
-    one = plain.pop()
-    if claim.caption and one in map(_plain, re.split(r"\s*==\s*", claim.text)):
+    one, *others = {_plain(side) for side in values.sides(claim, snapshots)}
+    if others or len(claim.caption) + len(test) <= ROOM:
+        return test
+    if claim.caption and one in (_plain(side.text) for side in claim.operands):
         return ""
     return f"{'both' if len(claim.form) == 3 else 'all'} {one}"
 
@@ -240,9 +235,9 @@ def _plain(side: str) -> str:
 
 def _kept_promise(claim: Claim) -> Html:
     """A kept promise of dtype and axes stands beside the value, in few words."""
-    sign = markup.tag("span", markup.text("✓"), class_="lb-sign", title=claim.text)
-    words = markup.tag("span", markup.text(" dtype and axes"), class_="lb-words")
-    return markup.tag("span", sign, words, class_="lb-claim lb-axes")
+    sign = tag("span", "✓", class_="lb-sign", title=claim.text)
+    words = tag("span", " dtype and axes", class_="lb-words")
+    return tag("span", sign, words, class_="lb-claim lb-axes")
 
 
 def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
@@ -254,7 +249,9 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     text = values.claim(claim, snapshots)
     known = [snapshots[o.value] for o in claim.operands if o.value is not None]
     bulky = any(isinstance(side, Tensor) and side.shape for side in known)
-    if claim.verdict == "holds" and (text in PLAIN or bulky or len(_shorten(claim, text)) > LONGEST):
+    if claim.verdict == "holds" and (text in PLAIN or bulky):
+        return ""
+    if claim.verdict == "holds" and len(_shorten(claim, text, snapshots)) > LONGEST:
         return ""
     return text
 
@@ -297,8 +294,8 @@ def unrecorded(device: str) -> str:
 
 def error(it: Error) -> Html:
     """An error as one short note; its box says more."""
-    sign = markup.tag("strong", markup.text("✗ error"))
-    return markup.tag("div", sign, markup.SPACE, markup.text(it.message[:LONGEST]), class_="lb-val lb-bad")
+    sign = tag("strong", "✗ error")
+    return tag("div", sign, " ", it.message[:LONGEST], class_="lb-val lb-bad")
 
 
 def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
@@ -307,15 +304,13 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
     for side in claim.operands:
         was = "never evaluated" if side.value is None else values.line(evidence.snapshot(side.value))
         if was != side.text:
-            rows.append(markup.tag("dt", markup.tag("code", markup.text(side.text))))
-            rows.append(markup.tag("dd", markup.text(was)))
-    head = markup.tag("strong", markup.text("This claim fails.")), markup.text(f" {claim.caption} ")
-    where = markup.tag("small", markup.text(f"{path}:{claim.line}"))
-    body = markup.tag("code", markup.text(claim.text), class_="lb-source")
-    why = (markup.tag("p", markup.text(line)) for line in claim.why.splitlines())
-    return markup.tag(
-        "div", markup.tag("p", *head, where), body, markup.tag("dl", *rows), *why, class_="lb-failure"
-    )
+            rows.append(tag("dt", tag("code", side.text)))
+            rows.append(tag("dd", was))
+    head = tag("strong", "This claim fails."), markup.text(f" {claim.caption} ")
+    where = tag("small", f"{path}:{claim.line}")
+    body = tag("code", claim.text, class_="lb-source")
+    why = (tag("p", line) for line in claim.why.splitlines())
+    return tag("div", tag("p", *head, where), body, tag("dl", *rows), *why, class_="lb-failure")
 
 
 def error_box(it: Error, path: str) -> Html:
@@ -323,12 +318,12 @@ def error_box(it: Error, path: str) -> Html:
     head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
         it.kind, "The lecture raised here."
     )
-    where = markup.tag("small", markup.text(f"{path}:{it.line}"))
-    parts = [markup.tag("p", markup.tag("strong", markup.text(head)), markup.SPACE, where)]
+    where = tag("small", f"{path}:{it.line}")
+    parts = [tag("p", tag("strong", head), " ", where)]
     if it.trace:
         trace = (f"{p}:{line} in {name}\n    {source.strip()}" for p, line, name, source in it.trace)
-        parts.append(markup.tag("pre", markup.text("\n".join(trace))))
+        parts.append(tag("pre", "\n".join(trace)))
     elif it.text:
-        parts.append(markup.tag("code", markup.text(it.text.strip()), class_="lb-source"))
-    message = markup.tag("p", markup.tag("code", markup.text(it.message)))
-    return markup.tag("div", *parts, message, class_="lb-failure")
+        parts.append(tag("code", it.text.strip(), class_="lb-source"))
+    message = tag("p", tag("code", it.message))
+    return tag("div", *parts, message, class_="lb-failure")

@@ -1,8 +1,7 @@
 """Text -> HTML that can only be text, wherever on a page it lands.
 
-`Html` is a type of its own, which the type checker tells from `str`: nothing that a program produced gets
-into a page but through `text`, or as an attribute of `opening`. Whoever makes an `Html` in another way says
-there why it is harmless.
+`Html` is a type of its own: whatever else is put into an element becomes text, so that nothing that a program
+produced gets into a page as markup. Whoever makes an `Html` in another way says there why it is harmless.
 
 A page is Markdown, and its HTML blocks pass through Python-Markdown untouched only while they stay on
 one line and hold nothing that a preprocessor reacts to. So every block is built here: line ends become
@@ -14,9 +13,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import NewType
 
-Html = NewType("Html", str)
+
+class Html(str):
+    """HTML on one line, finished."""
+
+    __slots__ = ()
+
+
 NOTHING, SPACE = Html(""), Html(" ")
 
 _ESCAPES = {
@@ -40,9 +44,14 @@ def text(value: object) -> Html:
     return Html(_SPECIAL.sub(_escape, str(value)))
 
 
-def join(parts: Iterable[Html], between: Html = NOTHING) -> Html:
-    """Pieces of HTML one after the other."""
-    return Html(between.join(parts))
+def html(child: object) -> str:
+    """`child` as it is where it is HTML, else its text."""
+    return child if isinstance(child, Html) else text(child)
+
+
+def join(parts: Iterable[object], between: object = NOTHING) -> Html:
+    """Pieces of HTML and texts one after the other."""
+    return Html(html(between).join(map(html, parts)))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -76,12 +85,23 @@ def closing(name: str) -> Html:
 _EMPTY = frozenset("br hr img path rect circle polyline line".split())
 
 
-def tag(name: str, /, *children: Html, **attributes: object) -> Html:
-    """An element with its attributes, as in `opening`, and what stands in it."""
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element with its attributes, as in `opening`, and what stands in it: HTML, all else as its text."""
     start = opening(name, **attributes)
     if name in _EMPTY:
         return Html(f"{start[:-1]} />")
-    return start if name == "input" else Html(f"{start}{''.join(children)}</{name}>")
+    return start if name == "input" else Html(f"{start}{''.join(map(html, children))}</{name}>")
+
+
+def table(head: Iterable[object], rows: Iterable[Html], **attributes: object) -> Html:
+    """A table with a heading for each column."""
+    titles = tag("tr", *(tag("th", title, scope="col") for title in head))
+    return tag("table", tag("thead", titles), tag("tbody", *rows), **attributes)
+
+
+def cells(values: Iterable[object]) -> list[Html]:
+    """The cells of a row, each with one of these."""
+    return [tag("td", value) for value in values]
 
 
 def page(blocks: Iterable[Html]) -> str:
@@ -89,10 +109,11 @@ def page(blocks: Iterable[Html]) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def heading(level: int, inside: Html, name: str = "", class_: str = "") -> Html:
+def heading(level: int, inside: object, name: str = "", class_: str = "") -> Html:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it."""
     attributes = " ".join([f"#{name}"] * bool(name) + [f".{class_}"] * bool(class_))
-    return Html(f"{'#' * min(6, level)} {for_heading(inside)}" + (f" {{{attributes}}}" if attributes else ""))
+    marks = f" {{{attributes}}}" if attributes else ""
+    return Html(f"{'#' * min(6, level)} {for_heading(html(inside))}{marks}")
 
 
 def unlisted(block: Html) -> Html:
@@ -107,9 +128,9 @@ def unlisted(block: Html) -> Html:
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|:~^=$@]|(?<=[hH])(?=ttp)")
 
 
-def for_heading(html: Html) -> Html:
+def for_heading(inside: str) -> Html:
     """Inline HTML so that Markdown around it changes nothing: `# ` + this is a heading with that HTML."""
-    pieces = re.split(r"(<[^<>]*>|&#?\w+;)", html)
+    pieces = re.split(r"(<[^<>]*>|&#?\w+;)", inside)
     return Html("".join(p if i % 2 else _MARKDOWN.sub(_reference, p) for i, p in enumerate(pieces)))
 
 

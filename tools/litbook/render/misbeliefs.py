@@ -14,7 +14,7 @@ from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
 from litbook.render.edition import Edition
 from litbook.render.evidence import gather
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 TITLE = "Commonly said, measured otherwise"
 
@@ -53,11 +53,11 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
                 shared = []
     references = citations.references()
     parts = [
-        markup.heading(1, markup.text(TITLE)),
-        markup.tag("p", markup.text(_summary(total)), class_="lb-summary"),
+        markup.heading(1, TITLE),
+        tag("p", _summary(total), class_="lb-summary"),
         *(_finder(total) if total else []),
         *groups,
-        *([markup.heading(2, markup.text("References"), "references"), references] if references else []),
+        *([markup.heading(2, "References", "references"), references] if references else []),
     ]
     return markup.page(parts)
 
@@ -113,29 +113,27 @@ def _resolver(book: Book, folder: str) -> prose.Resolve:
 
 def _finder(total: int) -> list[Html]:
     """A box to filter with; it appears where the script runs."""
-    field = markup.tag(
-        "input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80"
-    )
+    field = tag("input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80")
     words = markup.text("Show only statements with these words")
-    label = markup.tag("label", words, for_="lb-find")
-    count = markup.tag("span", markup.text(f"{total} of {total}"), class_="lb-shown", role="status")
-    script = markup.tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
-    return [markup.tag("div", label, field, count, class_="lb-find", hidden=True), script]
+    label = tag("label", words, for_="lb-find")
+    count = tag("span", f"{total} of {total}", class_="lb-shown", role="status")
+    script = tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
+    return [tag("div", label, field, count, class_="lb-find", hidden=True), script]
 
 
 def _list(folder: str, found: Sequence[_Misbelief], setting: prose.Setting) -> Html:
-    return markup.tag("ul", *(_entry(folder, it, setting) for it in found), class_="lb-sayings")
+    return tag("ul", *(_entry(folder, it, setting) for it in found), class_="lb-sayings")
 
 
 def _entry(folder: str, it: _Misbelief, setting: prose.Setting) -> Html:
     section = prose.inline(it.section.heading or it.section.name, setting)
-    where = markup.tag("a", markup.text(it.where), href=f"../{folder}/{it.address}")
+    where = tag("a", it.where, href=f"../{folder}/{it.address}")
     stamp = markup.text(f" · {it.stamp}" if it.stamp else "")
     saying = markup.text("“"), prose.inline(it.piece.text, setting), markup.text("”")
-    return markup.tag(
+    return tag(
         "li",
-        markup.tag("p", *saying, class_="lb-saying"),
-        markup.tag("p", prose.inline(it.piece.data, setting)),
-        markup.tag("p", section, markup.text(" · "), where, stamp, class_="lb-where"),
+        tag("p", *saying, class_="lb-saying"),
+        tag("p", prose.inline(it.piece.data, setting)),
+        tag("p", section, " · ", where, stamp, class_="lb-where"),
         id=f"{folder}-{it.id}",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from litbook.record.model import Record, Section, Value
+from litbook.record.model import Record, Section, Value, grouped
 from litbook.render.evidence import calls_of_frames
 
 
@@ -58,9 +58,7 @@ class _Walk:
             return
         number = self.told.get(section.key, 0)
         self.told[section.key] = number + 1
-        after: dict[int, list[Value]] = {}
-        for value in section.values:
-            after.setdefault(value.step, []).append(value)
+        after = grouped(section.values, lambda value: value.step)
         for step in self.steps(section)[number]:
             frame, statement = section.steps[step]
             yield Moment(section, step)

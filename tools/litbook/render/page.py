@@ -14,7 +14,7 @@ from litbook.render import books, markup, path, player, prose, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day, statements
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 from litbook.render.section import body, heading
 from litbook.render.sheet import Sheet, Text
 
@@ -56,8 +56,8 @@ def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
     blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
-    summary = [markup.tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
-    return markup.page([markup.heading(1, markup.text("Lectures")), *summary, *blocks])
+    summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
+    return markup.page([markup.heading(1, "Lectures"), *summary, *blocks])
 
 
 def excerpt(record: Record) -> Html:
@@ -80,17 +80,15 @@ def excerpt(record: Record) -> Html:
 def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> Html:
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
-    title = markup.tag("a", prose.inline(record.title, setting), href=f"{folder}/")
+    title = tag("a", prose.inline(record.title, setting), href=f"{folder}/")
     links = [_link(f"{folder}/{_address(book, section)}", section, setting) for section in record.inside()]
     items = [
-        markup.tag("li", link, markup.SPACE, verdicts.tick(record, section, recordings))
+        tag("li", link, " ", verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
     ]
-    head = markup.tag(
-        "p", markup.tag("span", markup.text(number), class_="lb-number"), title, class_="lb-parttitle"
-    )
+    head = tag("p", tag("span", number, class_="lb-number"), title, class_="lb-parttitle")
     tally = verdicts.summary(book, record.sections)
-    return markup.tag("div", head, tally, markup.tag("ul", *items), class_="lb-part")
+    return tag("div", head, tally, tag("ul", *items), class_="lb-part")
 
 
 def _address(book: Book, section: Section) -> str:
@@ -124,8 +122,8 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
         return [*title, *blocks]
     found = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
     words = [markup.text("Aside"), *([verdicts.counts(found)] if found else [])]
-    summary = markup.tag("summary", markup.join(words, markup.text(" · ")))
-    return [*title, markup.tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
+    summary = tag("summary", markup.join(words, markup.text(" · ")))
+    return [*title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
 
 
 def _single(book: Book) -> str:
@@ -168,9 +166,9 @@ def _part(book: Book, number: int) -> str:
     page = book.page(part)
     sheet, mine = _sheet(book, page), book.sections(page)
     title = prose.inline(part.heading or part.name, sheet.setting)
-    up = markup.tag("a", markup.text(record.title), href=books.way(page, books.INDEX))
+    up = tag("a", record.title, href=books.way(page, books.INDEX))
     parts = [
-        markup.tag("p", up, markup.text(f" · {number + 1} of {len(book.parts)}"), class_="lb-eyebrow"),
+        tag("p", up, f" · {number + 1} of {len(book.parts)}", class_="lb-eyebrow"),
         markup.heading(1, title, book.anchor(part)),
         verdicts.summary(book, mine),
         player.host(book, page),
@@ -192,33 +190,33 @@ def _entry(book: Book, part: Section) -> Html:
     record, page = book.record, book.page(part)
     setting = prose.Setting(prose.Citations(book.bibliography), [])
     name = prose.inline(part.heading or part.name, setting)
-    number = markup.tag("span", markup.text(book.parts.index(part) + 1), class_="lb-number")
+    number = tag("span", book.parts.index(part) + 1, class_="lb-number")
     theses = [
-        markup.tag(
+        tag(
             "li",
             _link(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
-            markup.SPACE,
-            markup.tag("small", markup.text("aside ")) if section.aside else markup.NOTHING,
+            " ",
+            tag("small", "aside ") if section.aside else markup.NOTHING,
             verdicts.tick(record, section, book.recordings),
             class_="lb-off" if section.aside else None,
         )
         for section in record.inside(part)
     ]
     tally = verdicts.summary(book, book.sections(page))
-    needs = markup.tag("span", markup.text(f"needs {part.requires}"), class_="lb-badge")
-    title = markup.tag(
+    needs = tag("span", f"needs {part.requires}", class_="lb-badge")
+    title = tag(
         "p",
         number,
-        markup.tag("a", name, href=books.way(books.INDEX, page)),
-        markup.SPACE,
-        needs if part.requires else markup.NOTHING,
+        tag("a", name, href=books.way(books.INDEX, page)),
+        " ",
+        needs if part.requires else "",
         class_="lb-parttitle",
     )
-    return markup.tag("div", title, tally, markup.tag("ul", *theses), class_="lb-part")
+    return tag("div", title, tally, tag("ul", *theses), class_="lb-part")
 
 
 def _link(address: str, section: Section, setting: prose.Setting) -> Html:
-    return markup.tag("a", prose.inline(section.heading or section.name, setting), href=address)
+    return tag("a", prose.inline(section.heading or section.name, setting), href=address)
 
 
 def _around(book: Book, number: int) -> Html:
@@ -228,7 +226,7 @@ def _around(book: Book, number: int) -> Html:
         *([_step(book, page, number - 1, "Previous", "prev")] if number else []),
         *([_step(book, page, number + 1, "Next", "next")] if number + 1 < len(book.parts) else []),
     ]
-    return markup.tag(
+    return tag(
         "nav",
         *links,
         class_="lb-around",
@@ -239,8 +237,8 @@ def _around(book: Book, number: int) -> Html:
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> Html:
     part = book.parts[number]
-    label = markup.tag("small", markup.text(word)), markup.tag("span", markup.text(books.plain(part)))
-    return markup.tag("a", *label, href=books.way(page, book.page(part)), rel=rel)
+    label = tag("small", word), tag("span", books.plain(part))
+    return tag("a", *label, href=books.way(page, book.page(part)), rel=rel)
 
 
 # ---------------------------------------------------------------------------- definitions, references, foot
@@ -258,28 +256,28 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
     kept = [
         number
         for it in statements(module)
-        if it.kind in ("code", "claim") and not text[it.first].text.startswith("if __name__")
+        if it.kind in ("code", "claim")
         for number in range(it.first, max(it.end, it.last) + 1)
     ]
     title = [markup.text("Imports and constants")]
     if not own:
-        title += [markup.text(" of "), markup.tag("code", markup.text(text.path.rpartition("/")[2]))]
+        title += [markup.text(" of "), tag("code", text.path.rpartition("/")[2])]
     return _fold(text, kept, markup.join(title), None) if kept else markup.NOTHING
 
 
 def _rest(sheet: Sheet) -> list[Html]:
     """Definitions that this page is the first to use, and the works it cites."""
     found = sheet.book.definitions(sheet.page)
-    parts = [markup.heading(2, markup.text("Definitions"), "definitions")] if found else []
+    parts = [markup.heading(2, "Definitions", "definitions")] if found else []
     for it in found:
-        title = markup.tag("code", markup.text(it.name))
+        title = tag("code", it.name)
         if it.heading:
-            title = markup.join([title, markup.text(": "), prose.inline(it.heading, sheet.setting)])
+            title = markup.join([title, ": ", prose.inline(it.heading, sheet.setting)])
         numbers = range(it.first, it.last + 1)
         parts.append(_fold(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
     parts += _preambles(sheet, own=False)
     references = sheet.setting.citations.references()
-    head = markup.heading(2, markup.text("References"), "references")
+    head = markup.heading(2, "References", "references")
     return [*parts, head, references] if references else parts
 
 
@@ -287,8 +285,8 @@ def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> 
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
-    block = markup.tag("div", *text.copier(shown), *rows, class_="lb-code lb-plain")
-    return markup.tag("details", markup.tag("summary", title), block, class_="lb-def", id=name)
+    block = tag("div", *text.copier(shown), *rows, class_="lb-code lb-plain")
+    return tag("details", tag("summary", title), block, class_="lb-def", id=name)
 
 
 def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
@@ -308,8 +306,8 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
         markup.text(f"seed {environment.seed}"),
         markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
-    line = markup.join(filter(None, facts), markup.text(" · "))
-    return markup.tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
+    line = markup.join(filter(None, facts), " · ")
+    return tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
 
 
 def _lines(book: Book, mine: Sequence[Section], part: Section) -> str:

@@ -22,7 +22,7 @@ from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot,
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
 from litbook.render.evidence import gather, origin, others
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 from litbook.render.order import Moment, moments
 
 SUFFIX = ".player.js"
@@ -83,7 +83,7 @@ def host(book: Book, page: str) -> Html:
     if page not in _pages(book) or not any(_has_steps(book.record, it) for it in book.sections(page)):
         return markup.NOTHING
     way = ("" if page == books.INDEX else "../") + file_of(page)
-    return markup.tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
+    return tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
 
 
 def script(page: str, track: Track) -> str:

@@ -27,7 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 LONGEST_FORMULA = 2000
 # Python-Markdown needs quadratic time for degenerate notes: within these bounds it is never long about one.
@@ -70,12 +70,12 @@ class Citations:
             self.cited.append(key)
         number = self.cited.index(key) + 1
         label = f"reference {number}: {names(entry)} {entry.year}".strip()
-        return markup.tag("a", markup.text(number), href=f"#{anchor(key)}", aria_label=label)
+        return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:
         """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [markup.tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return markup.tag("ol", *items, class_="lb-references") if items else markup.NOTHING
+        items = [tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
+        return tag("ol", *items, class_="lb-references") if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
@@ -140,7 +140,7 @@ def blocks(text: str, setting: Setting) -> list[Html]:
         if heading and heading[2].strip():
             found.append(_heading(int(heading[1]), Html(heading[2]), setting))
         elif part.strip():
-            found.append(markup.tag("div", Html(part.strip()), class_="lb-prose"))
+            found.append(tag("div", Html(part.strip()), class_="lb-prose"))
     return found
 
 
@@ -165,7 +165,7 @@ def _html(text: str, setting: Setting) -> Html:
     body = body.strip().replace("\n", "&#10;")
     if body and is_harmless(body):
         return Html(body)
-    return markup.tag("p", markup.text(clean)) if clean.strip() else markup.NOTHING
+    return tag("p", clean) if clean.strip() else markup.NOTHING
 
 
 def _without_controls(text: str) -> str:
@@ -183,8 +183,7 @@ def _code_point(match: re.Match[str]) -> str:
 
 def _converter(setting: Setting) -> markdown.Markdown:
     converter = markdown.Markdown(
-        extensions=["tables", "admonition", "sane_lists", _NoteSyntax(setting)],
-        output_format="xhtml",
+        extensions=["tables", "admonition", "sane_lists", _NoteSyntax(setting)], output_format="xhtml"
     )
     converter.preprocessors.deregister("html_block")
     for name in ("html", "automail", "image_link", "image_reference", "short_image_ref"):
@@ -202,23 +201,28 @@ class _NoteSyntax(Extension):
     def extendMarkdown(self, md: markdown.Markdown) -> None:  # noqa: N802 (Python-Markdown's name)
         setting = self.setting
         md.preprocessors.register(_Blocks(md, setting), "litbook-blocks", 25)
-        patterns = md.inlinePatterns
-        patterns.register(_Math(r"(?<![\\$])\$\$(.+?)\$\$", md, setting, "block"), "litbook-display", 186)
-        inner = r"(?<![\\$\w])\$(?![\s$])((?:[^$\\\n]|\\.|\n(?!\n))+?)(?<!\s)\$(?![\d$])"
-        patterns.register(_Math(inner, md, setting, "inline"), "litbook-math", 185)
-        patterns.register(_Cite(_CITATION, md, setting), "litbook-cite", 175)
-        patterns.register(_Picture(r"!\[(?=[^\]]*\]\()", md, setting), "litbook-picture", 172)
+        display = r"(?<![\\$])\$\$(.+?)\$\$"
+        math = r"(?<![\\$\w])\$(?![\s$])((?:[^$\\\n]|\\.|\n(?!\n))+?)(?<!\s)\$(?![\d$])"
+        picture = r"!(?=\[[^\]]*\]\()"
         bare = r"(?<![\w/\"'<(])https?://[^\s<>\"'`\x02\x03]*[^\s<>\"'`\x02\x03.,;:!?)\]*_]"
-        patterns.register(_Bare(bare, md), "litbook-bare", 71)
+        inline: list[tuple[int, _Inline]] = [
+            (186, _Inline(display, md, lambda m, plain: _formula(plain(m[1]), "block", setting))),
+            (185, _Inline(math, md, lambda m, plain: _formula(plain(m[1]), "inline", setting))),
+            (175, _Inline(_CITATION, md, lambda m, _: _cited(m[0], setting), links=True)),
+            (172, _Inline(picture, md, lambda _, __: _no_picture(setting))),
+            (71, _Inline(bare, md, lambda m, plain: _bare(m[0], plain(m[0])), links=True)),
+        ]
+        for priority, processor in inline:
+            md.inlinePatterns.register(processor, f"litbook-{priority}", priority)
         for name in ("link", "reference", "short_reference"):
-            _bound(patterns[name])
+            _bound(md.inlinePatterns[name])
         md.treeprocessors.register(_Allowed(md, setting), "litbook-allowed", -10)
 
 
 def _bound(links: InlineProcessor) -> None:
     """Every `[` looks for its end: only so far, or a thousand of them read the note a thousand times."""
     whole = links.handleMatch
-    links.handleMatch = lambda m, data: whole(m, data[: m.end() + LONGEST_LINK])  # type: ignore[method-assign]
+    links.handleMatch = lambda m, data: whole(m, data[: m.end() + LONGEST_LINK])
 
 
 class _Blocks(Preprocessor):
@@ -263,11 +267,8 @@ class _Blocks(Preprocessor):
             text = lines[i].strip()
             if not text:
                 return None
-            if (
-                text.endswith("$$")
-                and (i > at or len(text) > 4)
-                and "$$" not in text[2 if i == at else 0 : -2]
-            ):
+            inside = text[2 if i == at else 0 : -2]
+            if text.endswith("$$") and (i > at or len(text) > 4) and "$$" not in inside:
                 return i
         return None
 
@@ -275,59 +276,45 @@ class _Blocks(Preprocessor):
         done += ["", indent + self.md.htmlStash.store(html_text), ""]
 
 
-class _Noted(InlineProcessor):
-    """An inline pattern that may report a problem."""
+Make = Callable[[re.Match[str], Callable[[str], str]], "Html | ET.Element | str"]
+"""What stands for a match; the function takes away Python-Markdown's own marks."""
 
-    def __init__(self, pattern: str, md: markdown.Markdown, setting: Setting) -> None:
+
+class _Inline(InlineProcessor):
+    """A pattern, and what stands in its place; where that has links, not inside a link."""
+
+    def __init__(self, pattern: str, md: markdown.Markdown, make: Make, *, links: bool = False) -> None:
         super().__init__(pattern, md)
-        self.setting = setting
+        self.make = make
+        self.ANCESTOR_EXCLUDES = ("a",) if links else ()
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[ET.Element | str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
+        made = self.make(m, self.unescape)
+        return self.md.htmlStash.store(made) if isinstance(made, Html) else made, m.start(0), m.end(0)
 
 
-class _Math(_Noted):
-    def __init__(self, pattern: str, md: markdown.Markdown, setting: Setting, display: str) -> None:
-        super().__init__(pattern, md, setting)
-        self.display = display
-
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
-        source = self.unescape(m[1])
-        return self.md.htmlStash.store(_formula(source, self.display, self.setting)), m.start(0), m.end(0)
-
-
-class _Cite(_Noted):
-    ANCESTOR_EXCLUDES = ("a",)
-
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
-        links = []
-        for key in re.findall(r"@([\w:./+-]+)", m[0]):
-            try:
-                links.append(self.setting.citations.link(key))
-            except BibliographyError as error:
-                self.setting.report("unknown-citation", str(error), "add it to references.bib")
-                links.append(markup.text(f"@{key}?"))
-        inside = markup.text("["), markup.join(links, markup.text(", ")), markup.text("]")
-        body = markup.tag("span", *inside, class_="lb-cite")
-        return self.md.htmlStash.store(body), m.start(0), m.end(0)
+def _cited(citation: str, setting: Setting) -> Html:
+    links: list[str] = []
+    for key in re.findall(r"@([\w:./+-]+)", citation):
+        try:
+            links.append(setting.citations.link(key))
+        except BibliographyError as error:
+            setting.report("unknown-citation", str(error), "add it to references.bib")
+            links.append(f"@{key}?")
+    return tag("span", "[", markup.join(links, ", "), "]", class_="lb-cite")
 
 
-class _Picture(_Noted):
+def _no_picture(setting: Setting) -> str:
     """`![alt](address)`: nothing is fetched from elsewhere, so it stays a link."""
-
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
-        self.setting.report(
-            "picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)"
-        )
-        return "", m.start(0), m.start(0) + 1
+    setting.report("picture-in-note", "a note cannot hold a picture", "use image(path, alt=…) or figure(…)")
+    return ""
 
 
-class _Bare(InlineProcessor):
+def _bare(address: str, href: str) -> ET.Element:
     """An address written out is a link."""
-
-    ANCESTOR_EXCLUDES = ("a",)
-
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[ET.Element, int, int]:  # noqa: ARG002, N802  (Python-Markdown's signature)
-        link = ET.Element("a", href=self.unescape(m[0]))
-        link.text = AtomicString(m[0])
-        return link, m.start(0), m.end(0)
+    link = ET.Element("a", href=href)
+    link.text = AtomicString(address)
+    return link
 
 
 # ---------------------------------------------------------------------------- what may appear
@@ -399,12 +386,9 @@ class _Reader(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.check(tag, attrs)
+        self.handle_startendtag(tag, attrs)
         if tag not in ("br", "hr"):
             self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.check(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         if not self.open or self.open.pop() != tag:
@@ -413,16 +397,9 @@ class _Reader(HTMLParser):
     def handle_comment(self, data: str) -> None:  # noqa: ARG002 (the parser's signature)
         self.harmless = False
 
-    def handle_decl(self, decl: str) -> None:  # noqa: ARG002
-        self.harmless = False
+    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]  # its name for `data`
 
-    def handle_pi(self, data: str) -> None:  # noqa: ARG002
-        self.harmless = False
-
-    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
-        self.harmless = False
-
-    def check(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = _MATH_ATTRIBUTES if tag in MATHML else _ATTRIBUTES if tag in ELEMENTS else frozenset()
         names_ = [name for name, _ in attrs]
         fine = (tag in ELEMENTS or tag in MATHML) and set(names_) <= known and len(set(names_)) == len(names_)
@@ -448,21 +425,12 @@ def _formula(source: str, display: str, setting: Setting) -> Html:
     except Exception as error:
         why = str(error) or type(error).__name__
         setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
-        return markup.tag("code", markup.text(f"${source}$"), class_="lb-badmath")
+        return tag("code", f"${source}$", class_="lb-badmath")
     body = _mathml(root)
-    return markup.tag("span", body, class_="lb-math") if display == "block" else body
+    return tag("span", body, class_="lb-math") if display == "block" else body
 
 
-_ARITY = {
-    "mfrac": 2,
-    "mroot": 2,
-    "msub": 2,
-    "msup": 2,
-    "msubsup": 3,
-    "munder": 2,
-    "mover": 2,
-    "munderover": 3,
-}
+_ARITY = {"munderover": 3, "msubsup": 3} | dict.fromkeys("mfrac mroot msub msup munder mover".split(), 2)
 
 
 def _check_math(root: ET.Element) -> None:
@@ -482,4 +450,4 @@ def _check_math(root: ET.Element) -> None:
 
 def _mathml(element: ET.Element) -> Html:
     name = element.tag.rpartition("}")[2]
-    return markup.tag(name, markup.text(element.text or ""), *map(_mathml, element), **element.attrib)
+    return tag(name, element.text or "", *map(_mathml, element), **element.attrib)

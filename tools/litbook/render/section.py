@@ -9,7 +9,7 @@ from litbook.record.model import Piece, Section, Statement
 from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
 from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, statements, unspoken
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
 
@@ -100,7 +100,7 @@ class _Body:
         if not device or (evidence.calls and not evidence.stamp):
             return markup.NOTHING
         why = margin.absence(device, evidence, self.others)
-        return markup.tag("p", markup.text(why), class_="lb-elsewhere")
+        return tag("p", why, class_="lb-elsewhere")
 
     def _beside(self) -> dict[int, list[Html]]:
         """The margin notes by the shown line that they stand beside."""
@@ -123,8 +123,8 @@ class _Body:
         shelf = self._shelf(lambda _: True)
         if 0 not in beside:
             return shelf
-        rows = markup.tag("div", *beside[0], class_="lb-v")
-        return [markup.tag("div", rows, class_="lb-code lb-plain"), *shelf]
+        rows = tag("div", *beside[0], class_="lb-v")
+        return [tag("div", rows, class_="lb-code lb-plain"), *shelf]
 
 
 def _span(item: outline.Item) -> tuple[int, int]:
@@ -161,8 +161,8 @@ def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
                 device = section.requires
                 why = f"needs {device}, which this build did not have" if device else "was not reached"
                 remark = markup.text(f"Its answer comes from a run; this section {why}.")
-                inside = markup.join([inside, markup.tag("p", markup.tag("small", remark))])
-            return [markup.tag("div", inside, class_=class_, role="note")]
+                inside = markup.join([inside, tag("p", tag("small", remark))])
+            return [tag("div", inside, class_=class_, role="note")]
     return prose.blocks(said, sheet.setting)
 
 
@@ -172,12 +172,9 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
         return prose.blocks(piece.text, setting)
     if piece.kind == "misbelief":
         said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
-        words = markup.tag("b", markup.text("Commonly said:")), markup.tag("b", markup.text("Run:"))
-        lines = (
-            markup.tag("p", words[0], markup.text(" “"), said, markup.text("”")),
-            markup.tag("p", words[1], markup.SPACE, run),
-        )
-        return [markup.tag("div", *lines, class_="lb-mis", role="note")]
+        words = tag("b", "Commonly said:"), tag("b", "Run:")
+        lines = (tag("p", words[0], " “", said, "”"), tag("p", words[1], " ", run))
+        return [tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":
         return [questions.box(piece, evidence, setting)]
     if piece.kind == "link":
@@ -193,7 +190,7 @@ def _link(sheet: Sheet, piece: Piece) -> Html:
     else:
         target = f"#{name}" if kind == "function" else piece.data
         body = prose.inline(f"[{_literal(piece.text or name)}]({target})", sheet.setting)
-    return markup.tag("p", body, class_="lb-link")
+    return tag("p", body, class_="lb-link")
 
 
 def _literal(text: str) -> str:
@@ -214,9 +211,9 @@ def _picture(sheet: Sheet, piece: Piece) -> Html:
             drawing = figures.embedded(piece.data, piece.alt)
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
-        drawing = markup.tag("p", markup.text(piece.alt))
-    words = [markup.SPACE, markup.tag("figcaption", caption)] if caption else []
-    return markup.tag("figure", drawing, drawings.zoom(drawing), *words, class_="lb-figure")
+        drawing = tag("p", piece.alt)
+    words = [markup.SPACE, tag("figcaption", caption)] if caption else []
+    return tag("figure", drawing, drawings.zoom(drawing), *words, class_="lb-figure")
 
 
 # ---------------------------------------------------------------------------- code
@@ -234,10 +231,10 @@ def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], ev
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
             it = fitting.fit(beside[number], free, number)
-            notes = markup.tag("div", it.beside, class_="lb-v", style=f"--s:{free}")
+            notes = tag("div", it.beside, class_="lb-v", style=f"--s:{free}")
             cells += [markup.SPACE, notes, markup.SPACE]  # spaces for the search
             below.append(it.below)
-    block = markup.tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
+    block = tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
     return markup.join([block, _below(below)])
 
 
@@ -249,9 +246,7 @@ def _below(notes: Sequence[Html]) -> Html:
     found = markup.join(notes)
     if not found:
         return markup.NOTHING
-    return markup.tag(
-        "aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED
-    )
+    return tag("aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED)
 
 
 def _counts(line: Line) -> bool:

@@ -10,7 +10,7 @@ from litbook.record.model import Record, Section
 from litbook.render import books, markup, prose
 from litbook.render.books import Book
 from litbook.render.code import Line, Link
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Text:
         name = f"{self.prefix}L{number}"
         place = {"id": name, "href": f"#{name}"} if self.anchored else {}
         label = markup.text(number)
-        anchor = markup.tag("a", label, class_="lb-n", **place, data_search_exclude=markup.UNSEARCHED)
+        anchor = tag("a", label, class_="lb-n", **place, data_search_exclude=markup.UNSEARCHED)
         html = self[number].html(dedent, self.links.get(number, ()))
-        return markup.join([anchor, markup.tag("code", html or markup.SPACE, class_=class_)])
+        return markup.join([anchor, tag("code", html or markup.SPACE, class_=class_)])
 
     def __getitem__(self, number: int) -> Line:
         return self.lines[number - 1]
@@ -73,7 +73,7 @@ class Text:
             return []
         block = f".lb-code:has(#{self.prefix}L{numbers[0]})"
         return [
-            markup.tag(
+            tag(
                 "button",
                 class_="lb-copy md-code__button",
                 data_md_type="copy",
@@ -90,5 +90,5 @@ class Text:
 
     def anchors(self, numbers: Iterable[int]) -> Html:
         """Places for links to lines that are not shown as code."""
-        spans = [markup.tag("span", id=f"{self.prefix}L{n}") for n in numbers]
-        return markup.tag("div", *spans, class_="lb-at") if spans else markup.NOTHING
+        spans = [tag("span", id=f"{self.prefix}L{n}") for n in numbers]
+        return tag("div", *spans, class_="lb-at") if spans else markup.NOTHING

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Mapping, Piece, Tensor, Value
-from litbook.render import bits, cards, drawings, margin, markup, values
+from litbook.record.model import Mapping, Piece, Snapshot, Tensor, Value
+from litbook.render import bits, cards, drawings, margin, values
 from litbook.render.evidence import Evidence
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
+
+Shown = Sequence[tuple[Value, Snapshot]]
 
 TALL = 2400  # characters of output beyond which its box scrolls
 
@@ -28,44 +30,41 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     """
     failed = [c for c in evidence.claims if c.verdict == "fails" and mine(c.line)]
     raised = [e for e in evidence.errors if mine(e.line)]
-    here = [v for v in evidence.values if mine(v.line) and v.loop is None and v.value is not None]
+    known = [(v, it) for v in evidence.values if (it := evidence.snapshot_of(v)) is not None]
+    here = [(v, it) for v, it in known if mine(v.line) and v.loop is None]
     quiet = [
-        *_bits(evidence, here),
-        *_cards(evidence, here, drawn),
-        *_tables(evidence, here, drawn),
-        *_storages(evidence, here, drawn),
-        *_whole(evidence, here, drawn),
+        *_bits(here),
+        *_cards(here, drawn, margin.sharing(evidence)),
+        *_tables(here, drawn),
+        *_storages(here, drawn),
+        *_whole(here, drawn),
     ]
     printed = [p for p in evidence.pieces if p.kind == "output" and mine(p.line) and p.text.strip()]
     return [
         *(margin.failure_box(claim, evidence, path) for claim in failed),
         *(margin.error_box(error, path) for error in raised),
-        *([markup.tag("div", *quiet, class_="lb-shelf")] if quiet else []),
+        *([tag("div", *quiet, class_="lb-shelf")] if quiet else []),
         *([_output(printed)] if printed else []),
     ]
 
 
-def _bits(evidence: Evidence, found: Iterable[Value]) -> list[Html]:
+def _bits(found: Shown) -> list[Html]:
     """The bits of a block's floats under each other, so that formats can be compared."""
-    named = [(v.text, evidence.snapshot(v.value or 0)) for v in found]
-    stack = [(name, it) for name, it in named if isinstance(it, Tensor) and bits.drawable(it)]
+    stack = [(v.text, it) for v, it in found if isinstance(it, Tensor) and bits.drawable(it)]
     return [bits.stack(stack)] if stack else []
 
 
-def _whole(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
+def _whole(found: Shown, drawn: Drawn) -> list[Html]:
     """What is too long for any line, folded: all that the record has of it."""
     done = []
-    for value in found:
-        it = evidence.snapshot(value.value or 0)
+    for value, it in found:
         if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
             continue
         if _new(value, drawn):
-            name = markup.tag("code", markup.text(value.text))
+            name = tag("code", value.text)
             head = f", {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
-            body = markup.tag("pre", markup.text(text), tabindex="0")
-            done.append(
-                markup.tag("details", markup.tag("summary", name, markup.text(head)), body, class_="lb-whole")
-            )
+            body = tag("pre", text, tabindex="0")
+            done.append(tag("details", tag("summary", name, head), body, class_="lb-whole"))
     return done
 
 
@@ -77,27 +76,22 @@ def _new(value: Value, drawn: Drawn) -> bool:
     return fresh
 
 
-def _cards(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
-    badges = margin.sharing(evidence)
+def _cards(found: Shown, drawn: Drawn, badges: margin.Badges) -> list[Html]:
     done = []
-    for value in found:
-        it = evidence.snapshot(value.value or 0)
+    for value, it in found:
         if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, drawn):
             badge = badges.get((value.step, value.text))
             done.append(cards.tensor(value.text, it, [badge] if badge else []))
     return done
 
 
-def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
+def _tables(found: Shown, drawn: Drawn) -> list[Html]:
     """Mappings: those with the same keys and the same unit become one table."""
     tables: list[tuple[str | None, list[cards.Row]]] = []
-    for value in found:
-        it = evidence.snapshot(value.value or 0)
+    for value, it in found:
         if not isinstance(it, Mapping) or not it.items or len(values.line(it, value.unit)) <= margin.SHORT:
             continue
-        if values.measurement(it):
-            continue
-        if not _new(value, drawn):
+        if values.measurement(it) or not _new(value, drawn):
             continue
         like = next(
             (rows for unit, rows in tables if unit == value.unit and cards.same_keys(rows[0][1], it)), None
@@ -111,11 +105,10 @@ def _tables(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Ht
     ]
 
 
-def _storages(evidence: Evidence, found: Iterable[Value], drawn: Drawn) -> list[Html]:
+def _storages(found: Shown, drawn: Drawn) -> list[Html]:
     """A small storage is drawn where a further view of it appears: the first view and the new ones."""
     fresh: dict[int, list[drawings.View]] = {}
-    for value in found:
-        it = evidence.snapshot(value.value or 0)
+    for value, it in found:
         if not isinstance(it, Tensor) or it.storage is None or not drawings.drawable(it):
             continue
         known = drawn.views.setdefault(it.storage, [])
@@ -140,7 +133,7 @@ def _output(pieces: Sequence[Piece]) -> Html:
     lines = sorted({piece.line for piece in pieces})
     where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
-    caption = markup.tag("figcaption", markup.text(f"printed by {where}"))
+    caption = tag("figcaption", f"printed by {where}")
     tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
-    body = markup.tag("pre", markup.text(text.rstrip("\n")), tabindex=tall)
-    return markup.tag("figure", caption, body, class_="lb-output")
+    body = tag("pre", text.rstrip("\n"), tabindex=tall)
+    return tag("figure", caption, body, class_="lb-output")

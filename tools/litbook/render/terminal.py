@@ -5,7 +5,6 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
@@ -24,7 +23,6 @@ from litbook.text.lecture import Function, Statement
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
 MARGIN = " " * (GUTTER + 2)
-_BRANCH = re.compile(r"\s*(else|finally|except|case)\b.*:")
 
 
 class Screen(Console):
@@ -110,7 +108,8 @@ class Terminal:
         if spec.first <= self.printed:
             return
         indent = self._indent(spec.function)
-        for number in [*self._missing(spec.first), *range(spec.first, last + 1)]:
+        opener = range(spec.opener, spec.first) if spec.opener > self.printed else ()
+        for number in (*opener, *range(spec.first, last + 1)):
             self._code(number, indent)
         self.printed = last
 
@@ -236,12 +235,6 @@ class Terminal:
         """How far the body of a function is indented: it is printed without that."""
         first = self.lines[self.functions[function].body - 1] if self.functions[function].body else ""
         return len(first) - len(first.lstrip())
-
-    def _missing(self, first: int) -> list[int]:
-        """The line right above a statement, where it opens a block and is no statement itself."""
-        above = first - 1
-        opens = above > self.printed and _BRANCH.match(self.lines[above - 1])
-        return [above] if opens else []
 
     def _depth(self, function: int) -> int:
         depth, parent = 1, self.functions[function].parent

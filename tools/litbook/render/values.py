@@ -61,14 +61,17 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     """
     if len(claim.form) != len(claim.operands) + 1:
         return _bound(_visible(claim.text))
-    sides = [None if o.value is None else snapshots[o.value] for o in claim.operands]
-    shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, sides, strict=True)]
-    if _look_equal_but_differ(shown, sides):
-        shown = [text if s is None else _exact(s) for text, s in zip(shown, sides, strict=True)]
-    parts = [claim.form[0]]
-    for text, after in zip(shown, claim.form[1:], strict=True):
-        parts += [text, after]
+    parts = map(str.__add__, claim.form, [*sides(claim, snapshots), ""])
     return _bound(_visible("".join(parts).strip()))
+
+
+def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
+    """What stands in a claim's test for each of its operands."""
+    known = [None if o.value is None else snapshots[o.value] for o in claim.operands]
+    shown = [_visible(o.text) if s is None else _side(s) for o, s in zip(claim.operands, known, strict=True)]
+    if _look_equal_but_differ(shown, known):
+        shown = [text if s is None else _exact(s) for text, s in zip(shown, known, strict=True)]
+    return shown
 
 
 def _side(snapshot: Snapshot) -> str:
@@ -107,6 +110,11 @@ def size(count: int) -> str:
     """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
     power = _power(count, 1024, len(BINARY))
     return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
+
+
+def many(count: int, noun: str) -> str:
+    """`1 claim`, `1,200 claims`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def plain(text: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Claim, Record, Section, Verdict
-from litbook.render import books, markup
+from litbook.render import books, markup, values
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
 from litbook.render.margin import SIGNS
-from litbook.render.markup import Html
+from litbook.render.markup import Html, tag
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
 
@@ -59,22 +59,20 @@ def _in_recordings(section: Section, recordings: Sequence[Record]) -> list[Rulin
 def summary(book: Book, mine: Sequence[Section]) -> Html:
     """`41 claims, all hold`, of these sections."""
     found = rulings(book.record, book.recordings, mine)
-    return markup.tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
+    return tag("p", counts(found), class_="lb-summary") if found else markup.NOTHING
 
 
 def counts(found: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in found):
-        tick = markup.tag("span", markup.text("✓"), class_="lb-ok")
+        tick = tag("span", "✓", class_="lb-ok")
         verdict = "it holds" if len(found) == 1 else "all hold"
-        return markup.join([tick, markup.text(f" {_claims(len(found))}, {verdict}")])
+        return markup.join([tick, f" {values.many(len(found), 'claim')}, {verdict}"])
     parts = [
-        markup.tag(
-            "span", markup.text(f"{SIGNS[it.verdict]} {_words(it, n)}"), class_=f"lb-tally lb-{it.verdict}"
-        )
+        tag("span", f"{SIGNS[it.verdict]} {_words(it, n)}", class_=f"lb-tally lb-{it.verdict}")
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return markup.join([markup.text(f"{_claims(len(found))}: "), markup.join(parts, markup.text(" · "))])
+    return markup.join([f"{values.many(len(found), 'claim')}: ", markup.join(parts, " · ")])
 
 
 def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
@@ -92,10 +90,6 @@ def _words(ruling: Ruling, count: int) -> str:
     return f"{count:,} {word}" + (f", as recorded on {ruling.device}" if ruling.device else "")
 
 
-def _claims(count: int) -> str:
-    return f"{count:,} claim" + ("" if count == 1 else "s")
-
-
 def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
     failing = [(section, claim) for section in mine for claim in _failing(book.record, section)]
@@ -104,10 +98,12 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
         return markup.NOTHING
     items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
     items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
-    head = f"{_claims(len(failing))} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
-    tail = f"{len(errors)} error{'' if len(errors) == 1 else 's'}" if errors else ""
-    title = markup.tag("p", markup.tag("strong", markup.text(" and ".join(filter(None, (head, tail))))))
-    return markup.tag("div", title, markup.tag("ul", *items), class_="lb-alarm", role="note")
+    head = (
+        f"{values.many(len(failing), 'claim')} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
+    )
+    tail = values.many(len(errors), "error") if errors else ""
+    title = tag("p", tag("strong", " and ".join(filter(None, (head, tail)))))
+    return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
 
 
 def _failing(record: Record, section: Section) -> list[Claim]:
@@ -118,7 +114,7 @@ def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -
     where = book.place.get(section.key, page)
     label = markup.text(f"{book.path(section)}:{line}")
     address = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
-    return markup.tag("li", markup.tag("a", label, href=address), markup.SPACE, markup.text(what))
+    return tag("li", tag("a", label, href=address), " ", what)
 
 
 def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
@@ -130,7 +126,7 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
     count = Counter(ruling for ruling in found if ruling.verdict == worst)
     words = "; ".join(_words(ruling, n) for ruling, n in count.items())
     mark = f"{SIGNS[worst]} {count.total()}"
-    return markup.tag("span", markup.text(mark), class_=f"lb-tally lb-{worst}", title=words)
+    return tag("span", mark, class_=f"lb-tally lb-{worst}", title=words)
 
 
 def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
@@ -142,4 +138,4 @@ def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
     where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
-    return markup.tag("p", counts(found), markup.text(f" · {where}"), class_="lb-tallies")
+    return tag("p", counts(found), f" · {where}", class_="lb-tallies")

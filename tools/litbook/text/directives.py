@@ -42,6 +42,10 @@ class Directive:
     start: int | None  # None: the comment stands outside every statement
     end: int = 0
 
+    def problem(self, file: File, slug: str, what: str, way_out: str) -> Problem:
+        """What is wrong with it, at its place."""
+        return Problem(slug, what, file.place(self.line, self.column + 1), way_out)
+
 
 def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) -> list[Directive]:
     """The directives of all comments, in order, each with the first line of its statement.
@@ -188,9 +192,7 @@ def _check_name(file: File, directive: Directive, problems: list[Problem]) -> No
     known = ", ".join(f"@{name}" for name in DIRECTIVES)
     way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
     what = f"unknown directive @{directive.name}"
-    problems.append(
-        Problem("unknown-directive", what, file.place(directive.line, directive.column + 1), way_out)
-    )
+    problems.append(directive.problem(file, "unknown-directive", what, way_out))
 
 
 def watches_in(file: File, directive: Directive, problems: list[Problem]) -> list[Watch]:
@@ -198,13 +200,12 @@ def watches_in(file: File, directive: Directive, problems: list[Problem]) -> lis
     if directive.name not in ("inspect", "measure", "clear"):
         if directive.name in DIRECTIVES and directive.content:
             what = f"@{directive.name} takes nothing, but {directive.content!r} follows it"
-            place = file.place(directive.line, directive.column + 1)
-            problems.append(Problem("bad-directive", what, place, "remove what follows it"))
+            problems.append(directive.problem(file, "bad-directive", what, "remove what follows it"))
         return []
-    place = file.place(directive.line, directive.column + 1)
     if not directive.content:
         way_out = f"write what to show: # @{directive.name} x.shape"
-        problems.append(Problem("bad-directive", f"@{directive.name} names no expression", place, way_out))
+        what = f"@{directive.name} names no expression"
+        problems.append(directive.problem(file, "bad-directive", what, way_out))
         return []
     try:
         return [
@@ -214,7 +215,7 @@ def watches_in(file: File, directive: Directive, problems: list[Problem]) -> lis
     except SyntaxError as error:
         what = f"@{directive.name} cannot read {error.text!r}: {error.msg}"
         way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
-        problems.append(Problem("bad-expression", what, place, way_out))
+        problems.append(directive.problem(file, "bad-expression", what, way_out))
     return []
 
 
@@ -334,12 +335,12 @@ def _anchor(anchors: Anchors, directive: Directive) -> Anchor | None:
 
 
 def _homeless(file: File, directive: Directive) -> Problem:
-    place = file.place(directive.line, directive.column + 1)
+    what = f"@{directive.name} stands on a line that is no statement (`else:`, `finally:`)"
+    way_out = "put it on a statement of the block"
     if directive.start is None:
         what = f"@{directive.name} stands on a line of its own and belongs to no statement"
-        return Problem("homeless-directive", what, place, "put it at the end of the statement it is about")
-    what = f"@{directive.name} stands on a line that is no statement (`else:`, `finally:`)"
-    return Problem("homeless-directive", what, place, "put it on a statement of the block")
+        way_out = "put it at the end of the statement it is about"
+    return directive.problem(file, "homeless-directive", what, way_out)
 
 
 def _step_over(
@@ -348,8 +349,8 @@ def _step_over(
     index = found.function_of.get(anchor)
     if index is not None and found.functions[index].kind in ("main", "part", "section"):
         what = f"@stepover on the section {found.functions[index].name!r} would leave nothing to show"
-        place = file.place(directive.line, directive.column + 1)
-        problems.append(Problem("bad-directive", what, place, "put it on the line that calls at full speed"))
+        way_out = "put it on the line that calls at full speed"
+        problems.append(directive.problem(file, "bad-directive", what, way_out))
     found.stepover.add(anchor)
     if isinstance(anchor, Definition):
         found.untouched.add(anchor)

@@ -58,6 +58,7 @@ class Statement:
     kind: StatementKind = "code"
     end: int = 0  # last line with the whole body
     target: int | None = None  # for "section": the function called; for "def": the function defined
+    opener: int = 0  # line of the `else`, `except`, `case` … of which it is the first statement
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,4 @@ class Lecture:
     @cached_property
     def _named(self) -> dict[str, list[int]]:
         """The sections of every name."""
-        found: dict[str, list[int]] = {}
-        for i in self.order:
-            found.setdefault(self.functions[i].name, []).append(i)
-        return found
+        return model.grouped(self.order, lambda i: self.functions[i].name)

@@ -18,7 +18,16 @@ from litbook.errors import Problem
 from litbook.text import scopes
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
-from litbook.text.tree import Definition, directly_in, dotted, first_line, heading_of, mark_of, own_nodes
+from litbook.text.tree import (
+    Definition,
+    blocks,
+    directly_in,
+    dotted,
+    first_line,
+    heading_of,
+    mark_of,
+    own_nodes,
+)
 
 WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
 UNSEEN = {"speaker_note"}  # words that no reader of a page sees
@@ -211,9 +220,13 @@ def number_statements(found: Lecture, calls: Calls) -> None:
     }
     for file in found.files:
         words, unseen = _words(file.tree, WORDS), _words(file.tree, UNSEEN)
+        guarded = {it for node in file.tree.body if is_guard(node) for it in ast.walk(node)}
+        openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
             kind, target = _kind(statement, words, unseen), targets.get(statement)
-            if statement in docstrings:
+            if statement in guarded:
+                kind = "hidden"
+            elif statement in docstrings:
                 kind = "doc"
             elif target is not None:
                 kind = "section"
@@ -228,8 +241,32 @@ def number_statements(found: Lecture, calls: Calls) -> None:
                     kind=kind,
                     end=statement.end_lineno or statement.lineno,
                     target=target,
+                    opener=openers.get(statement, 0),
                 )
             )
+
+
+def is_guard(node: ast.AST) -> bool:
+    """`if __name__ == ...:`, which says what the file does as a program and nothing to a reader."""
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return False
+
+
+def _openers(file: File) -> Iterator[tuple[ast.stmt, int]]:
+    """The first statements of `else`, `finally`, `except` and `case`, each with the line of that word."""
+    for node in blocks(file.tree):
+        if isinstance(node, ast.ExceptHandler):
+            yield node.body[0], node.lineno
+        elif isinstance(node, ast.match_case):
+            yield node.body[0], node.pattern.lineno
+        end = 0  # of the block before: the tree does not say where `else` and `finally` are
+        for name in ("body", "handlers", "orelse", "finalbody"):
+            if (block := getattr(node, name, ())) and name in ("orelse", "finalbody"):
+                above = range(first_line(block[0]) - 1, end, -1)
+                yield from ((block[0], line) for line in above if not _BETWEEN.match(file.lines[line - 1]))
+            end = block[-1].end_lineno if block else end
 
 
 def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.stmt]]:

@@ -35,7 +35,7 @@ from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
-from litbook.text.source import parse, parse_sources
+from litbook.text.source import parse_sources
 from litbook.text.tree import FunctionNode
 
 # The arguments of the author's words that are prose; the others are addresses, units and values.
@@ -135,11 +135,6 @@ def _unbacked(lecture: Lecture, program: Program) -> list[Problem]:
     return [found[place] for place in sorted(found)]
 
 
-def in_text(text: str, path: str) -> list[Problem]:
-    """The same for a lecture that is one file."""
-    return unbacked(parse(text, path))
-
-
 def in_sources(sources: Sequence[model.Source]) -> list[Problem]:
     """The same for a lecture's text: what a record holds."""
     return unbacked(parse_sources(sources))
@@ -161,12 +156,9 @@ def _numbers(text: _Text, holes: Sequence[tuple[int, int]] = ()) -> Iterator[tup
     if text.heading:
         return  # "Six FLOPs per parameter" is the thesis of a section: it is what its claims are about
     for match in _WORDS.finditer(bare):
-        if not (_starts_with_scale(match) and _SAID_BEFORE.search(bare[: match.start()])):
+        scale = match["words"].split()[0].lower() in _SCALE
+        if not (scale and _SAID_BEFORE.search(bare[: match.start()])):
             yield text.passage.places[match.start()], " ".join(match[0].split())
-
-
-def _starts_with_scale(match: re.Match[str]) -> bool:
-    return match["words"].split()[0].lower() in _SCALE
 
 
 def _without_structure(text: str, held: frozenset[float], exercise: bool = False) -> str:
