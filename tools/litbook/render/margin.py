@@ -320,9 +320,11 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
 
 def error_box(it: Error, path: str) -> Html:
     """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
-    head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
-        it.kind, "The lecture raised here."
-    )
+    head = {
+        "exit": "The lecture tried to exit.",
+        "inspect": "This value could not be taken.",
+        "assert": "An assert is wrong here.",
+    }.get(it.kind, "The lecture raised here.")
     where = markup.tag("small", markup.text(f"{path}:{it.line}"))
     parts = [markup.tag("p", markup.tag("strong", markup.text(head)), markup.SPACE, where)]
     if it.trace:
