@@ -41,7 +41,7 @@ class Notes:
             self.calls.append((name, *arguments))
             if name == "section":
                 arguments[1]()  # type: ignore[operator]
-            return arguments[1] if name == "operand" else None
+            return arguments[1] if name in ("operand", "said") else None
 
         return probe
 
@@ -62,7 +62,7 @@ class Silent:
             self.count += 1
             if name == "section":
                 arguments[1]()
-            return arguments[1] if name == "operand" else None
+            return arguments[1] if name in ("operand", "said") else None
 
         return probe
 

@@ -795,7 +795,11 @@ def test_asserts_of_helpers_and_inside_try_raise_as_in_plain_python(tmp_path: Pa
     made = record(tmp_path, text)
     assert one(made).claims == ()
     assert shown(made, "x") == [1]
-    assert messages(made) == [f"{line_of(text, 'x == 4')}: AssertionError: not four"]
+    caught = "assert fails: 1 == 2\nits exception ended nothing: it was caught, or Python swallowed it\n"
+    assert messages(made) == [
+        f"{line_of(text, 'x == 4')}: AssertionError: not four",
+        f"{line_of(text, '1 == 2')}: {caught}if it is meant to fail, mark its line: # @fails",
+    ]
 
 
 def test_what_a_claim_compares_is_whatever_python_says_it_is(tmp_path: Path) -> None:

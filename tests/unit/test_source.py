@@ -262,7 +262,7 @@ def problem(text: str) -> Problem:
             lecture.py:2:12: unknown directive @frobnicate
                 x = 1  # @frobnicate
                        ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @zero""",
+                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero""",
         ),
         (
             "# @unheard of",
@@ -270,7 +270,7 @@ def problem(text: str) -> Problem:
             lecture.py:1:1: unknown directive @unheard
                 # @unheard of
                 ^
-                there are: @inspect, @measure, @clear, @hide, @stepover, @zero""",
+                there are: @inspect, @measure, @clear, @hide, @stepover, @fails, @zero""",
         ),
         (
             "x = 1\n# @inspect x\ny = 2",

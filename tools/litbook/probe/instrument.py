@@ -19,10 +19,13 @@ their line numbers.
     around an @stepover line   pause() ... finally: resume()
     a section's `name()`       section(function, name)
     a claim                    claim(n); if test: holds(n) else: fails(n)   with operand(i, value) inside
+    any other assert           assert test or false(statement), said(statement, message)
+    around both                try: ...  except Exception: stumbled(statement); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
     any other annotation       try: annotated(statement, annotation)  except Exception: pass
 
-Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code.
+Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code, but for
+the asserts of those that no compiler reads. An assert that holds costs what it costs in plain Python.
 """
 
 from __future__ import annotations
@@ -63,6 +66,9 @@ class Probes(Protocol):
     def fails(self, claim: int, caption: object = None) -> None: ...
     def axes(self, claim: int, annotation: object, value: object) -> None: ...
     def unread(self, claim: int) -> None: ...
+    def false(self, statement: int) -> None: ...
+    def said(self, statement: int, message: Any) -> Any: ...
+    def stumbled(self, statement: int) -> None: ...
     def annotated(self, statement: int, annotation: object) -> None: ...
 
 
@@ -203,7 +209,8 @@ class _Writer:
 
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         number = self.lecture.statement_of[statement]
-        step = [] if self.quiet else [self._probe("step", statement, number)]
+        silent = self.quiet and not isinstance(statement, ast.Assert)
+        step = [] if silent else [self._probe("step", statement, number)]
         if statement in self.lecture.stepover and not isinstance(statement, Definition):
             return [*step, *self._stepped_over(statement)]
         return [*step, *self._with_watches(statement, self._written(statement, number))]
@@ -246,8 +253,8 @@ class _Writer:
     def _written(self, statement: ast.stmt, number: int) -> list[ast.stmt]:
         claim = self.lecture.claim_of.get(statement)
         target = self.lecture.statements[number].target
-        if isinstance(statement, ast.Assert) and claim is not None:
-            return self._claim(statement, claim)
+        if isinstance(statement, ast.Assert):
+            return self._claim(statement, claim) if claim is not None else [self._assert(statement)]
         if isinstance(statement, ast.AnnAssign) and claim is not None:
             return [statement, self._axes(statement, claim)]
         if isinstance(statement, ast.AnnAssign) and self._may_promise(statement, number):
@@ -275,7 +282,8 @@ class _Writer:
 
     def _definition(self, node: Definition) -> ast.stmt:
         if node in self.lecture.untouched:
-            return node
+            asserting: ast.stmt = self._sworn(node)
+            return asserting
         new = copy.copy(node)
         before = self.folding, self.quiet
         self.folding, self.quiet = not _is_suspended(node, self.file.text_of(node)), False
@@ -320,7 +328,33 @@ class _Writer:
         test = self._with_operands(node.test, operands)
         holds, fails = (self._verdict(name, node, number) for name in ("holds", "fails"))
         judged = _at(node, ast.If(test, [holds], [fails]))
-        return [self._probe("claim", node, number), judged]
+        return [self._probe("claim", node, number), self._stumbling(node, judged)]
+
+    def _assert(self, node: ast.Assert) -> ast.stmt:
+        """It raises as in plain Python. Only one that is false runs anything of ours."""
+        number, message = self.lecture.statement_of[node], node.msg
+        test = _at(node.test, ast.BoolOp(ast.Or(), [node.test, self._call("false", node.test, number)]))
+        if message is not None and not isinstance(message, ast.Constant):
+            message = self._call("said", message, number, message)
+        return self._stumbling(node, _at(node, ast.Assert(test, message)))
+
+    def _stumbling(self, node: ast.Assert, written: ast.stmt) -> ast.stmt:
+        """The same, and what its test raises is heard of on its way."""
+        probe = self._probe("stumbled", node, self.lecture.statement_of[node])
+        handler = ast.ExceptHandler(self._constant("Exception", node), None, [probe, _at(node, ast.Raise())])
+        return _at(node, ast.Try([written], [_at(node, handler)], [], []))
+
+    def _sworn(self, node: Any) -> Any:
+        """A definition without probes, but for those of its asserts; none in what a compiler reads."""
+        if node in self.lecture.compiled:
+            return node
+        if isinstance(node, ast.Assert):
+            return self._assert(node)
+        new = copy.copy(node)
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            if isinstance(block := getattr(node, name, None), list):
+                setattr(new, name, [self._sworn(inner) for inner in block])
+        return new
 
     def _verdict(self, name: str, node: ast.Assert, number: int) -> ast.stmt:
         plain = self._probe(name, node, number)

@@ -92,6 +92,10 @@ class Making:
         self._entered.update(*(self.functions[first:end] for first, end in log.spans))
         self._dropped += log.dropped + sum(1 for it in log.events if len(it) == 2 and type(it) is tuple)
 
+    def all_reached(self) -> set[int]:
+        """The statements of the lecture that ran in it."""
+        return self.reached.union(*(compress(range(len(it.reached)), it.reached) for it in self._logs))
+
     def _make(self) -> None:
         """All that the logs hold, once."""
         for log in self._logs:

@@ -55,10 +55,11 @@ class Numbering:
 
     def statement_on(self, function: int, line: int) -> int | None:
         """The innermost statement on a line of the function's file: the one that starts last."""
-        return self._statement_at.get((self.lecture.functions[function].file, line))
+        return self.statement_at.get((self.lecture.functions[function].file, line))
 
     @cached_property
-    def _statement_at(self) -> dict[tuple[int, int], int]:
+    def statement_at(self) -> dict[tuple[int, int], int]:
+        """File and line -> the innermost statement there."""
         found: dict[tuple[int, int], int] = {}
         for number, statement in enumerate(self.lecture.statements):
             file = self.lecture.functions[statement.function].file

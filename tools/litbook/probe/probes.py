@@ -74,6 +74,7 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
     lecture, listener, sections = recorder.lecture, recorder.listener, recorder.is_section
     heard = [function.kind in ("main", "part", "section") for function in lecture.functions]
     statements, watches, enclosing = lecture.statements, lecture.watches, recorder.enclosing_loop
+    asserts = recorder.asserts.nodes
     loops: dict[tuple[int, int], LoopState] = {}
     calls: dict[int, dict[tuple[int, int], int]] = {}
     folded: dict[int, CodeType] = {}
@@ -86,6 +87,8 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
             reached[statement] = 1
             if listener is not None and not paused and heard[statements[statement].function]:
                 listener.line(statement)
+            if statement in asserts:
+                recorder.asserts.ran(statement)
         if len(events) < limit:
             frame = active.get(id(_getframe(1)))
             if frame is not None:

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Protocol
 
 from litbook.probe.making import bounded
+from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
 from litbook.text.source import INSTALLED, Lecture
 
@@ -38,6 +39,7 @@ class Files(Protocol):
 
     lecture: Lecture
     filename: str  # of the lecture's first file
+    numbering: Numbering
 
     def file_of(self, filename: str) -> int | None: ...
 
@@ -69,6 +71,15 @@ def surfaced(files: Files, function: int, error: BaseException) -> int | None:
     spec = files.lecture.functions[function]
     lines = (line for code, line in _places(error) if files.file_of(code.co_filename) == spec.file)
     return next((line for line in lines if spec.first <= line <= spec.last), None)
+
+
+def statements(files: Files, error: BaseException) -> Iterator[int]:
+    """The lecture's statements in a traceback, outermost first."""
+    for code, line in _places(error):
+        number = files.file_of(code.co_filename)
+        found = None if number is None else files.numbering.statement_at.get((number, line))
+        if found is not None:
+            yield found
 
 
 def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:

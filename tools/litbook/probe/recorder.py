@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from litbook.errors import AuthorError, Place
 from litbook.probe import raised
+from litbook.probe.asserts import Asserts
 from litbook.probe.axes import promised
 from litbook.probe.events import Handed, Log, LoopState, Thinned
 from litbook.probe.making import Making, bounded
@@ -70,6 +71,8 @@ class Recorder(Judge):
         self.open_claims = []
         self.seconds = 0.0  # of the whole lecture
         self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
+        self.asserts = Asserts(self)
+        self.false, self.said = self.asserts.false, self.asserts.said
         self.log = self._new_log(0)  # of the module's own lines
         hot = hot_probes(self)
         self.step, self.enter, self.loop, self.turn, self.watch = (
@@ -172,7 +175,7 @@ class Recorder(Judge):
         if owner == self.log.function:
             self._fail(owner, "inspect", asked.line, message)
         else:
-            _, line = self._site(caller)
+            _, line = self.site(caller)
             place = self.lecture.file_of_function(owner).place(asked.line)
             inner = place.path, asked.line, self.lecture.functions[owner].name, place.text.strip()
             self._fail(self.log.function, "inspect", line, message, (inner,))
@@ -187,7 +190,7 @@ class Recorder(Judge):
 
     def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "") -> None:
         """Take a piece of prose, a figure ... from the statement that is running."""
-        frame, line = self._site(_getframe(1))
+        frame, line = self.site(_getframe(1))
         if frame is None:
             return  # from another thread, or from stepped-over code
         piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt)
@@ -197,7 +200,7 @@ class Recorder(Judge):
 
     def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
         """Take a question, and a snapshot of its answer as it is now."""
-        frame, line = self._site(_getframe(1))
+        frame, line = self.site(_getframe(1))
         if frame is None:
             return
         piece = model.Piece("question", 0, frame, self._line(line), text, hint, unit=unit)
@@ -208,7 +211,7 @@ class Recorder(Judge):
 
     def output(self, text: str) -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""
-        frame, line = self._site(_getframe(1))
+        frame, line = self.site(_getframe(1))
         if frame is None or not text:
             return
         making, events = self.making(self.log.function), self.log.events
@@ -232,7 +235,7 @@ class Recorder(Judge):
         """A line of the file, counted from the first of the section that runs."""
         return self.numbering.line(self.log.function, line)
 
-    def _site(self, caller: FrameType | None) -> tuple[int | None, int]:
+    def site(self, caller: FrameType | None) -> tuple[int | None, int]:
         """The frame of the running section, and the line of the file where its statement began that led here.
 
         Where the section itself is not recorded it is frame -1, which stands for it, and the section's first
@@ -257,13 +260,23 @@ class Recorder(Judge):
     def _fail(
         self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...] = ()
     ) -> None:
-        """Keep an error of a section, which surfaced on a line of its file, and tell who listens."""
+        """Keep an error of a section, which surfaced on a line of its file."""
+        self.keep(function, self.error(function, kind, line, message, trace))
+
+    def error(
+        self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...]
+    ) -> model.Error:
+        """An error of a section, which surfaced on a line of its file, as the record has it."""
         place = self.lecture.file_of_function(function).place(line)
         relative = self.numbering.line(function, line)
-        error = model.Error(kind, relative, place.text.strip(), bounded(message), trace)
+        return model.Error(kind, relative, place.text.strip(), bounded(message), trace)
+
+    def keep(self, function: int, error: model.Error) -> None:
+        """Keep an error of a section, and tell who listens."""
         self.making(function).errors.append(error)
         if self.listener is not None:
-            self.listener.error(error, place)
+            line = self.numbering.file_line(function, error.line)
+            self.listener.error(error, self.lecture.file_of_function(function).place(line))
 
     def file_of(self, filename: str) -> int | None:
         """The number of the lecture's file whose code objects are called that; None for other code."""
@@ -271,6 +284,7 @@ class Recorder(Judge):
 
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
+        self.asserts.ended(error)
         spec = self.lecture.functions[function]
         line = raised.surfaced(self, function, error) or spec.first
         kind = "author" if isinstance(error, AuthorError) else "exception"
@@ -288,9 +302,12 @@ class Recorder(Judge):
         self.making(0).put(self._end())
         numbering, lecture = self.numbering, self.lecture
         order = numbering.order()
+        self.asserts.late = True
+        reached = set[int]().union(*(making.all_reached() for making in self.makings.values()))
+        for function, error in self.asserts.errors(reached):
+            self.keep(function, error)
         made = tuple(self.making(function).section(self._missing_device(function)) for function in order)
         called = {function for making in self.makings.values() for function in making.called}
-        reached = set[int]().union(*(making.reached for making in self.makings.values()))
         definitions = [
             numbering.definition(function, reached)
             for function, is_section in enumerate(self.is_section)
@@ -306,6 +323,7 @@ class Recorder(Judge):
             sections=made,
             seconds=round(self.seconds, 4),
             asked=asked,
+            asserts=self.asserts.entries(reached),
         )
 
     def _missing_device(self, function: int | None) -> str:

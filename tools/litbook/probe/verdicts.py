@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from inspect import CO_OPTIMIZED
 from sys import _getframe
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.events import Log
@@ -22,7 +23,10 @@ from litbook.probe.raised import said
 from litbook.record import model
 from litbook.record.limits import BRIEF, NAMES
 from litbook.snapshot.snapshot import snapshot, spelled
-from litbook.text.source import Assertion, Lecture
+from litbook.text.source import Lecture
+
+if TYPE_CHECKING:
+    from litbook.probe.asserts import Asserts
 
 _RAISED = object()  # stands for a caption that could not be computed
 
@@ -34,6 +38,7 @@ class Judge:
     numbering: Numbering
     log: Log
     active: dict[int, int]  # id of a live frame object -> number of its frame
+    asserts: Asserts
     open_claims: list[tuple[int, dict[int, object]]]
 
     def making(self, function: int) -> Making:
@@ -52,6 +57,12 @@ class Judge:
         self.open_claims[-1][1][number] = value
         return value
 
+    def stumbled(self, statement: int) -> None:
+        """An exception comes out of an assert. Of a claim it is that of an operand."""
+        if self.open_claims and self.lecture.claims[self.open_claims[-1][0]].statement == statement:
+            self.open_claims.pop()
+        self.asserts.stumbled(statement)
+
     def holds(self, number: int, caption: object = None) -> None:
         self._judge(number, False, caption)
 
@@ -62,10 +73,11 @@ class Judge:
             error = sys.exc_info()[1]
             caption = f"{asked.text} (its caption raised {said(error)})" if computed else None
         self._judge(number, True, caption, _getframe(1))
+        self.asserts.lost(asked.statement, _getframe(1))
 
     def _judge(self, number: int, failed: bool, caption: object, frame: FrameType | None = None) -> None:
         asked = self.lecture.claims[number]
-        shown = asked.caption if caption is None else _caption(caption)
+        shown = asked.caption if caption is None else caption_of(caption)
         _, seen = self.open_claims.pop()
         judged = self.judged(number)
         judged.count += 1
@@ -79,7 +91,7 @@ class Judge:
         ]
         if frame is not None and all(map(_says_little, judged.operands)):
             told = {text for text, seen in zip(asked.operand_texts, judged.operands, strict=True) if seen}
-            judged.why = _names(asked, frame, told)
+            judged.why = names_in(asked.node, frame, told)
         self._tell(number)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
@@ -145,7 +157,7 @@ def _weakly(value: object) -> Callable[[], object]:
         return lambda: value
 
 
-def _caption(given: object) -> str:
+def caption_of(given: object) -> str:
     """A claim's message as text: of what is no string its `str`, which may raise or never end."""
     if isinstance(given, str):
         return bounded(str.__str__(given))
@@ -159,14 +171,14 @@ def _says_little(operand: model.Snapshot | None) -> bool:
     return operand is None or operand.type in ("bool", "generator") or operand.kind == "opaque"
 
 
-def _names(asked: Assertion, frame: FrameType, told: set[str]) -> str:
-    """The data that a failing claim names, but for what is `told`, a line for each: `x is tensor([1, 2])`."""
-    nodes = list(ast.walk(asked.node)) if asked.node is not None else []
+def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ()) -> str:
+    """The data that a failing assert names, but for what is `told`, a line each: `x is tensor([1, 2])`."""
+    nodes = list(ast.walk(asked)) if asked is not None else []
     names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
     bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
         n.arg for n in nodes if isinstance(n, ast.arg)
     }
-    known = _values(frame, [name.id for name in names if name.id not in bound | told])
+    known = _values(frame, [name.id for name in names if name.id not in bound and name.id not in told])
     data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
     return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
 
@@ -178,14 +190,18 @@ def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
         name: here[name] if name in here else around[name] for name in names if name in here or name in around
     }
     # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
-    if type(here) is dict and sys.getrefcount(here) == 3:
+    # The namespace of a class body is no copy.
+    if type(here) is dict and sys.getrefcount(here) == 3 and frame.f_code.co_flags & CO_OPTIMIZED:
         here.clear()
     return found
 
 
 def _briefly(value: object) -> str:
     """A value on one line; of one that is too long for that the kind and the beginning."""
-    text = repr(value[: BRIEF + 1]) if type(value) is str else " ".join(spelled(value).split())
+    if type(value) is str:
+        text = repr(value[: BRIEF + 1])
+    else:
+        text = repr(value) if type(value) in (int, float) else " ".join(spelled(value).split())
     if len(text) <= BRIEF:
         return text
     shown = snapshot(value)

@@ -319,6 +319,19 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Assert:
+    """An assert that ran and is no claim, or any whose test `raised`: what, where nobody reported it.
+
+    `key` is that of the section or definition it stands in, from whose first line `line` counts.
+    """
+
+    key: str
+    line: int
+    text: str
+    raised: str = ""
+
+
+@dataclass(frozen=True)
 class Error:
     """Something that went wrong while a section ran.
 
@@ -326,7 +339,7 @@ class Error:
     modules beside it, outermost first, with the lines that the files had then: it ends where it went wrong.
     """
 
-    kind: Literal["exception", "exit", "inspect", "author"]
+    kind: Literal["exception", "exit", "inspect", "author", "assert"]
     line: int
     text: str  # the user's line
     message: str
@@ -429,6 +442,7 @@ class Record:
     sections: tuple[Section, ...] = ()
     seconds: float = 0.0  # wall time of the whole lecture
     asked: tuple[str, ...] = ()  # keys of the sections asked for; empty: the whole lecture
+    asserts: tuple[Assert, ...] = ()
 
     @functools.cached_property
     def by_key(self) -> dict[str, Section]:

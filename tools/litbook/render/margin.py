@@ -315,9 +315,11 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
 
 def error_box(it: Error, path: str) -> Html:
     """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
-    head = {"exit": "The lecture tried to exit.", "inspect": "This value could not be taken."}.get(
-        it.kind, "The lecture raised here."
-    )
+    head = {
+        "exit": "The lecture tried to exit.",
+        "inspect": "This value could not be taken.",
+        "assert": "An assert is wrong here.",
+    }.get(it.kind, "The lecture raised here.")
     where = tag("small", f"{path}:{it.line}")
     parts = [tag("p", tag("strong", head), " ", where)]
     if it.trace:

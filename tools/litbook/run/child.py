@@ -1,7 +1,8 @@
 """A run is a process: the side that runs the lecture and leaves its record. `process` starts it.
 
     in      on stdin, as JSON: the arguments of `process.record_of`, a folder, and a key that says who wrote
-    out     in the folder: the name of the section that begins; at last the record, or what went wrong, whole
+    out     in the folder: the name of the section that begins; what asserts have to say that are in no
+            record; at last the record, or what went wrong, whole
 
 What it needs after the lecture is put back or was bound before it, so nothing that the lecture replaces
 decides what is left. A process that the lecture forked and that comes back to this code ends there.
@@ -24,7 +25,7 @@ from typing import Any, NoReturn
 from litbook.errors import Interrupted, LitbookError
 from litbook.record import encoding
 from litbook.run import run
-from litbook.run.process import AT, LEFT
+from litbook.run.process import AT, LATE, LEFT
 
 _END = os._exit
 
@@ -111,6 +112,10 @@ class Desk:
             _END(0)
         self._write(AT, section.encode())
 
+    def late(self, said: tuple[object, ...]) -> None:
+        """Say what no record of this process will say, from a fork of it or after its record."""
+        self._write(LATE, repr(said).encode(errors="backslashreplace") + b"\n", os.O_APPEND)
+
     def leave(self, kind: str, content: bytes) -> None:
         """Leave a record or a trouble, whole or not at all; the first that is left counts."""
         if not self.here() or self.key == "":
@@ -137,10 +142,10 @@ class Desk:
                 stream.flush()
         _END(0)
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, content: bytes, how: int = os.O_TRUNC) -> None:
         """Write with what `os` was before the lecture."""
         open_, write, close, *_ = self._system
-        file = open_(f"{self.folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        file = open_(f"{self.folder}/{name}", os.O_WRONLY | os.O_CREAT | how, 0o600)
         while content:
             content = content[write(file, content) :]
         close(file)

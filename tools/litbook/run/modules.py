@@ -56,6 +56,10 @@ class Modules:
         else:
             exec(self._code, self._loaded[""].__dict__)
 
+    def loaded(self) -> list[types.ModuleType]:
+        """The modules, in the order in which they were imported."""
+        return [*self._loaded.values()]
+
     def call(self, function: int) -> None:
         """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
         name = self.lecture.file_of_function(function).module

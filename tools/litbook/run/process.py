@@ -8,6 +8,7 @@ neither whole, there is no verdict. This side imports neither torch nor the lect
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import hashlib
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,7 +38,7 @@ START = (  # without the working directory, where a file may be called `math.py`
 )
 PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
 LOCK = "in-use"
-AT, LEFT = "at", "left"  # files of a run's folder: the section it is at; what it leaves
+AT, LATE, LEFT = "at", "late", "left"  # files: the section it is at; asserts in no record; what it leaves
 PRELOADED: tuple[str, ...] = (
     "torch",
     "numpy",
@@ -219,7 +221,9 @@ def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> mod
     path, folder = Path(asked["path"]), Path(asked["folder"])
     kind, content = _left(folder, asked["key"])
     if kind == "record" and not interrupted:
-        return encoding.loads(content, f"what the process of {shown(path)} left")
+        record = encoding.loads(content, f"what the process of {shown(path)} left")
+        with contextlib.suppress(ValueError, SyntaxError, TypeError):
+            return _with_late(record, folder)
     if kind == "trouble":
         said = json.loads(content)
         raise Reported(said["message"], said["slug"], said["exit_status"])
@@ -229,6 +233,22 @@ def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> mod
         f"{shown(path)}: the process {_end(status)}, {_where(folder)}; no verdict without a whole record\n"
         "    a lecture ends by coming to its end: let nothing in it end or replace its process"
     )
+
+
+def _with_late(record: model.Record, folder: Path) -> model.Record:
+    """The record with the asserts of forked children, and of what ran after it was made."""
+    try:
+        lines = (folder / LATE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return record
+    asserts, errors = dict.fromkeys(record.asserts), dict[str, dict[model.Error, None]]()
+    for kind, *said in map(ast.literal_eval, dict.fromkeys(lines)):
+        if kind == "ran":
+            asserts[model.Assert(*said)] = None
+        else:
+            errors.setdefault(said[0], {})[model.Error(*said[1:])] = None
+    sections = (replace(it, errors=(*it.errors, *errors.get(it.key, ()))) for it in record.sections)
+    return replace(record, sections=tuple(sections), asserts=tuple(asserts))
 
 
 def _left(folder: Path, key: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
 from litbook.run import device as device_memory
-from litbook.run import state
+from litbook.run import ending, state
 from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.text import source
@@ -40,6 +40,8 @@ class Owner(Protocol):
     """Who owns a process that runs one lecture and nothing else."""
 
     def at(self, section: str) -> None: ...
+    def here(self) -> bool: ...
+    def late(self, said: tuple[object, ...]) -> None: ...
     def give_up(self, error: LitbookError) -> NoReturn: ...
 
 
@@ -178,6 +180,8 @@ def _execute(
 ) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
+    if owner is not None:
+        recorder.asserts.tell = owner.late
     recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
@@ -190,6 +194,8 @@ def _execute(
         _seed(seed)
         if _survives(recorder, 0, modules.load):
             _run_asked(recorder, modules, sections, seed)
+        if owner is not None and owner.here():  # else the process, and its `atexit`, is somebody else's
+            ending.end(recorder, modules.loaded())
     finally:
         recorder.seconds = time.perf_counter() - start
         author.hand_to(before)

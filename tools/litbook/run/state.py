@@ -13,6 +13,7 @@ import contextlib
 import gc
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -88,12 +89,13 @@ def _modules() -> list[Any]:
 def temporary_folder() -> Iterator[Path]:
     """A fresh working directory, removed afterwards; the old one is restored."""
     before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="litbook-", ignore_cleanup_errors=True) as folder:
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)
+    folder = tempfile.mkdtemp(prefix="litbook-")
+    os.chdir(folder)
+    try:
+        yield Path(folder)
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _interpreter() -> list[Entry]:

@@ -15,12 +15,15 @@ from litbook.text.tree import Definition, directly_in, segment, unquoted
 
 
 def find_claims(found: Lecture) -> None:
-    """Asserts in a section's own body, outside `try`, and annotations that name axes, are claims."""
+    """Asserts in a section's own body, outside `try`, and annotations that name axes, are claims.
+
+    One that is marked `@fails` raises, as in plain Python, and so is none.
+    """
     for node, index in list(found.function_of.items()):
         if found.functions[index].kind not in ("main", "part", "section"):
             continue
         for child in outside_try(node):
-            if isinstance(child, ast.Assert):
+            if isinstance(child, ast.Assert) and child not in found.fails:
                 _add_claim(found, child, "assert", child.test, _caption(child))
             elif isinstance(child, ast.AnnAssign) and names_axes(child):
                 _add_claim(found, child, "axes", child.annotation, "")

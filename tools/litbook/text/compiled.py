@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from litbook.text import scopes
 from litbook.text.imports import Names
@@ -24,17 +24,24 @@ def leave_compiled_code_alone(found: Lecture, names: Names) -> None:
     anything else (a module object, say) every class of the lecture is left alone.
     """
     named = _definitions(found, names)
-    todo = [*found.untouched, *_compiled(found, named)]
-    while todo:
-        node = todo.pop()
-        found.untouched.add(node)
-        there, outer = named[found.functions[found.function_of[node]].file], {*scopes.outer(node)}
-        for used in everything(node):
-            if not isinstance(used, ast.Name) or used in outer:
-                todo.extend(it for it in there.get(_called(used), []) if it not in found.untouched)
+    found.compiled = _with_called(found, named, _compiled(found, named))
+    found.untouched = found.compiled | _with_called(found, named, found.untouched)
 
 
 Named = list[dict[str, list[ast.AST]]]
+
+
+def _with_called(found: Lecture, named: Named, first: Iterable[ast.AST]) -> set[ast.AST]:
+    """These definitions, and what they call in turn."""
+    done, todo = set[ast.AST](), [*first]
+    while todo:
+        node = todo.pop()
+        done.add(node)
+        there, outer = named[found.functions[found.function_of[node]].file], {*scopes.outer(node)}
+        for used in everything(node):
+            if not isinstance(used, ast.Name) or used in outer:
+                todo.extend(it for it in there.get(_called(used), []) if it not in done)
+    return done
 
 
 def _definitions(found: Lecture, names: Names) -> Named:

@@ -21,7 +21,7 @@ from litbook.errors import Problem
 from litbook.text.lecture import File, Lecture, Watch
 from litbook.text.tree import Anchor, Definition, blocks, own_nodes
 
-DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover", "zero")
+DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover", "fails", "zero")
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
 _MARK = re.compile(
@@ -307,6 +307,12 @@ def attach(
             _step_over(found, file, directive, anchor, problems)
         elif directive.name == "zero":
             _allow_zero(found, file, directive, anchor, problems)
+        elif directive.name == "fails":
+            found.fails.add(anchor)
+            if not isinstance(anchor, ast.Assert):
+                what, way_out = "@fails stands at no assert", "put it on the line of the assert"
+                place = file.place(directive.line, directive.column + 1)
+                problems.append(Problem("bad-directive", what, place, way_out))
         for watch in watches:
             found.watches_of.setdefault(anchor, []).append(len(found.watches))
             found.watches.append(watch)

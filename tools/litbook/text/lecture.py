@@ -154,6 +154,8 @@ class Lecture:
     hidden: set[ast.AST] = field(default_factory=set)
     stepover: set[ast.AST] = field(default_factory=set)
     untouched: set[ast.AST] = field(default_factory=set)
+    compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
+    fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     names: Names | None = None  # what a name means in each file
     asked: int = 0  # the file that is meant where none is named
@@ -202,6 +204,21 @@ class Lecture:
     def file_of_statement(self, statement: int) -> File:
         """The file in which a statement stands."""
         return self.file_of_function(self.statements[statement].function)
+
+    def section_around(self, function: int) -> int:
+        """The section that a function is, or stands in; of a helper at the left margin the module."""
+        spec, found = self.functions[function], function
+        if spec.kind in ("helper", "class"):
+            inside = [
+                i
+                for i, it in enumerate(self.functions)
+                if it.file == spec.file and it.kind not in ("helper", "class")
+            ]
+            found = max(
+                (i for i in inside if self.functions[i].first <= spec.first <= self.functions[i].last),
+                key=lambda i: self.functions[i].first,
+            )
+        return found
 
     def meaning(self, name: str, file: int | None = None) -> int | None:
         """The function or class that `name` (also `models.Decoder`) means at the left margin of a file."""

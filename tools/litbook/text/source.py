@@ -275,10 +275,6 @@ def _taken_apart(
         names = Names(files)
         found, calls = _numbered(files, names), {}
     number_statements(found, calls)
-    find_claims(found)
-    if lecture:
-        find_what_says_nothing(found, names, problems)
-        find_circles(names, problems)
     for file in found.files:
         it = marked[file.path]
         if it.tree is not None:
@@ -286,6 +282,10 @@ def _taken_apart(
         else:  # what can be said without a tree
             for directive in it.directives:
                 watches_in(file, directive, problems)
+    find_claims(found)
+    if lecture:
+        find_what_says_nothing(found, names, problems)
+        find_circles(names, problems)
     hide(found)
     mark_measured(found)
     leave_compiled_code_alone(found, names)

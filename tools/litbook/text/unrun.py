@@ -1,7 +1,8 @@
-"""Claims and `@inspect`s that never ran. A pure function of this build's record and the recordings there are.
+"""Asserts and `@inspect`s that never ran. A pure function of a build's record and the recordings there are.
 
-A claim counts as run when its statement was reached, in this run or in a recording of any device. What was
-not is one of two things. It *waits*: its section requires a device that is not here and that nobody has
+An assert counts as run when it was reached, in this run or in a recording of any device, wherever it stands;
+and as never judged where its test raised and the exception was swallowed. What did not run is one of two
+things. It *waits*: its section requires a device that is not here and that nobody has
 recorded yet. Or it is *dead*: it stands behind a `return`, in a function that nothing calls, in a branch that
 no run took. Such a line promises what nobody has seen, and no known device will ever see it.
 """
@@ -17,16 +18,17 @@ from litbook.errors import LitbookError, Problem
 from litbook.record.model import Record
 from litbook.text.lecture import Lecture
 from litbook.text.source import parse_sources
-from litbook.text.tree import Definition
+from litbook.text.tree import Definition, own_nodes
 
 Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
+WAY_OUT_RAISED = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
 
 @dataclass(frozen=True)
 class Unrun:
-    """A claim or an `@inspect` that never ran; `dead` where no known device can reach it."""
+    """An assert or an `@inspect` that never ran; `dead` where no known device can reach it."""
 
     problem: Problem
     dead: bool
@@ -48,7 +50,7 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     elsewhere = {key for other in recordings for key in _keys_that_ran(other)}
     dead = {number for file in lecture.files for number in _behind_an_end(lecture, file.tree)}
     reached = _Reached(lecture, record)
-    found = []
+    found = [*_raised(lecture, record)]
     for item in _items(lecture):
         function = lecture.statements[item.statement].function
         ran = _key(lecture, item) in elsewhere or reached.ran(item.statement) is not False
@@ -57,6 +59,18 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
         device = None if item.statement in dead else reached.missing_device(function)
         found.append(_never(lecture, item, device))
     return found
+
+
+def _raised(lecture: Lecture, record: Record) -> Iterator[Unrun]:
+    """Asserts whose test raised, where nobody heard of it."""
+    number_of = {lecture.key(i): i for i in range(len(lecture.functions))}
+    ended = {section.key for section, error in record.errors() if error.kind not in ("inspect", "assert")}
+    for it in record.asserts:
+        if it.raised and it.key not in ended:
+            spec = lecture.functions[number_of[it.key]]
+            what = f"never judged: the assert {it.text} raised {it.raised}, and that was swallowed"
+            place = lecture.place(spec.first + it.line, file=spec.file)
+            yield Unrun(Problem("never-judged", what, place, WAY_OUT_RAISED), True)
 
 
 def _read(record: Record) -> Lecture | None:
@@ -145,10 +159,15 @@ class _Reached:
                 missed = {number for where, number in section.unreached if where == place}
                 self.entered.add(called[place])
                 self.missed.setdefault(called[place], []).append(missed)
-        self.ran_claims = {(s.key, s.first + claim.line) for s, claim in record.claims() if claim.count}
-        self.ended = {s.key for s, error in record.errors() if error.kind != "inspect"}
+        claims = {(s.key, claim.line) for s, claim in record.claims() if claim.count}
+        self.ran_asserts = claims | {(it.key, it.line) for it in record.asserts}
+        silent = {it for node in lecture.untouched for it in ast.walk(node)}
+        asserts = (it for it in lecture.statement_of if isinstance(it, ast.Assert) and it not in silent)
+        self.recorded = {lecture.statement_of[it] for it in asserts}
+        self.ended = {s.key for s, error in record.errors() if error.kind not in ("inspect", "assert")}
         self.broken = any(s.key in self.ended for s in record.sections if s.kind in ("module", "main"))
-        self.named = _uses(lecture)
+        self.uses = {number: set(_names_in(node)) for node, number in lecture.function_of.items()}
+        self.named = set[str]().union(*self.uses.values())
         self.missing = {s.key for s, claim in record.claims() if claim.verdict == "needs-device"} | {
             s.key for s in record.sections if s.requires and not s.ran
         }
@@ -167,8 +186,10 @@ class _Reached:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
         key, function = self.keys[spec.function], self.lecture.functions[spec.function]
-        if (key, spec.first) in self.ran_claims:
+        if (key, spec.first - function.first) in self.ran_asserts:
             return True
+        if statement in self.recorded:
+            return False
         if key in self.entered:
             own = [i for i, it in enumerate(self.lecture.statements) if it.function == spec.function]
             return any(own.index(statement) not in missed for missed in self.missed[key])
@@ -177,8 +198,28 @@ class _Reached:
         return False
 
     def missing_device(self, function: int) -> str | None:
+        """The device that kept a section, or all that may call a definition, from running."""
+        devices = [self._missing_in(it) for it in self._callers(function)]
+        return devices[0] if devices and all(devices) else None
+
+    def _callers(self, function: int) -> set[int]:
+        """The sections that a definition stands in, or that name it, themselves or through others."""
+        found, seen, todo = set[int](), {function}, [function]
+        while todo:
+            at = todo.pop()
+            around = self.lecture.section_around(at)
+            if at == around or self.lecture.functions[around].kind != "module":
+                found.add(around)
+                continue
+            names = {name.partition("#")[0] for name in self.lecture.functions[at].key.split(".")}
+            users = {i for i, used in self.uses.items() if names & used} - seen
+            seen |= users
+            todo += users
+        return found
+
+    def _missing_in(self, section: int) -> str | None:
         """The device that kept a section, or a part above it, from running."""
-        at: int | None = function
+        at: int | None = section
         while at is not None:
             spec = self.lecture.functions[at]
             if spec.requires and self.keys[at] in self.missing:
@@ -187,21 +228,22 @@ class _Reached:
         return None
 
 
-def _uses(lecture: Lecture) -> set[str]:
-    """The names that something in the text refers to, other than by defining them."""
-    found = set()
-    for node in (inner for file in lecture.files for inner in ast.walk(file.tree)):
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
-        elif isinstance(node, Definition) and node.decorator_list:
-            found.add(node.name)  # its decorator may call it
-    return found
+def _names_in(node: ast.AST) -> Iterator[str]:
+    """The names that a module, function or class refers to itself, other than by defining them."""
+    for inner in own_nodes(node):
+        if isinstance(inner, ast.Name):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute):
+            yield inner.attr
+        elif isinstance(inner, ast.Lambda):
+            yield from _names_in(inner)
+        elif isinstance(inner, Definition) and inner.decorator_list:
+            yield inner.name  # its decorator may call it
 
 
 def _keys_that_ran(recording: Record) -> Iterator[Key]:
     """The claims and shown expressions that ran in a recording, which has no text to take apart."""
+    yield from ((it.key, it.text) for it in recording.asserts)
     for section in recording.sections:
         yield from ((section.key, claim.text) for claim in section.claims if claim.count)
         yield from ((recording.called(section, it.frame).key, it.text) for it in section.values)

@@ -1,0 +1,68 @@
+"""The end of a lecture, as plain Python ends a program: threads, then `atexit`, then what its modules hold.
+
+So what fails there is seen before the record is made. In go the recorder and the modules; out comes nothing.
+Plain Python waits for threads however long they take; here they get some seconds.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import sys
+import threading
+from types import FrameType, ModuleType
+
+from litbook.probe.recorder import Recorder
+
+PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the lecture's code then is an error
+
+
+def end(recorder: Recorder, modules: list[ModuleType]) -> None:
+    """Let everything come to its end. A lecture may have replaced whatever this uses."""
+    for step in (_end_threads, atexit._run_exitfuncs):
+        with contextlib.suppress(Exception):
+            step()
+    with contextlib.suppress(Exception):
+        busy = _busy(recorder)
+        for thread, frame in busy:
+            if not thread.daemon:
+                recorder.asserts.unfinished(thread.name, frame)
+        if not busy:  # else it would find its names gone
+            _clear(modules)
+
+
+def _end_threads() -> None:
+    """Wait for threads, and let executors finish what was submitted; not longer than `PATIENCE`."""
+
+    def wait() -> None:
+        for executors_end in reversed(getattr(threading, "_threading_atexits", ())):
+            executors_end()
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.main_thread():
+                thread.join()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+
+
+def _busy(recorder: Recorder) -> list[tuple[threading.Thread, FrameType]]:
+    """The other threads that are in code of the lecture, with the innermost such frame."""
+    threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
+    found = []
+    for ident, innermost in sys._current_frames().items():
+        frame: FrameType | None = innermost
+        while frame is not None and recorder.file_of(frame.f_code.co_filename) is None:
+            frame = frame.f_back
+        if frame is not None and ident in threads:
+            found.append((threads[ident], frame))
+    return found
+
+
+def _clear(modules: list[ModuleType]) -> None:
+    """Take the names from the modules, the last first: a `__del__` still finds what stood above it."""
+    for module in reversed(modules):
+        while names := module.__dict__:
+            names.popitem()
+    gc.collect()
