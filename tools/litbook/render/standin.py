@@ -294,7 +294,8 @@ def note(text: str) -> None:
 
 def misbelief(said: str, run: str) -> None:
     """What is commonly said, and what the machine says."""
-    note(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}")
+    text = f"**Commonly said:** {cleandoc(said)}\n\n**Run:** {cleandoc(run)}"
+    note("> " + text.replace("\n", "\n> "))
 
 
 def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
