@@ -262,8 +262,9 @@ def _setup(made: _Made, modules: Mapping[str, str]) -> None:
     for name, text in files.items():
         made.code("module", f"%%writefile {name}\n{text}", [_stream(f"Writing {name}\n")], fold)
     words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in _OURS]
-    imports = ["# Imports", "from __future__ import annotations", f"from litbook import {', '.join(words)}"]
-    made.code("imports", "\n".join([*imports, *layout.imports, f"{made.word('reseed')}()"]), tags=fold)
+    future = [line for line in layout.imports if line.startswith("from __future__")]
+    lines = ["# Imports", *future, f"from litbook import {', '.join(words)}", *layout.imports[len(future) :]]
+    made.code("imports", "\n".join([*lines, f"{made.word('reseed')}()"]), tags=fold)
     _cells(made, layout.setting, "constants", ["# Constants"], folded=True)
 
 
