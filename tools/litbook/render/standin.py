@@ -124,12 +124,13 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields")):
-        return list(zip(getattr(value, "_fields", type(value).__match_args__), value, strict=True))
+        names = getattr(value, "_fields", None) or getattr(type(value), "__match_args__", ())
+        return list(zip(names, value, strict=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if hasattr(value, f.name)]
     if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
-        names = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
-        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+        known = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
+        return [(name, getattr(value, name)) for name in known if hasattr(value, name)]
     return None
 
 
