@@ -124,7 +124,7 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields")):
-        names = getattr(value, "_fields", None) or getattr(type(value), "__match_args__", ())
+        names: Any = getattr(value, "_fields", None) or getattr(type(value), "__match_args__", ())
         return list(zip(names, value, strict=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if hasattr(value, f.name)]
