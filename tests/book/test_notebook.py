@@ -575,7 +575,7 @@ def test_rows_of_a_matrix_stand_below_each_other():
         "int64 (2, 4): [\n    [0, 1, 2, 3],\n    [4, 5, 6, 7]]"
     )
     assert standin.tensor("int64", (2, 2), "cpu", 32, [1, 2, 3, 4], "", 0) == "int64 (2, 2): [[1, 2], [3, 4]]"
-    assert standin.tensor("float32", (2, 4), "cuda:0", 32, None, "", 0) == "float32 (2, 4) on cuda:0, 32 B"
+    assert standin.tensor("float32", (2, 4), "cuda:0", 32, [], "", 0) == "float32 (2, 4) on cuda:0, 32 B"
 
 
 def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars():

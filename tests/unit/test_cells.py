@@ -72,6 +72,7 @@ def test_lines_inside_strings_keep_their_spaces():
         ("if math.pi > 3:\n    return\nx = 1", "", "it returns early"),
         ("x = 1\ndef f():\n    nonlocal x\n    x = 2\nf()", "", "a function in it assigns its names (nonlocal)"),
         ("x = 1\nprint(locals())", "", "it asks for its own scope (locals)"),
+        ("x: Unknown = 1", "", "it annotates with a name that nothing defines"),
         ("mean = 2\nx = helper(mean)", "def helper(x):\n    return mean([x])", "its name 'mean' is also a name of"),
         ("len = 2\nx = helper([])", "def helper(x):\n    return len(x)", "its name 'len' is also a name of"),
     ],

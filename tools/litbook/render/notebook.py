@@ -30,7 +30,7 @@ from litbook.render.notebook_prose import Prose, one_line, plain, whole
 from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.text import cells
-from litbook.text.lecture import Function, Lecture, Watch
+from litbook.text.lecture import Function, Watch
 from litbook.text.plan import STATED
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
@@ -51,10 +51,22 @@ class _Run:
     recordings: Sequence[model.Record]
 
     def __post_init__(self) -> None:
-        self.section = functools.cache(lambda function: section_of(self.record, self.functions[function]))
+        places: dict[tuple[int, str, str], model.Section]
+        places = {(it.file, it.kind, it.name): it for it in self.record.sections}
+        self._section = [places.get((it.file, it.kind, it.name)) for it in self.functions]
         self._of = functools.cache(
             lambda key: evidence.gather(self.record, self.record.by_key[key], self.recordings)
         )
+
+    def section(self, function: int) -> model.Section:
+        """The section, or module, that a function of the text is."""
+        found = self._section[function]
+        assert found is not None
+        return found
+
+    def function(self, section: model.Section) -> int:
+        """The number of a section in the lecture's text."""
+        return self._section.index(section)
 
     def of(self, section: model.Section) -> evidence.Evidence:
         """What is known of a section."""
@@ -144,42 +156,23 @@ def notebooks(
     lecture = parse_sources(record.sources)
     run = _Run(record, lecture.functions, recordings)
     raised = {section.name for section, error in record.errors() if error.kind in _ENDS}
-    roots = [_root(lecture, root) for root in shelf.parts or [record.main]]
+    files = _files_of(shelf)
+    roots = [run.function(record.by_key[key]) for key in files]
     return {
-        file_of(page_of(shelf, run.section(layout.root))): _notebook(run, shelf, layout, modules or {}, book)
+        files[run.section(layout.root).key]: _notebook(run, shelf, layout, modules or {}, book)
         for layout in cells.layouts(lecture, roots, raised)
     }
 
 
-def section_of(record: model.Record, function: Function) -> model.Section:
-    """The section, or module, that a function of the text is."""
-    return next(it for it in record.sections if _is(function, it))
+def _files_of(shelf: books.Book) -> dict[str, str]:
+    """The file name of every notebook, by the key of the part or lecture that it is of."""
+    pages = {root.key: shelf.page(root) for root in shelf.parts} or {shelf.record.main.key: books.INDEX}
+    return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
 
 
-def _is(function: Function, section: model.Section) -> bool:
-    return (function.file, function.kind, function.name) == (section.file, section.kind, section.name)
-
-
-def _root(lecture: Lecture, section: model.Section) -> int:
-    """The number of a section in the lecture's text."""
-    return next(i for i, function in enumerate(lecture.functions) if _is(function, section))
-
-
-def page_of(shelf: books.Book, root: model.Section) -> str:
-    """The page that a notebook is of."""
-    return books.INDEX if root.kind == "main" else shelf.page(root)
-
-
-def file_of(page: str) -> str:
-    """The file name of a page's notebook."""
-    return page.removesuffix(".md") + ".ipynb"
-
-
-def pages(record: model.Record) -> list[tuple[str, str]]:
-    """For every page that has a notebook: the page, and the notebook's file name."""
-    shelf = books.outline(record)
-    found = [page_of(shelf, root) for root in shelf.parts or [record.main]]
-    return [(page, file_of(page)) for page in found]
+def pages(record: model.Record) -> dict[str, str]:
+    """For every page that has a notebook the notebook's file name."""
+    return {name.removesuffix(".ipynb") + ".md": name for name in _files_of(books.outline(record)).values()}
 
 
 def _notebook(
@@ -269,8 +262,9 @@ def _setup(made: _Made, modules: Mapping[str, str]) -> None:
     for name, text in files.items():
         made.code("module", f"%%writefile {name}\n{text}", [_stream(f"Writing {name}\n")], fold)
     words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in _OURS]
-    imports = ["# Imports", "from __future__ import annotations", f"from litbook import {', '.join(words)}"]
-    made.code("imports", "\n".join([*imports, *layout.imports, f"{made.word('reseed')}()"]), tags=fold)
+    future = [line for line in layout.imports if line.startswith("from __future__")]
+    lines = ["# Imports", *future, f"from litbook import {', '.join(words)}", *layout.imports[len(future) :]]
+    made.code("imports", "\n".join([*lines, f"{made.word('reseed')}()"]), tags=fold)
     _cells(made, layout.setting, "constants", ["# Constants"], folded=True)
 
 
@@ -518,28 +512,32 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     """A piece that code handed over while it ran, as the stand-ins would show it."""
     if piece.kind == "output":
         yield _stream(piece.text)
-    elif piece.kind == "note":
-        yield _display(piece.text)
-    elif piece.kind == "misbelief":
-        yield _display(f"> **Commonly said:** {piece.text}\n>\n> **Run:** {piece.data}")
-    elif piece.kind == "question":
-        yield _display(f"**Check yourself.** {piece.text}")
-        if piece.answer is not None:
-            answer = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
-            yield _stream(f"answer = {answer}\n")
     elif piece.kind == "figure":
         if svg := _svg(piece):
-            yield _node(
-                output_type="display_data",
-                metadata={},
-                data={"image/svg+xml": svg, "text/plain": whole(piece.alt)},
-            )
+            data = {"image/svg+xml": svg, "text/plain": whole(piece.alt)}
+            yield _node(output_type="display_data", metadata={}, data=data)
         if piece.text:
             yield _display(f"*{piece.text}*")
     elif piece.kind == "image":
         yield _display(f"*Picture: {piece.alt}*")
-    elif piece.kind == "link":
-        yield _display(piece.text)
+    elif piece.kind in STATED:
+        yield _display(_said(piece, str))
+        yield from _answered(piece, found)
+
+
+def _said(piece: model.Piece, worded: Callable[[str], str]) -> str:
+    """The Markdown of a note, a misbelief, a question, the text of a link."""
+    if piece.kind == "misbelief":
+        text = f"**Commonly said:** {worded(piece.text)}\n\n**Run:** {worded(piece.data)}"
+        return "> " + text.replace("\n", "\n> ")
+    return ("**Check yourself.** " if piece.kind == "question" else "") + worded(piece.text)
+
+
+def _answered(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
+    """What computing a question's answer prints."""
+    if piece.answer is not None:
+        text = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
+        yield _stream(f"answer = {text}\n")
 
 
 def _display(text: str) -> Any:
@@ -617,47 +615,34 @@ def _tell(made: _Made, item: cells.Told, piece: model.Piece, found: evidence.Evi
     def worded(text: str) -> str:
         return made.text.markdown(text, item.function)
 
-    if piece.kind == "note":
-        made.prose(name, worded(piece.text))
-    elif piece.kind == "misbelief":
-        made.prose(name, _quote(f"**Commonly said:** {worded(piece.text)}\n\n**Run:** {worded(piece.data)}"))
-    elif piece.kind == "link":
+    if piece.kind == "link":
         made.prose(name, _link(made, piece))
     elif piece.kind == "image":
         _image(made, piece, name)
-    elif piece.kind == "question":
-        made.prose(name, _question(piece, found, worded))
+    else:
+        made.prose(name, "\n\n".join([_said(piece, worded), *_folded(piece, found, worded)]))
         if item.answer is not None:
-            _answer(made, item.answer, piece, found, name)
+            _answer(made, item.answer, name, [*_answered(piece, found)])
 
 
-def _answer(made: _Made, code: Code, piece: model.Piece, found: evidence.Evidence, name: str) -> None:
+def _answer(made: _Made, code: Code, name: str, outputs: Sequence[Any]) -> None:
     """A folded cell that computes a question's answer."""
     lines = _text(made, code)
     if code.device:
         lines = [f"if {made.word('has_cuda')}():", *lines]
-    outputs = []
-    if piece.answer is not None:
-        answer = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
-        outputs.append(_stream(f"answer = {answer}\n"))
-    device = [f"needs-{code.device}"] if code.device else []
-    made.code(name, "\n".join(lines), outputs, ["hide-cell", *device])
+    tags = ["hide-cell", *([f"needs-{code.device}"] if code.device else [])]
+    made.code(name, "\n".join(lines), outputs, tags)
 
 
-def _question(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str], str]) -> str:
+def _folded(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str], str]) -> Iterator[str]:
+    """A question's hint and answer, each folded."""
     folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
-    parts = [f"**Check yourself.** {worded(piece.text)}"]
-    if piece.data:
-        parts.append(folded.format("Hint", worded(piece.data)))
+    if piece.kind == "question" and piece.data:
+        yield folded.format("Hint", worded(piece.data))
     if piece.answer is not None:
         where = f" ({plain(found.stamp)})" if found.stamp else ""
         value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
-        parts.append(folded.format("Answer", f"<code>{value}</code>{where}"))
-    return "\n\n".join(parts)
-
-
-def _quote(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+        yield folded.format("Answer", f"<code>{value}</code>{where}")
 
 
 def _link(made: _Made, piece: model.Piece) -> str:

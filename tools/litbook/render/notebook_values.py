@@ -19,7 +19,7 @@ def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
         whole = (
             shown.corner is None and len(shown.values) == count and shown.device == "cpu" and 0 < count <= 64
         )
-        held = [_number(v) for v in shown.values] if whole else None
+        held = [_number(v) for v in shown.values] if whole else []
         text = standin.tensor(shown.dtype, shown.shape, shown.device, shown.bytes, held, unit, depth)
         if unit == "bits" and shown.bits and held and count <= 8 and shown.dtype in standin.FORMATS:
             text += standin.bits([int(pattern, 16) for pattern in shown.bits], shown.dtype)
@@ -41,16 +41,11 @@ def in_words(shown: model.Snapshot, unit: str = "", depth: int = 0) -> str:
 
 
 def _scalar(shown: model.Scalar, unit: str, depth: int) -> str:
-    if shown.type in ("str", "bytes", "bytearray"):
-        return standin.quoted(shown.text, shown.cut)
-    if shown.type == "int" or isinstance(shown.number, int):
-        if bits := re.fullmatch(r".*\((\d+) bits\)", shown.text):
-            return f"an integer of {bits[1]} bits {unit}".strip()
-        return standin.number(
-            _number(shown.number if shown.number is not None else shown.text), unit, bool(depth)
-        )
-    if shown.number is not None:
-        return standin.number(_number(shown.number), unit, bool(depth))
+    if bits := re.fullmatch(r".*\((\d+) bits\)", shown.text) if shown.type == "int" else None:
+        return f"an integer of {bits[1]} bits {unit}".strip()
+    if shown.type == "int" or shown.number is not None:
+        value = shown.text if shown.number is None else shown.number
+        return standin.number(_number(value), unit, bool(depth))
     return standin.quoted(shown.text, shown.cut)
 
 

@@ -11,10 +11,10 @@ import dataclasses
 import enum
 import functools
 import io
+import math
 import random
 import re
 import sys
-from array import array
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +69,8 @@ def said(value: Any, unit: str = "", depth: int = 0) -> str:
         ]
         return mapping("" if plain else type(value).__name__, texts, len(pairs))
     if isinstance(value, views):
-        members = sorted(value) if isinstance(value, set | frozenset) and alike(value) else list(value)
+        alike = {type(member) for member in value} in ({str}, {int})
+        members = sorted(value) if isinstance(value, set | frozenset) and alike else list(value)
         return sequence(type(value).__name__, [said(v, unit, depth + 1) for v in members[:12]], len(members))
     return described(value)
 
@@ -114,48 +115,43 @@ def sequence(kind: str, texts: list[str], length: int) -> str:
 
 def mapping(kind: str, pairs: list[tuple[str, str]], length: int) -> str:
     """The first pairs of a dictionary, or the first fields of an object of class `kind`."""
-    texts = [f"{name}={value}" if kind else f"{name}: {value}" for name, value in pairs]
-    texts = [*texts, f"… {length:,} in all"] if length > len(texts) else texts
-    return f"{kind}({', '.join(texts)})" if kind else f"{{{', '.join(texts)}}}"
+    inside = sequence("set", [f"{name}{'=' if kind else ': '}{value}" for name, value in pairs], length)
+    return f"{kind}({inside[1:-1]})" if kind else inside
 
 
 def fields(value: Any) -> list[tuple[Any, Any]] | None:
     """What a dictionary, a named tuple, a dataclass or a number format holds, by name; else None."""
     if isinstance(value, dict):
         return list(value.items())
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return list(zip(value._fields, value, strict=True))
-    if isinstance(value, tuple) and hasattr(value, "n_fields"):
-        return list(zip(getattr(type(value), "__match_args__", ()), value, strict=True))
+    if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields")):
+        names: Any = getattr(value, "_fields", None) or getattr(type(value), "__match_args__", ())
+        return list(zip(names, value, strict=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if hasattr(value, f.name)]
     if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
-        names = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
-        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+        known = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
+        return [(name, getattr(value, name)) for name in known if hasattr(value, name)]
     return None
-
-
-def alike(members: Any) -> bool:
-    """Whether a set can be sorted: all texts, or all integers."""
-    return {type(member) for member in members} in ({str}, {int})
 
 
 def said_tensor(value: Any, unit: str = "", depth: int = 0) -> str:
     """A tensor or array."""
-    device = str(getattr(value, "device", "cpu"))
-    values = None
-    if device == "cpu" and 0 < (count := value.size if isinstance(value.size, int) else value.numel()) <= 64:
-        values = held(value) if torch_like(value) else list(value.flatten().tolist())
-        if not torch_like(value) and value.dtype.kind == "f" and value.itemsize <= 4:
-            values = [shortest(v) for v in values]
-        values = None if len(values) != count else values
-    dtype = str(value.dtype).removeprefix("torch.")
+    device, dtype = str(getattr(value, "device", "cpu")), str(value.dtype).removeprefix("torch.")
+    values = held(value) if device == "cpu" and math.prod(value.shape) <= 64 else []
     text = tensor(dtype, tuple(value.shape), device, value.nbytes, values, unit, depth)
-    if unit == "bits" and torch_like(value) and values and len(values) <= 8 and dtype in FORMATS:
+    if unit == "bits" and 0 < len(values) <= 8 and dtype in FORMATS and hasattr(value, "detach"):
         torch = sys.modules["torch"]
         whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
         text += bits(value.detach().flatten().view(whole).tolist(), dtype)
     return text
+
+
+def held(value: Any) -> list[Any]:
+    """The numbers of a tensor or array; none where its layout or dtype does not give them."""
+    try:
+        return list(value.flatten().tolist())
+    except Exception:
+        return []
 
 
 FORMATS = {
@@ -175,44 +171,20 @@ def bits(patterns: list[int], dtype: str) -> str:
     return ", bits " + ", ".join(f"{t[0]} {t[1 : 1 + exponent]} {t[1 + exponent :]}" for t in texts)
 
 
-def torch_like(value: Any) -> bool:
-    """Whether it is a tensor of torch, not an array of numpy."""
-    return hasattr(value, "detach")
-
-
-def held(value: Any) -> list[Any]:
-    """The numbers of a torch tensor; none where the layout or dtype does not give them."""
-    try:
-        flat = value.detach().flatten()
-        if not flat.is_floating_point():
-            return list(flat.tolist())
-        found = flat.double().tolist()
-        return [shortest(v) for v in found] if flat.element_size() <= 4 else list(found)
-    except Exception:
-        return []
-
-
-def shortest(value: float) -> float:
-    """A float32 as the shortest decimal that reads back to it: 0.1, not 0.10000000149011612."""
-    for digits in range(1 if 0 < abs(value) < 2**-126 else 6, 9):
-        if array("f", [found := float(f"{value:.{digits}g}")])[0] == value:
-            return found
-    return float(f"{value:.9g}")
-
-
 def tensor(
     dtype: str,
     shape: tuple[int, ...],
     device: str,
     size: int,
-    values: list[Any] | None,
+    values: list[Any],
     unit: str,
     depth: int,
 ) -> str:
     """What is said of a tensor: a number, or dtype and shape with all values or with the size."""
     where = "" if device == "cpu" else f" on {device}"
     if values and not shape:
-        return f"{number(values[0], '' if unit == 'bits' else unit)} ({dtype}{where})"
+        value = float(f"{values[0]:.6g}") if isinstance(values[0], float) else values[0]
+        return f"{number(value, '' if unit == 'bits' else unit)} ({dtype}{where})"
     head = f"{dtype} {sequence('tuple', [str(n) for n in shape], len(shape))}{where}"
     if not values or depth:
         return f"{head}, {size:,} B"
@@ -294,7 +266,8 @@ def note(text: str) -> None:
 
 def misbelief(said: str, run: str) -> None:
     """What is commonly said, and what the machine says."""
-    note(f"> **Commonly said:** {cleandoc(said)}\n>\n> **Run:** {cleandoc(run)}")
+    text = f"**Commonly said:** {cleandoc(said)}\n\n**Run:** {cleandoc(run)}"
+    note("> " + text.replace("\n", "\n> "))
 
 
 def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:

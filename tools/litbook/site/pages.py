@@ -53,7 +53,7 @@ class Pages:
         return [
             f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name.removesuffix('.ipynb')}.md"
             for it in self.editions
-            for _, name in notebook.pages(it.record)
+            for name in notebook.pages(it.record).values()
         ]
 
     def entries(self) -> list[NavEntry]:
@@ -156,7 +156,7 @@ class Pages:
 
 def _linked(it: Edition, name: str, text: str) -> str:
     """A page with a link to its notebook, if it has one."""
-    files = dict(notebook.pages(it.record))
+    files = notebook.pages(it.record)
     return notebook_page.linked(text, name, files[name]) if name in files else text
 
 

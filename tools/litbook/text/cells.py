@@ -84,11 +84,10 @@ class _Writer:
         inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
         open_ = (self.text.function(i) for i in self.plan.sections)
         modules = [*imported("\n".join(imports)), *_imported([*inside, *open_])]
-        strange = [line.split()[1].partition(".")[0] not in sys.stdlib_module_names for line in imports]
-        order = sorted(zip(strange, (line.startswith("from") for line in imports), imports, strict=True))
+        order = sorted((_order(line), line) for line in imports)
         return Layout(
             root=self.plan.root,
-            imports=tuple(line for _, _, line in order),
+            imports=tuple(line for _, line in order),
             setting=tuple(setting),
             items=tuple(self.items),
             modules=tuple(dict.fromkeys(modules)),
@@ -105,9 +104,9 @@ class _Writer:
                 continue
             for alias in unit.node.names:
                 name = (alias.asname or alias.name).partition(".")[0]
-                if alias.name == "*" or (unit.file, name) in self.plan.read:
+                if alias.name in ("*", "annotations") or (unit.file, name) in self.plan.read:
                     found[ast.unparse(_only(unit.node, alias))] = None
-        return (line for line in found if not line.startswith("from __future__"))
+        return iter(found)
 
     def _setting(self) -> list[Code]:
         """The needed statements of the files that are no definitions, and the definitions that they need."""
@@ -218,6 +217,12 @@ def _only(node: Import, alias: ast.alias) -> ast.stmt:
         if isinstance(node, ast.Import)
         else ast.ImportFrom(node.module, [alias], node.level)
     )
+
+
+def _order(line: str) -> tuple[bool, bool, bool]:
+    """`from __future__` comes first, then the standard library."""
+    kind, name, *_ = line.split()
+    return name != "__future__", name.partition(".")[0] not in sys.stdlib_module_names, kind == "from"
 
 
 def _names(tree: ast.Module) -> Iterator[str]:

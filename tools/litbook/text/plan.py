@@ -7,6 +7,7 @@ that stays a function the reason why. It knows nothing of cells and lines.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -182,8 +183,8 @@ class Plan:
         match unit.node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import():
                 return False
-            case ast.ImportFrom(names=names):
-                return not unit.text and any(it.name == "*" for it in names)
+            case ast.ImportFrom(module=module, names=names):
+                return not unit.text and (module == "__future__" or any(it.name == "*" for it in names))
             case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.AugAssign(value=value):
                 return _calls(unit.node) if unit.fills else value is not None and _calls(value)
         return True
@@ -205,6 +206,12 @@ class Plan:
             if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
                 if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                     return f"it asks for its own scope ({dotted(inner.func)})"
+        noted = (it.annotation for it in own_nodes(node) if isinstance(it, ast.AnnAssign))
+        undefined = {name for it in noted for name in scopes.reads(it)} - scopes.own(node) - {*dir(builtins)}
+        origins = {self.program.origin(self.text.file(index), name) for name in {*undefined, "annotations"}}
+        late = "__future__.annotations" in origins
+        if not late and any(it.startswith("builtins.") for it in origins - {"builtins.annotations"}):
+            return "it annotates with a name that nothing defines"  # at the top level Python looks it up
         return ""
 
     def _reason(self, index: int) -> str:
