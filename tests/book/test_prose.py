@@ -39,6 +39,11 @@ SITE = [
 ELEMENTS = prose.ELEMENTS | prose.MATHML
 
 
+def rendered(text: str, found: prose.Setting) -> str:
+    """The note's blocks, separated and ended by blank lines."""
+    return "".join(f"{block}\n\n" for block in prose.blocks(text, found))
+
+
 def setting() -> prose.Setting:
     place = Place("lectures/lecture_02.py", 7)
     sections = {"transpose": "../memory/#transpose"}
@@ -47,12 +52,12 @@ def setting() -> prose.Setting:
 
 def site(text: str) -> str:
     """`text` as a page of the site shows it."""
-    return markdown.markdown(prose.render(text, setting()), extensions=SITE)
+    return markdown.markdown(rendered(text, setting()), extensions=SITE)
 
 
 def problems(text: str) -> list[str]:
     found = setting()
-    prose.render(text, found)
+    rendered(text, found)
     return [str(problem) for problem in found.problems]
 
 
@@ -157,7 +162,7 @@ def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
 def test_a_heading_stays_a_heading_below_the_section_and_has_an_id():
     found = setting()
     found.ids, found.level = "transpose", 2
-    assert prose.render("# The `x_y` of *it* {#evil}", found).startswith("### The <code>x&#95;y</code>")
+    assert rendered("# The `x_y` of *it* {#evil}", found).startswith("### The <code>x&#95;y</code>")
     page = html.unescape(site("# The `x_y` of *it* {onclick=x}"))
     assert '<h3 id="note-1">The <code>x_y</code> of <em>it</em> {onclick=x}</h3>' in page
 
@@ -203,7 +208,7 @@ def test_a_formula_that_cannot_be_shown_is_a_problem_with_its_place(formula):
 
 def test_citations_become_numbers_in_the_order_of_their_first_use():
     found = setting()
-    page = prose.render("A [@other; @glu] and again [@glu].", found)
+    page = rendered("A [@other; @glu] and again [@glu].", found)
     assert page.count('href="#ref-other"') == 1
     assert page.count('href="#ref-glu"') == 2
     assert '>1</a>, <a href="#ref-glu"' in page
@@ -262,7 +267,7 @@ def test_a_short_text_stays_inline():
 
 
 def test_a_block_stays_on_one_line():
-    for block in prose.render("a\n\nb\n\n- c\n\n```\nd\ne\n```", setting()).split("\n\n"):
+    for block in rendered("a\n\nb\n\n- c\n\n```\nd\ne\n```", setting()).split("\n\n"):
         assert "\n" not in block.strip()
 
 

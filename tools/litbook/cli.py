@@ -231,17 +231,8 @@ def _build_command(words: list[str]) -> int:
     )
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    more = ["--site-dir", asked.site_dir] if asked.site_dir else []
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--config-file",
-        str(project.config),
-        *more,
-    ]
+    command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
+    command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
 
 
@@ -346,7 +337,7 @@ def _close(
     record: model.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
 ) -> int:
     """The failures in full, what differs from the recording, then the line that counts."""
-    from litbook.render import report
+    from litbook.render import report, values
 
     if not asked.quiet:
         _say()
@@ -356,9 +347,9 @@ def _close(
     said = report.problems(record) + [harmless(str(found)) for found in differing]
     contradicting = [d for d in differing if d.contradicts]
     if contradicting:
-        summary += f"; {_count(len(contradicting), 'difference')} from {against.shown}"
+        summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing:
-        summary += f"; {_count(len(differing), 'section')} newer than {against.shown}"
+        summary += f"; {values.many(len(differing), 'section')} newer than {against.shown}"
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         said.append(releases)
     if differing and not accepted and report.holds(record):  # else --approve would refuse
@@ -445,22 +436,17 @@ def _way_out(asked: argparse.Namespace, record: model.Record) -> str:
     return harmless(f"If the new values are the right ones: {command}")
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _compare(files: Sequence[Path]) -> int:
     """One table of what differs between two records, section by section."""
     from litbook.record import compare
-    from litbook.render import differences
+    from litbook.render import differences, values
 
     old, new = map(encoding.read, files)
     found = compare.compare(new, old)
     _say(harmless("\n".join(differences.lines(old, new, [*map(str, files)], found))))
-    counted = f"{_count(found.values, 'value')} and {_count(found.claims, 'claim')} were compared"
-    _say(
-        f"{_count(len(found.differences), 'difference') if found.differences else 'no difference'}; {counted}"
-    )
+    counted = f"{values.many(found.values, 'value')} and {values.many(found.claims, 'claim')} were compared"
+    differing = values.many(len(found.differences), "difference") if found.differences else "no difference"
+    _say(f"{differing}; {counted}")
     return 1 if found.differences else 0
 
 

@@ -76,8 +76,7 @@ class UnusableLecture(LitbookError):
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(
-            problems,
-            key=lambda p: (p.place.path, p.place.line, p.place.column) if p.place else ("", 0, 0),
+            problems, key=lambda p: (p.place.path, p.place.line, p.place.column) if p.place else ("", 0, 0)
         )
         super().__init__("\n".join(str(p) for p in self.problems))
 

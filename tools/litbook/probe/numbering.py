@@ -44,10 +44,6 @@ class Numbering:
         """A line of a file, counted from the first of the function; that one is 0."""
         return line - self.lecture.functions[function].first
 
-    def file_line(self, function: int, line: int) -> int:
-        """The line of the file: undoes `line`."""
-        return line + self.lecture.functions[function].first
-
     def holds(self, function: int, line: int) -> bool:
         """Whether a line of the file is one of the function's."""
         spec = self.lecture.functions[function]

@@ -114,7 +114,7 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             "    compare two records of one lecture"
         )
     try:
-        return _Comparing(fresh, recording).all()
+        return _compared(fresh, recording)
     except RecursionError:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
 
@@ -165,47 +165,26 @@ def _questions(section: Section) -> dict[str, list[model.Piece]]:
 # ---------------------------------------------------------------------------- comparing two records
 
 
-class _Comparing:
-    """Two records side by side; everything found goes into `found`."""
-
-    def __init__(self, fresh: model.Record, recording: model.Record) -> None:
-        self.fresh, self.recording = fresh, recording
-        self.found: list[Difference] = []
-        self.values = self.claims = 0
-
-    def all(self) -> Comparison:
-        for section in self.fresh.sections:
-            if self.fresh.was_asked(section):
-                self._section(section, self.recording.by_key.get(section.key))
-        if not self.fresh.asked:
-            gone = [section for section in self.recording.sections if section.key not in self.fresh.by_key]
-            top = Place(self._path(0), 1)
-            self.found += [
-                Difference("section", it.key, top, "was recorded and is no longer there") for it in gone
-            ]
-        order = {source.path: number for number, source in enumerate(self.fresh.sources)}
-        found = sorted(self.found, key=lambda it: (order.get(it.place.path, 0), it.place.line))
-        return Comparison(tuple(found), self.values, self.claims)
-
-    def _path(self, file: int) -> str:
-        return self.fresh.sources[file].path if self.fresh.sources else self.fresh.lecture
-
-    def _place(self, section: Section, line: int) -> Place:
-        return Place(self._path(section.file), section.first + line)
-
-    def _section(self, now: Section, was: Section | None) -> None:
-        place = self._place(now, 0)
+def _compared(fresh: model.Record, recording: model.Record) -> Comparison:
+    paths = [source.path for source in fresh.sources] or [fresh.lecture]
+    found: list[Difference] = []
+    pairs: list[_Pair] = []
+    for now in filter(fresh.was_asked, fresh.sections):
+        was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
         if was is None:
-            self.found.append(Difference("section", now.key, place, "is not in the recording"))
+            found.append(Difference("section", now.key, place, "is not in the recording"))
         elif was.digest != now.digest:
-            self.found.append(Difference("text", now.key, place, "was recorded from an older text"))
+            found.append(Difference("text", now.key, place, "was recorded from an older text"))
         else:
-            pair = _Pair(self.fresh, now, was)
-            pair.compare()
-            found = sorted(pair.found, key=lambda it: it[1].line)
-            self.found += [Difference(kind, now.key, at, what, changes) for kind, at, what, changes in found]
-            self.values += pair.values
-            self.claims += pair.claims
+            pairs.append(_Pair(fresh, now, was))
+            found += pairs[-1].compare()
+    if not fresh.asked:
+        gone = (it.key for it in recording.sections if it.key not in fresh.by_key)
+        what = "was recorded and is no longer there"
+        found += [Difference("section", key, Place(paths[0], 1), what) for key in gone]
+    order = {path: number for number, path in enumerate(paths)}
+    found.sort(key=lambda it: (order.get(it.place.path, 0), it.place.line))
+    return Comparison(tuple(found), sum(it.values for it in pairs), sum(it.claims for it in pairs))
 
 
 class _Pair:
@@ -213,16 +192,18 @@ class _Pair:
 
     def __init__(self, record: model.Record, now: Section, was: Section) -> None:
         self.record, self.now, self.was = record, now, was
-        self.found: list[tuple[Literal["value", "claim"], Place, str, tuple[Change, ...]]] = []
+        self.found: list[Difference] = []
         self.said: set[tuple[str, tuple[Change, ...]]] = set()
         self.values = self.claims = 0
 
-    def compare(self) -> None:
+    def compare(self) -> list[Difference]:
+        """What differs, in the order of the lines."""
         runs = _runs(self.now)
         self._values(runs, _runs(self.was))
         self._series(runs)
         self._questions()
         self._claims()
+        return sorted(self.found, key=lambda it: it.place.line)
 
     def _add(
         self, kind: Literal["value", "claim"], frame: int | None, line: int, what: str, changes: list[Change]
@@ -234,11 +215,9 @@ class _Pair:
         key = what, tuple(changes)
         if changes and key not in self.said:
             self.said.add(key)
-            self.found.append((kind, self._place(frame, line), what, tuple(changes)))
-
-    def _place(self, frame: int | None, line: int) -> Place:
-        it = self.now if frame is None else self.record.called(self.now, frame)
-        return Place(self.record.sources[it.file].path, it.first + line)
+            it = self.now if frame is None else self.record.called(self.now, frame)
+            place = Place(self.record.sources[it.file].path, it.first + line)
+            self.found.append(Difference(kind, self.now.key, place, what, tuple(changes)))
 
     @property
     def _raised(self) -> bool:
@@ -298,7 +277,7 @@ class _Pair:
             for turn, a, b in zip(series.at, before.values, series.values, strict=True)
             if (by := apart(a, b, name)) is not None
         ]
-        known = [change for _, _, said, several in self.found if said == what for change in several]
+        known = [change for it in self.found if it.what == what for change in it.changes]
         frame = self.now.loops[series.loop].frame
         self._add("value", frame, series.line, what, [change for change in found if change not in known])
 

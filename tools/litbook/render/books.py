@@ -148,10 +148,7 @@ def _place_definitions(book: Book) -> None:
     """Each definition goes to the page of the first part that names it, perhaps through another one."""
     record = book.record
     here = [it for it in outermost(record) if not it.hidden]
-    waiting: list[Entry] = [
-        record.main,
-        *(it for part in record.inside() for it in record.tree(part)),
-    ]
+    waiting: list[Entry] = [record.main, *(it for part in record.inside() for it in record.tree(part))]
     while waiting:
         it = waiting.pop(0)
         page = book.defined[it.key] if isinstance(it, Definition) else book.place[it.key]

@@ -176,13 +176,15 @@ def tally(lectures: Sequence[Edition]) -> str:
 
 def _filters() -> Html:
     """Radio buttons, for which the style sheet does the rest; the script puts more beside them."""
-    buttons = [_filter(key, label) for key, label in FILTERS]
+    buttons = [
+        tag(
+            "label",
+            tag("input", type="radio", name="lb-filter", value=key, checked=key == "all"),
+            f" {label}",
+        )
+        for key, label in FILTERS
+    ]
     return tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
-
-
-def _filter(key: str, label: str) -> Html:
-    field = tag("input", type="radio", name="lb-filter", value=key, checked=key == FILTERS[0][0])
-    return tag("label", field, f" {label}")
 
 
 def _runs(it: Edition) -> Html:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
@@ -28,32 +27,24 @@ WORDS = {
 }
 
 
-@dataclass
-class Margin:
-    """Margin notes of one section, by line."""
-
-    notes: dict[int, list[Html]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, line: int, html: Html) -> None:
-        """Put a note beside `line`, below those already there."""
-        self.notes[line].append(html)
-
-
-def build(evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section) -> Margin:
-    """All margin notes of a section. `here` is its entry in the record of this build."""
-    margin = Margin()
+def build(
+    evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section
+) -> defaultdict[int, list[Html]]:
+    """All margin notes of a section, by line. `here` is its entry in the record of this build."""
+    notes = defaultdict[int, list[Html]](list)
     badges = sharing(evidence)
     for group in groups(evidence.values):
-        margin.add(group[0].line, _value(group, evidence, badges, _elsewhere(group[0], evidence, others)))
+        elsewhere = _elsewhere(group[0], evidence, others)
+        notes[group[0].line].append(_value(group, evidence, badges, elsewhere))
     for claim in evidence.claims:
         text = _claim(claim, evidence, others, setting, here)
-        beside = margin.notes[claim.line]
+        beside = notes[claim.line]
         # The promise of an annotation belongs to the variable, which is the first value of its line.
         if claim.kind == "axes" and beside and claim.verdict == "holds":
             beside[0] = markup.join([beside[0], text])
         else:
             beside.insert(1 if claim.kind == "axes" else len(beside), text)
-    return margin
+    return notes
 
 
 def groups(found: Sequence[Value]) -> list[list[Value]]:

@@ -59,7 +59,7 @@ def outline(
         _add(found, statement, lines, inside, tells, _calls(calls, statement))
         at = _end(statement)
     _take(found, range(at + 1, section.last + 1), lines, inside)
-    return [item for item in map(_trimmer(lines), found) if not isinstance(item, Code) or item.lines]
+    return [item for item in found if not isinstance(item, Code) or _trim(item.lines, lines)]
 
 
 def _end(statement: Statement) -> int:
@@ -106,13 +106,10 @@ def _take(found: list[Item], wanted: range, lines: Sequence[Line], hidden: Spans
             block.lines.append(number)
 
 
-def _trimmer(lines: Sequence[Line]) -> Callable[[Item], Item]:
-    def trim(item: Item) -> Item:
-        if isinstance(item, Code):
-            while item.lines and lines[item.lines[0] - 1].was_blank:
-                item.lines.pop(0)
-            while item.lines and lines[item.lines[-1] - 1].was_blank:
-                item.lines.pop()
-        return item
-
-    return trim
+def _trim(block: list[int], lines: Sequence[Line]) -> list[int]:
+    """The block, without the blank lines at its start and end."""
+    while block and lines[block[0] - 1].was_blank:
+        block.pop(0)
+    while block and lines[block[-1] - 1].was_blank:
+        block.pop()
+    return block

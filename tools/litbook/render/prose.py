@@ -109,11 +109,6 @@ class Setting:
         self.problems.append(Problem(slug, what, place, way_out))
 
 
-def render(text: str, setting: Setting) -> str:
-    """The note `text` as Markdown blocks, separated and ended by blank lines."""
-    return "".join(f"{block}\n\n" for block in blocks(text, setting))
-
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[,;]? [A-Za-z0-9]+)*")
 
 

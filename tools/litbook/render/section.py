@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from litbook.record.model import Piece, Section, Statement
 from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
-from litbook.render.code import Line
 from litbook.render.evidence import Evidence, gather, others, statements, unspoken
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
@@ -15,8 +14,6 @@ from litbook.render.shelf import Drawn, shelf
 
 UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
 TOLD = ("note", "misbelief", "question", "figure", "image", "link")
-
-Home = Callable[[int], int]  # line -> the shown line beside which its values stand
 
 
 def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -44,7 +41,7 @@ class _Body:
         hidden = sheet.book.hidden.get(section.file, ())
         self.items = outline.outline(section, self.text.lines, hidden, self._tells)
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
-        self.home, self.drawn = _home(self.code), Drawn()
+        self.drawn = Drawn()
 
     def parts(self) -> list[Html]:
         """The blocks, in source order."""
@@ -66,7 +63,7 @@ class _Body:
                 parts += self._tell(start, end)
             else:
                 parts.append(_block(self.text, item.lines, beside, self.evidence))
-                parts += self._shelf(_at_home(self.home, item.lines))
+                parts += self._shelf(item.lines)
         parts.append(self.text.anchors(n for n in range(at + 1, section.last + 1) if n not in shown))
         return [part for part in parts if part]
 
@@ -109,18 +106,24 @@ class _Body:
         notes = margin.build(self.evidence, self.others, self.sheet.setting, section)
         for error in self.evidence.errors:
             if error.kind != "inspect":  # of an inspection its value says so already
-                notes.add(error.line, margin.error(error))
+                notes[error.line].append(margin.error(error))
         found: dict[int, list[Html]] = {}
-        for line in sorted(notes.notes):
-            found.setdefault(self.home(line), []).extend(notes.notes[line])
+        for line in sorted(notes):
+            found.setdefault(self._home(line), []).extend(notes[line])
         return found
 
-    def _shelf(self, mine: Callable[[int], bool]) -> list[Html]:
-        return shelf(self.evidence, self.text.path, self.drawn, mine)
+    def _home(self, line: int) -> int:
+        """The shown line beside which a line's values stand: at or above it, else the first; 0 for none."""
+        above = bisect.bisect_right(self.code, line)
+        return self.code[max(0, above - 1)] if self.code else 0
+
+    def _shelf(self, lines: Sequence[int]) -> list[Html]:
+        """What stands below these lines; `[0]` where none is shown."""
+        return shelf(self.evidence, self.text.path, self.drawn, lambda line: self._home(line) in lines)
 
     def _without_code(self, beside: dict[int, list[Html]]) -> list[Html]:
         """Values and failures of a section that shows no code at all."""
-        shelf = self._shelf(lambda _: True)
+        shelf = self._shelf([0])
         if 0 not in beside:
             return shelf
         rows = tag("div", *beside[0], class_="lb-v")
@@ -131,21 +134,6 @@ def _span(item: outline.Item) -> tuple[int, int]:
     if isinstance(item, outline.Code):
         return item.lines[0], item.lines[-1]
     return (item.first, item.last) if isinstance(item, outline.Told) else (item.line, item.line)
-
-
-def _home(shown: Sequence[int]) -> Home:
-    """For any line, the shown line at or above it, else the first one; 0 where nothing is shown."""
-
-    def home(line: int) -> int:
-        above = bisect.bisect_right(shown, line)
-        return shown[max(0, above - 1)] if shown else 0
-
-    return home
-
-
-def _at_home(home: Home, lines: Sequence[int]) -> Callable[[int], bool]:
-    """Whether a line's values stand beside one of `lines`."""
-    return lambda line: home(line) in lines
 
 
 # ---------------------------------------------------------------------------- prose and pictures
@@ -221,7 +209,8 @@ def _picture(sheet: Sheet, piece: Piece) -> Html:
 
 def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], evidence: Evidence) -> Html:
     """A block of code: number, line, and what stands beside it."""
-    dedent = min((text[n].indent for n in numbers if _counts(text[n])), default=0)
+    shown = (text[n] for n in numbers if text[n].text.strip() and not text[n].in_string)
+    dedent = min((line.indent for line in shown), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
     cells = text.copier(numbers)
     below: list[Html] = []
@@ -247,7 +236,3 @@ def _below(notes: Sequence[Html]) -> Html:
     if not found:
         return markup.NOTHING
     return tag("aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED)
-
-
-def _counts(line: Line) -> bool:
-    return bool(line.text.strip()) and not line.in_string

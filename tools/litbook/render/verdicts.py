@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from litbook.record.model import Claim, Record, Section, Verdict
+from litbook.record.model import Record, Section, Verdict
 from litbook.render import books, markup, values
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
@@ -92,8 +92,9 @@ def _words(ruling: Ruling, count: int) -> str:
 
 def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     """A box at the top that names every failure, with links to the lines."""
-    failing = [(section, claim) for section in mine for claim in _failing(book.record, section)]
-    errors = [(section, error) for section in mine for error in here(book.record, section).errors]
+    ours = [(section, here(book.record, section)) for section in mine]
+    failing = [(section, claim) for section, it in ours for claim in it.claims if claim.verdict == "fails"]
+    errors = [(section, error) for section, it in ours for error in it.errors]
     if not failing and not errors:
         return markup.NOTHING
     items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
@@ -104,10 +105,6 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
     tail = values.many(len(errors), "error") if errors else ""
     title = tag("p", tag("strong", " and ".join(filter(None, (head, tail)))))
     return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
-
-
-def _failing(record: Record, section: Section) -> list[Claim]:
-    return [claim for claim in here(record, section).claims if claim.verdict == "fails"]
 
 
 def _alarm_item(book: Book, page: str, section: Section, line: int, what: str) -> Html:
