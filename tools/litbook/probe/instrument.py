@@ -263,7 +263,7 @@ class _Writer:
 
     def _definition(self, node: Definition) -> ast.stmt:
         if node in self.lecture.untouched:
-            return self._sworn(node)
+            return self._sworn(node)  # type: ignore[no-any-return]
         new = copy.copy(node)
         before = self.folding, self.quiet
         self.folding, self.quiet = not _is_suspended(node, self.file.text_of(node)), False
