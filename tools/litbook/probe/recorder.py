@@ -302,6 +302,7 @@ class Recorder(Judge):
         self.making(0).put(self._end())
         numbering, lecture = self.numbering, self.lecture
         order = numbering.order()
+        self.pause()  # what still runs is heard only of its asserts
         self.asserts.late = True
         reached = set[int]().union(*(making.all_reached() for making in self.makings.values()))
         for function, error in self.asserts.errors(reached):
