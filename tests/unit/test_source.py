@@ -6,11 +6,12 @@ import ast
 import gc
 import itertools
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.running import REPO, SAMPLES, examples
+from tests.running import REPO, SAMPLES, examples, section
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
@@ -1276,3 +1277,22 @@ def test_what_was_frozen_stays_frozen():
         assert gc.get_freeze_count() >= frozen > 0
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize(
+    "name", ['lecture_"onclick=boom()', "lecture_<b>", "lecture 02", "lecture-02", "lecture_02.x"]
+)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_lecture_without_a_plain_name_is_refused_with_the_way_out(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    path = tmp_path / (f"{name}.py" if kind == "file" else name)
+    if kind == "folder":
+        path.mkdir()
+    (path if kind == "file" else path / "__init__.py").write_text(section("x = 1"))
+    for reader in (source.read, source.outline):
+        with pytest.raises(UnusableLecture) as caught:
+            reader(path)
+        assert str(caught.value) == (
+            f"{path.name} has no plain name\n    call the {kind} by letters, digits and _, as in lecture_02"
+        )

@@ -91,7 +91,8 @@ def page(blocks: Iterable[Html]) -> str:
 
 def heading(level: int, inside: Html, name: str = "") -> Html:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it."""
-    return Html(f"{'#' * min(6, level)} {for_heading(inside)}" + (f" {{#{name}}}" if name else ""))
+    mark = re.sub(r"[^\w.:-]", "-", name)  # anything else would be further attributes
+    return Html(f"{'#' * min(6, level)} {for_heading(inside)}" + (f" {{#{mark}}}" if mark else ""))
 
 
 # What Python-Markdown, its attribute lists and the table of contents would react to inside a heading.

@@ -218,7 +218,7 @@ class _NoteSyntax(Extension):
 def _bound(links: InlineProcessor) -> None:
     """Every `[` looks for its end: only so far, or a thousand of them read the note a thousand times."""
     whole = links.handleMatch
-    links.handleMatch = lambda m, data: whole(m, data[: m.end() + LONGEST_LINK])  # type: ignore[method-assign]
+    links.handleMatch = lambda m, data: whole(m, data[: m.end() + LONGEST_LINK])
 
 
 class _Blocks(Preprocessor):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import tempfile
 from collections.abc import Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from litbook.run import process
 
 PLUGIN = "mkdocs-jupyter"
 FEWEST = 4  # notebooks for which starting processes pays
@@ -25,9 +26,10 @@ class Conversions:
     """The notebooks of a build on their way; the pages come back through the plugin's cache."""
 
     def __init__(self, config: Any, notebooks: Iterable[Path]) -> None:
-        self._cache = tempfile.TemporaryDirectory(prefix="litbook-notebooks-")
+        self._folder = contextlib.ExitStack()  # of this build alone, private, and swept where it was killed
+        cache = self._folder.enter_context(process.private_folder())
         options = config["plugins"][PLUGIN].config
-        options.update(cache=True, cache_dir=self._cache.name)
+        options.update(cache=True, cache_dir=str(cache))
         spawn = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(os.cpu_count() or 1, mp_context=spawn)
         self._running: dict[str, Future[None]] = {
@@ -43,7 +45,7 @@ class Conversions:
     def close(self) -> None:
         """The build is over."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._cache.cleanup()
+        self._folder.close()
 
 
 def begun(config: Any, notebooks: list[Path]) -> Conversions | None:

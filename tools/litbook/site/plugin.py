@@ -8,6 +8,7 @@ a line of a log.
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import logging
 import re
@@ -33,7 +34,7 @@ from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 from litbook.render.edition import Edition  # noqa: E402
 from litbook.run import process  # noqa: E402
-from litbook.site import conversions, editions  # noqa: E402
+from litbook.site import conversions, editions, policy  # noqa: E402
 from litbook.site.pages import NavEntry, Pages  # noqa: E402
 
 Runner = Callable[[Path], model.Record]
@@ -190,9 +191,23 @@ def on_page_context(context: Any, page: Any, **_: Any) -> Any:
     return context
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """What Material leaves nameless gets a name."""
-    return frame.named(output)
+def on_post_page(output: str, config: Any, **_: Any) -> str:
+    """What Material leaves nameless gets a name, and the page its policy."""
+    return _guarded(frame.named(output), config)
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """The page for addresses that lead nowhere has a policy, too."""
+    return _guarded(output_content, config) if template_name.endswith(".html") else output_content
+
+
+def _guarded(text: str, config: Any) -> str:
+    """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
+    serves = _kept and PREVIEW not in config["extra"]
+    return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
+
+
+_scripts = functools.cache(policy.scripts)
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
