@@ -622,7 +622,7 @@ def test_a_device_without_a_plain_name_is_refused(recorded: Place, name: str) ->
     with pytest.raises(RecordError) as caught:
         recordings.read(file, name_of(recorded.lecture))
     assert str(caught.value) == (
-        f"book/recordings/{file.name} has a device without a plain name, as cpu or nvidia-h200: {name!r}\n"
+        f"book/recordings/{file.name} has a device whose name is not of small letters, digits and -: {name!r}\n"
         "    take the file back from git, or run the lecture with --approve, which replaces it"
     )
 

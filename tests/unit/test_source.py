@@ -1294,5 +1294,5 @@ def test_a_lecture_without_a_plain_name_is_refused_with_the_way_out(
         with pytest.raises(UnusableLecture) as caught:
             reader(path)
         assert str(caught.value) == (
-            f"{path.name} has no plain name\n    call the {kind} by letters, digits and _, as in lecture_02"
+            f"{path.name} has no plain name\n    call the {kind} by letters, digits and _ alone"
         )

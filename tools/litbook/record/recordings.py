@@ -47,7 +47,7 @@ def read(file: Path, lecture: str) -> model.Record:
         raise _unusable(f"{shown} is a recording of another device: {device.slug[:80]!r}")
     if not PLAIN.fullmatch(device.slug or device.kind):
         name = (device.slug or device.kind)[:80]
-        raise _unusable(f"{shown} has a device without a plain name, as cpu or nvidia-h200: {name!r}")
+        raise _unusable(f"{shown} has a device whose name is not of small letters, digits and -: {name!r}")
     if record.asked:
         raise _unusable(f"{shown} is the record of some sections, not of the lecture")
     return record

@@ -114,7 +114,7 @@ def _texts(path: Path, shown: str, files: list[Path], problems: list[Problem]) -
     """The text of every file that can be read."""
     if not name_of(path).isidentifier():  # it becomes the names of pages, recordings and modules
         what, there = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
-        way_out = f"call the {there} by letters, digits and _, as in lecture_02"
+        way_out = f"call the {there} by letters, digits and _ alone"
         problems.append(Problem("no-name", what, None, way_out))
         return []
     if not path.is_dir():
