@@ -11,14 +11,18 @@ import io
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from litbook import cli
 from litbook.record import model
 from litbook.run.run import run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
@@ -208,3 +212,19 @@ def golden(file: Path, actual: str, clean: Callable[[str], str] = str) -> None:
         file.write_text(actual, encoding="utf-8")
     assert file.exists(), f"{file} is missing: LITBOOK_BLESS=1 writes it"
     assert actual == file.read_text(encoding="utf-8")
+
+
+def until(page: Page, expression: str, arg: object = None, seconds: float = 30) -> None:
+    """Wait until the expression is true in the page.
+
+    Playwright's `wait_for_function` evaluates its text later, from within the page, whose policy refuses that.
+    """
+    from playwright.sync_api import Error
+
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(Error):  # it is on its way to another page
+            if page.evaluate(expression, arg):
+                return
+        assert time.monotonic() < end, f"never true: {expression}"
+        page.wait_for_timeout(50)

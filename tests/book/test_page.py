@@ -33,7 +33,7 @@ from litbook.record.model import (
     Tensor,
     Value,
 )
-from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, page
+from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, markup, page
 from litbook.render.edition import Edition
 
 SITE = [
@@ -942,3 +942,9 @@ def test_a_badge_is_one_picture_whose_text_is_text():
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
     assert evidence.unspoken(prose) == said
+
+
+@pytest.mark.parametrize("name", ['x" onclick="boom()', "x} <b>", "x onclick=boom()", "x\ny"])
+def test_whatever_an_anchor_is_made_of_it_is_no_further_attribute(name):
+    made = markdown.markdown(markup.heading(2, markup.text("Head"), name), extensions=["attr_list", "toc"])
+    assert re.fullmatch(r'<h2 id="[\w.:-]+">Head</h2>', made)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import PythonLexer
-from tests.running import LITBOOK, REPO
+from tests.running import LITBOOK, REPO, until
 
 from litbook.render import code
 
@@ -316,22 +316,20 @@ def test_the_browser_shows_the_new_value_where_the_reader_was(served: Served, br
     page = browser.new_page(viewport={"width": 1000, "height": 600})
     try:
         page.goto(f"http://localhost:{served.port}/{PAGE}")
-        page.wait_for_function("document.body.innerText.includes('1,027')")
+        until(page, "document.body.innerText.includes('1,027')")
         page.evaluate("window.scrollTo(0, document.body.scrollHeight / 2)")
         before = page.evaluate("scrollY")
         assert before > 500
         page.evaluate("window.old = true")
         served.file.write_text(lecture(1028))
-        page.wait_for_function(
-            "document.body.innerText.includes('1,028') && !window.old", timeout=PATIENCE * 1000
-        )
-        page.wait_for_function(f"Math.abs(scrollY - {before}) < 3", timeout=5000)
+        until(page, "document.body.innerText.includes('1,028') && !window.old", seconds=PATIENCE)
+        until(page, f"Math.abs(scrollY - {before}) < 3", seconds=5)
         served.file.write_text(lecture("(1029"))
         page.wait_for_selector("#litbook-trouble", timeout=PATIENCE * 1000)
         assert page.locator("#litbook-trouble").is_visible()
         assert "1,028" in page.inner_text("body")
         served.file.write_text(lecture(1030))
-        page.wait_for_function("document.body.innerText.includes('1,030')", timeout=PATIENCE * 1000)
+        until(page, "document.body.innerText.includes('1,030')", seconds=PATIENCE)
         assert page.locator("#litbook-trouble").count() == 0
     finally:
         page.close()

@@ -162,6 +162,42 @@ def test_nothing_of_one_run_reaches_the_next(tmp_path: Path) -> None:
     assert set(claims(process.record_of(second)).values()) == {"holds"}
 
 
+DEEP = """
+import sys
+
+
+def down(n):
+    return 0 if n == 0 else 1 + down(n - 1)
+
+
+class Deep:
+    def __init__(self, inside=None):
+        self.inside = inside
+
+    def __repr__(self):
+        return repr([self.inside])
+"""
+
+
+def test_a_recursion_beyond_every_limit_is_a_verdict_or_says_in_which_section_it_ended(
+    tmp_path: Path,
+) -> None:
+    limit = "sys.setrecursionlimit(10**6)\n"
+    path = write(
+        tmp_path, section(f"{limit}x = down(50_000)  # @inspect x\nassert x == 50_000\n{FALSE}", DEEP)
+    )
+    assert list(claims(process.record_of(path)).values()) == ["holds", "fails"]
+    crash = "it = None\nfor _ in range(400_000):\n    it = Deep(it)\nrepr(it)\n"
+    path = write(tmp_path, section(f"{limit}{crash}{FALSE}", DEEP))
+    try:
+        made = process.record_of(path)
+    except process.Died as died:
+        assert "lecture_sample.py: the process was killed by signal" in str(died)  # noqa: PT017  or none at all
+        assert "in the section one; no verdict without a whole record" in str(died)  # noqa: PT017
+    else:  # an interpreter that counts its C stack raises
+        assert [error.message.partition(":")[0] for _, error in made.errors()] == ["RecursionError"]
+
+
 def test_what_a_helper_read_while_it_was_imported_is_read_again_by_the_next_run(tmp_path: Path) -> None:
     (tmp_path / "known.py").write_text(
         "import pathlib\nn = int(pathlib.Path(__file__).with_name('n').read_text())\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import fcntl
 import json
+import os
 import re
 import resource
 import signal
@@ -347,7 +349,7 @@ def test_a_recording_that_is_a_folder_cannot_be_used(place: Place) -> None:
     place.file.mkdir(parents=True)
     done = place.run()
     assert done.returncode == 2
-    assert f"book/{SHOWN} cannot be read: Is a directory" in done.stderr
+    assert f"book/{SHOWN} cannot be read: it is no regular file" in done.stderr
     done = place.run("--approve")
     assert done.returncode == 2
     assert f"book/{SHOWN}: Is a directory; nothing was written" in done.stderr
@@ -606,3 +608,39 @@ def test_the_counts_of_run_recording_and_claims_json_are_the_same(recorded: Plac
     assert said["counts"] == said["runs"][0]["counts"] == said["runs"][1]["counts"] == expected
     assert kept.count() == counts
     assert all(len(claim["verdicts"]) == 2 for claim in said["claims"])
+
+
+# ------------------------------------------------------------------------ names and left-overs
+
+
+@pytest.mark.parametrize("name", ['x" onclick="boom()', "x y", "<b>", "X", "cpu.gpu", "é"])
+def test_a_device_without_a_plain_name_is_refused(recorded: Place, name: str) -> None:
+    data = json.loads(recorded.file.read_text())
+    data["environment"]["device"]["slug"] = name
+    file = recorded.file.with_name(f"{name_of(recorded.lecture)}.{name}.json")
+    file.write_text(json.dumps(data))
+    with pytest.raises(RecordError) as caught:
+        recordings.read(file, name_of(recorded.lecture))
+    assert str(caught.value) == (
+        f"book/recordings/{file.name} has a device whose name is not of small letters, digits and -: {name!r}\n"
+        "    take the file back from git, or run the lecture with --approve, which replaces it"
+    )
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next_and_one_at_work_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "lecture_01.cpu.json"
+    kill = "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+    text = f"import os, sys\nfrom pathlib import Path\nfrom litbook.record import recordings\n{kill}"
+    writer = [sys.executable, "-c", text + "recordings.replace_whole(Path(sys.argv[1]), b'new')", str(file)]
+    env = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
+    assert subprocess.run(writer, env=env, check=False).returncode == -signal.SIGKILL
+    assert [it.name[:21] for it in tmp_path.iterdir()] == [".lecture_01.cpu.json."]
+    other = tmp_path / ".lecture_01.cpu.json.other"
+    with other.open("wb") as at_work:
+        at_work.write(b"half")
+        at_work.flush()
+        fcntl.flock(at_work, fcntl.LOCK_EX)
+        recordings.replace_whole(file, b"whole")
+        assert sorted(tmp_path.iterdir()) == [other, file]
+    recordings.replace_whole(file, b"whole")
+    assert [(it.name, it.read_bytes()) for it in tmp_path.iterdir()] == [(file.name, b"whole")]

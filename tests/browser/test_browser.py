@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.running import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -275,7 +276,7 @@ def test_a_drawing_is_fitted_to_a_phone_or_shown_in_its_own_size(
         assert figure.evaluate(slack) > 50
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.keyboard.press("ArrowRight")  # the box has the focus, and the figure scrolls by keys
-        page.wait_for_function("(it) => it.scrollLeft > 0", arg=figure.element_handle())
+        until(page, "(it) => it.scrollLeft > 0", arg=figure.element_handle())
         figure.evaluate("(it) => { it.scrollLeft = 9999; }")
         for it in (box, caption):
             place = it.bounding_box()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.running import HEAD, SAMPLES, line_of, record, section
+from tests.running import HEAD, SAMPLES, line_of, record, section, until
 
 from litbook.record import limits, model
 from litbook.render import page as pages
@@ -601,9 +601,9 @@ def test_a_step_is_an_address_that_back_and_forward_restore(reader: Reader, smal
     last = reader.step()
     assert f"step={last}" in reader.page.url
     reader.page.go_back()
-    reader.page.wait_for_function("document.querySelector('.lbp-count').textContent.startsWith('8 ')")
+    until(reader.page, "document.querySelector('.lbp-count').textContent.startsWith('8 ')")
     reader.page.go_forward()
-    reader.page.wait_for_function(f"document.querySelector('.lbp-count').textContent.startsWith('{last} ')")
+    until(reader.page, f"document.querySelector('.lbp-count').textContent.startsWith('{last} ')")
 
 
 @pytest.mark.parametrize(
@@ -772,7 +772,7 @@ def test_instant_navigation_leaves_nothing_behind(reader: Reader, small_address:
     reader.page.locator(".md-header a.md-logo").first.click()
     reader.page.locator("#field").wait_for()
     assert reader.page.evaluate("window.same") is True
-    reader.page.wait_for_function("!document.querySelector('.lbp')")
+    until(reader.page, "!document.querySelector('.lbp')")
     assert "lb-stepping" not in (reader.page.locator("html").get_attribute("class") or "")
     reader.page.locator("article a", has_text="steps").click()
     reader.page.locator(".lb-player button").click()
@@ -884,9 +884,10 @@ def test_full_screen_hides_the_frame_and_enlarges_the_type(reader: Reader, small
     assert reader.page.evaluate(size) == before
     reader.press("End")
     reader.page.set_viewport_size({"width": 700, "height": 500})
-    reader.page.wait_for_function(
+    until(
+        reader.page,
         """() => { const line = document.querySelector('.lb-now').getBoundingClientRect();
-        return line.top > 40 && line.top < document.querySelector('.lbp').getBoundingClientRect().top; }"""
+        return line.top > 40 && line.top < document.querySelector('.lbp').getBoundingClientRect().top; }""",
     )
 
 

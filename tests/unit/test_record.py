@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import json
+import os
+import signal
+import socket
+import time
 import types
 import typing
 from pathlib import Path
@@ -16,7 +21,7 @@ from hypothesis import strategies as st
 from tests.running import examples
 
 from litbook.errors import RecordError
-from litbook.record import encoding, model
+from litbook.record import encoding, limits, model, recordings
 from litbook.record.model import (
     Claim,
     Definition,
@@ -584,9 +589,50 @@ def test_reading_a_file_names_it(tmp_path, name, content, message):
     assert str(caught.value) == message.format(path=file)
 
 
-def test_a_folder_is_no_record(tmp_path):
-    with pytest.raises(RecordError, match="cannot be read: Is a directory\n    record it again"):
-        encoding.read(tmp_path)
+def pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def listener(file: Path) -> None:
+    with contextlib.chdir(file.parent), socket.socket(socket.AF_UNIX) as it:  # a short name: theirs are
+        it.bind(file.name)
+
+
+def endless(file: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+def huge(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.truncate(limits.FILE + 1)  # which takes no room on the disk
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (Path.mkdir, "it is no regular file"),
+        (pipe, "it is no regular file"),
+        (listener, "No such device or address"),
+        (endless, "it is no regular file"),
+        (huge, "it has 268,435,457 bytes, and may have 268,435,456"),
+    ],
+)
+def test_what_is_no_file_or_too_large_is_refused_at_once(tmp_path, make, why):
+    file = tmp_path / "lecture_01.cpu.json"
+    make(file)
+    signal.alarm(20)  # a reader of the pipe would wait for ever
+    try:
+        before = time.process_time()
+        with pytest.raises(RecordError) as caught:
+            encoding.read(file)
+        assert str(caught.value) == f"{file} cannot be read: {why}\n    record it again"
+        with pytest.raises(
+            RecordError, match=f"{file.name} cannot be read: {why}\n    take the file back from git"
+        ):
+            recordings.read(file, "lecture_01")
+        assert time.process_time() - before < 2
+    finally:
+        signal.alarm(0)
 
 
 # ------------------------------------------------------------------------------- any record at all

@@ -6,11 +6,12 @@ import ast
 import gc
 import itertools
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.running import REPO, SAMPLES, examples
+from tests.running import REPO, SAMPLES, examples, section
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
@@ -1356,3 +1357,22 @@ def test_what_a_file_does_as_a_program_says_nothing_to_a_reader():
     found = lecture(f'{MAIN}if __name__ == "__main__":\n    main()\nif True:\n    y = 1\n')
     kinds = [(it.first, it.kind) for it in found.statements]
     assert kinds == [(1, "def"), (2, "code"), (3, "hidden"), (4, "hidden"), (5, "code"), (6, "code")]
+
+
+@pytest.mark.parametrize(
+    "name", ['lecture_"onclick=boom()', "lecture_<b>", "lecture 02", "lecture-02", "lecture_02.x"]
+)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_lecture_without_a_plain_name_is_refused_with_the_way_out(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    path = tmp_path / (f"{name}.py" if kind == "file" else name)
+    if kind == "folder":
+        path.mkdir()
+    (path if kind == "file" else path / "__init__.py").write_text(section("x = 1"))
+    for reader in (source.read, source.outline):
+        with pytest.raises(UnusableLecture) as caught:
+            reader(path)
+        assert str(caught.value) == (
+            f"{path.name} has no plain name\n    call the {kind} by letters, digits and _ alone"
+        )

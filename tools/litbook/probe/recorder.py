@@ -275,7 +275,7 @@ class Recorder(Judge):
         """Keep an error of a section, and tell who listens."""
         self.making(function).errors.append(error)
         if self.listener is not None:
-            line = self.numbering.file_line(function, error.line)
+            line = error.line + self.lecture.functions[function].first
             self.listener.error(error, self.lecture.file_of_function(function).place(line))
 
     def file_of(self, filename: str) -> int | None:

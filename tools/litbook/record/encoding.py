@@ -10,8 +10,11 @@ definitions stand in their files says one table, `places`: so moving a section c
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook.errors import RecordError
+from litbook.record.limits import FILE
 from litbook.record.model import SCHEMA, Definition, Record, Scalar, Section, Statement
 from litbook.record.reading import ROWS, SHOTS, Misfit, objects, plain_scalar, reader, within
 
@@ -64,10 +68,27 @@ def loads(text: str, where: str = "record") -> Record:
     return record
 
 
+def content(path: Path) -> bytes:
+    """What the file holds. `OSError` also for what is no file, and for more than a record's file may hold.
+
+    A pipe would keep a reader waiting for ever, and a device may have no end: neither is read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if about.st_size > FILE:
+            raise OSError(errno.EFBIG, f"it has {about.st_size:,} bytes, and may have {FILE:,}")
+        return open(handle, "rb", closefd=False).read(FILE)
+    finally:
+        os.close(handle)
+
+
 def read(path: Path) -> Record:
     """The record in the file `path`; errors as for `loads`, with the file's name."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = content(path).decode()
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror}\n    {AGAIN}") from None
     except UnicodeDecodeError:

@@ -45,3 +45,7 @@ MEMORY = 32  # a storage with at most so many elements is kept whole
 VALUES = 192  # tensor values within one snapshot
 NESTED_READ = 2**26  # elements that statistics of tensors inside containers may read, all together
 BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 48 MiB of scratch
+
+# ---------------------------------------------------------------------------- one file
+
+FILE = 2**28  # bytes of a record or recording that is read; one of 100,000 claims has a quarter of that

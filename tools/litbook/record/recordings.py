@@ -7,13 +7,20 @@ all, and read with distrust: whatever is wrong with it is a `RecordError` that n
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import os
+import re
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from litbook.errors import RecordError
 from litbook.record import encoding, model
+
+FRESH = 60  # seconds for which an empty file may be one that another writer is about to lock
+PLAIN = re.compile("[a-z0-9-]+")  # what a device is called in a file's name, and in addresses of pages
 
 
 def read(file: Path, lecture: str) -> model.Record:
@@ -24,7 +31,7 @@ def read(file: Path, lecture: str) -> model.Record:
     """
     shown = _shown(file)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = encoding.content(file).decode()
     except OSError as error:
         raise _unusable(f"{shown} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -38,6 +45,9 @@ def read(file: Path, lecture: str) -> model.Record:
         raise _unusable(f"{shown} is a recording of another lecture: {record.lecture[:80]!r}")
     if file.name != f"{lecture}.{device.slug or device.kind}.json":
         raise _unusable(f"{shown} is a recording of another device: {device.slug[:80]!r}")
+    if not PLAIN.fullmatch(device.slug or device.kind):
+        name = (device.slug or device.kind)[:80]
+        raise _unusable(f"{shown} has a device whose name is not of small letters, digits and -: {name!r}")
     if record.asked:
         raise _unusable(f"{shown} is the record of some sections, not of the lecture")
     return record
@@ -81,18 +91,34 @@ def replace_whole(file: Path, content: bytes) -> None:
     The bytes go into a file of their own in the same folder and reach the disk before its name changes.
     """
     file = file.resolve()
+    _sweep(file)
     handle, beside = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with open(handle, "wb") as stream:  # noqa: PTH123  a descriptor, not a path
+            fcntl.flock(stream, fcntl.LOCK_EX)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(beside, _mode(file))  # noqa: PTH101  mkstemp made it private
-        os.replace(beside, file)  # noqa: PTH105
+            os.chmod(beside, _mode(file))  # noqa: PTH101  mkstemp made it private
+            os.replace(beside, file)  # noqa: PTH105
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)  # noqa: PTH108
         raise
+
+
+def _sweep(file: Path) -> None:
+    """Remove what writers of `file` left beside it that were killed: nobody holds its lock any more."""
+    for left in file.parent.glob(f".{glob.escape(file.name)}.*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(left, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                about = os.fstat(handle)
+                if about.st_size or time.time() - about.st_mtime > FRESH:
+                    left.unlink()
+            finally:
+                os.close(handle)
 
 
 def _mode(file: Path) -> int:

@@ -111,7 +111,8 @@ def page(blocks: Iterable[Html]) -> str:
 
 def heading(level: int, inside: object, name: str = "", class_: str = "") -> Html:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it."""
-    attributes = " ".join([f"#{name}"] * bool(name) + [f".{class_}"] * bool(class_))
+    mark = re.sub(r"[^\w.:-]", "-", name)  # anything else would be further attributes
+    attributes = " ".join([f"#{mark}"] * bool(mark) + [f".{class_}"] * bool(class_))
     marks = f" {{{attributes}}}" if attributes else ""
     return Html(f"{'#' * min(6, level)} {for_heading(html(inside))}{marks}")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from litbook.record.limits import CALLS, STEPS
@@ -311,16 +311,17 @@ class _Maker:
     def _elsewhere(self) -> None:
         """Source lines of helpers whose listing is on another page, or on none."""
         listed: list[Entry] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
-        lost = {place[:2] for place in self.places if not any(_holds(it, *place[:2]) for it in listed)}
+        lost = {place[:2] for place in self.places}.difference(*map(_lines, listed))
         for it in self.record.definitions:
-            if it.kind == "helper" and any(_holds(it, *place) for place in lost):
+            if it.kind == "helper" and not lost.isdisjoint(_lines(it)):
                 lines = self.book.lines[it.file][it.first - 1 : it.last]
                 code = [values.plain(line.text) for line in lines]
                 self.track.code.append([self._file(it.file), it.first, code])
 
 
-def _holds(it: Entry, file: int, line: int) -> bool:
-    return it.file == file and it.first <= line <= it.last
+def _lines(it: Entry) -> Iterator[tuple[int, int]]:
+    """Its lines, each with the number of their file."""
+    return ((it.file, line) for line in range(it.first, it.last + 1))
 
 
 def _turns(entry: _Progress) -> dict[int, tuple[int, int, int]]:

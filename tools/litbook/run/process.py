@@ -254,7 +254,7 @@ def _with_late(record: model.Record, folder: Path) -> model.Record:
 def _left(folder: Path, key: str) -> tuple[str, str]:
     """What the process left, and its kind; "" where that is not whole or not the process's own."""
     try:
-        head, _, content = (folder / LEFT).read_bytes().partition(b"\n")
+        head, _, content = encoding.content(folder / LEFT).partition(b"\n")
         said = json.loads(head)
         if said["key"] == key and said["sha256"] == hashlib.sha256(content).hexdigest():
             return said["kind"], content.decode()
@@ -265,7 +265,7 @@ def _left(folder: Path, key: str) -> tuple[str, str]:
 
 def _where(folder: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
-        if section := (folder / AT).read_text(encoding="utf-8"):
+        if section := encoding.content(folder / AT).decode():
             return f"in the section {section[:200]}"
     return "before its first section"
 

@@ -125,7 +125,9 @@ class Pages:
         modules = {
             file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8", errors="replace")
             for file in sorted(folder.rglob("*.py"))
-            if not file.name.startswith("lecture_") and not {"__pycache__", ".venv"} & set(file.parts)
+            if not file.name.startswith("lecture_")
+            and file.is_file()
+            and not {"__pycache__", ".venv"} & set(file.parts)
         }
         try:
             made = notebook.notebooks(

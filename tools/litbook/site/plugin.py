@@ -8,6 +8,7 @@ a line of a log.
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import logging
 import re
@@ -32,7 +33,7 @@ from litbook.render.bibliography import Bibliography  # noqa: E402
 from litbook.render.bibliography import read as read_bibliography  # noqa: E402
 from litbook.render.edition import Edition  # noqa: E402
 from litbook.run import process  # noqa: E402
-from litbook.site import editions  # noqa: E402
+from litbook.site import editions, policy  # noqa: E402
 from litbook.site.pages import NavEntry, Pages  # noqa: E402
 
 Runner = Callable[[Path], model.Record]
@@ -56,8 +57,16 @@ _problems: list[str] = []
 # The book's configuration, locked while this process builds.
 _turn: list[IO[str]] = []
 
+# `build` or `serve`: what MkDocs was started for.
+_command: list[str] = []
+
 # What the last build has shown: the front page is made later, and counts it.
 _editions_built: list[Edition] = []
+
+
+def on_startup(command: str, **_: Any) -> None:
+    """MkDocs says once what it is started for."""
+    _command[:] = [command]
 
 
 def on_config(config: Any) -> Any:
@@ -160,9 +169,23 @@ def on_page_context(context: Any, page: Any, **_: Any) -> Any:
     return context
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """What Material leaves nameless gets a name."""
-    return frame.named(output)
+def on_post_page(output: str, config: Any, **_: Any) -> str:
+    """What Material leaves nameless gets a name, and the page its policy."""
+    return _guarded(frame.named(output), config)
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """The page for addresses that lead nowhere has a policy, too."""
+    return _guarded(output_content, config) if template_name.endswith(".html") else output_content
+
+
+def _guarded(text: str, config: Any) -> str:
+    """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
+    serves = _command[-1:] == ["serve"] and PREVIEW not in config["extra"]
+    return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
+
+
+_scripts = functools.cache(policy.scripts)
 
 
 def build(project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:

@@ -22,8 +22,8 @@ log = logging.getLogger("litbook.site.preview")
 # Asks for news, reloads, and goes back to where the reader was: also on a page that has become longer or
 # shorter.
 SCRIPT = """
-<script>
 (() => {
+  const epoch = Number(document.currentScript.dataset.epoch);
   const key = "litbook-scroll:" + location.pathname;
   const kept = sessionStorage.getItem(key);
   sessionStorage.removeItem(key);
@@ -33,15 +33,16 @@ SCRIPT = """
     back();
     addEventListener("load", back);
   }
-  const ask = () => fetch("/livereload/EPOCH").then(answer => answer.text()).then(now => {
-    if (Number(now) === EPOCH) return ask();
+  const ask = () => fetch(`/livereload/${epoch}`).then(answer => answer.text()).then(now => {
+    if (Number(now) === epoch) return ask();
     sessionStorage.setItem(key, String(scrollY));
     location.reload();
   }).catch(() => setTimeout(ask, 1000));
   if (document.readyState === "complete") ask(); else addEventListener("load", ask);
 })();
-</script>
 """
+SCRIPT_AT = "/livereload/script.js"  # a file: a page's policy lets no script stand in the page
+
 NEWS = re.compile(r"/livereload/([0-9]{1,15})", re.ASCII)
 
 
@@ -91,6 +92,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         if news := NEWS.fullmatch(path):
             self._send(str(self.site.wait(int(news[1]))).encode(), "text/plain")
             return
+        if path == SCRIPT_AT:
+            self._send(SCRIPT.encode(), "text/javascript")
+            return
         epoch = self.site.epoch
         try:
             self.site.make(path if path.endswith("/") or "." in path.rpartition("/")[2] else f"{path}/")
@@ -119,7 +123,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         text = content.decode("utf-8", "replace")
         text = re.sub(r"<body[^>]*>", lambda m: m[0] + self.site.banner(), text, count=1)
         before, end, after = text.rpartition("</body>")
-        text = f"{before or after}{SCRIPT.replace('EPOCH', str(epoch))}{end}{after if end else ''}"
+        script = f'<script src="{SCRIPT_AT}" data-epoch="{epoch}"></script>'
+        text = f"{before or after}{script}{end}{after if end else ''}"
         self._send(text.encode(), "text/html; charset=utf-8", status)
 
     def _send(self, content: bytes, kind: str, status: int = 200) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
+from litbook.project import name_of
 from litbook.project import shown as shown_path
 from litbook.record import model
 from litbook.text.claims import dissect, find_claims, mark_measured
@@ -87,7 +88,9 @@ def lecture_files(path: Path) -> list[Path]:
     path = lecture_path(path)
     if not path.is_dir():
         return [path]
-    modules = [it for it in path.glob("*.py") if it.stem.isidentifier() and it.stem != "__main__"]
+    modules = [
+        it for it in path.glob("*.py") if it.stem.isidentifier() and it.stem != "__main__" and it.is_file()
+    ]
     return sorted(modules, key=lambda it: (it.stem != "__init__", it.stem))
 
 
@@ -109,6 +112,11 @@ def read(path: Path, shown: str | None = None) -> Lecture:
 
 def _texts(path: Path, shown: str, files: list[Path], problems: list[Problem]) -> list[Text]:
     """The text of every file that can be read."""
+    if not name_of(path).isidentifier():  # it becomes the names of pages, recordings and modules
+        what, there = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
+        way_out = f"call the {there} by letters, digits and _ alone"
+        problems.append(Problem("no-name", what, None, way_out))
+        return []
     if not path.is_dir():
         return [Text(shown, text) for text in _text(path, shown, problems)]
     if not (path / "__init__.py").is_file():
