@@ -88,6 +88,18 @@ def record_of(
         return judged(asked, status, interrupted)
 
 
+def answer(path: Path, function: str, /, **given: Any) -> Any:
+    """What `module:function`, called with `given` in a process of its own, returns as JSON data.
+
+    It runs the lecture in the file `path`, and is first given who owns that process. Raises as `record_of`.
+    """
+    asked = {"path": str(path.resolve()), "function": function, "given": given}
+    with private_folder() as folder:
+        asked |= {"folder": str(folder), "key": secrets.token_hex()}
+        status, interrupted = _run(asked, folder, None)
+        return json.loads(_content(asked, "answer", status, interrupted))
+
+
 class Warm:
     """The same for an author who waits: each process is a fork of one that has imported PyTorch, and no more.
 
@@ -216,10 +228,16 @@ def _passed_on(stream: IO[bytes] | None) -> Iterator[None]:
 
 def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> model.Record:
     """The record that the process left; raises what it reported instead, or `Died`."""
+    content = _content(asked, "record", status, interrupted)
+    return encoding.loads(content, f"what the process of {shown(Path(asked['path']))} left")
+
+
+def _content(asked: dict[str, Any], wanted: str, status: int, interrupted: bool) -> str:
+    """What the process left, of the kind that is wanted."""
     path, folder = Path(asked["path"]), Path(asked["folder"])
     kind, content = _left(folder, asked["key"])
-    if kind == "record" and not interrupted:
-        return encoding.loads(content, f"what the process of {shown(path)} left")
+    if kind == wanted and not interrupted:
+        return content
     if kind == "trouble":
         said = json.loads(content)
         raise Reported(said["message"], said["slug"], said["exit_status"])
