@@ -67,7 +67,7 @@ def changes(lecture: Lecture, function: int) -> list[Change]:
         for i in numbers
         if lecture.watches[i].kind == "measure"
     }
-    found = []
+    found = list[Change]()
     for node, number in lecture.statement_of.items():
         statement = lecture.statements[number]
         own = statement.function == function and statement.kind in ("code", "def")
