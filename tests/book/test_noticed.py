@@ -82,6 +82,14 @@ def test_what_changes_from_run_to_run_notices_nothing(tmp_path: Path) -> None:
     assert unnoticed(tmp_path, body) == ["left out", "+ -> -", "3 -> 4"][1:]
 
 
+def test_a_section_that_raises_the_second_time_is_not_tried(repo: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, section("x = once.pop()\nassert x == 1", "once = [1]\n"))
+    done = command(repo, file)
+    assert done.stdout == (
+        f"{file}: 0 of 1 changes in 1 section tried: 0 noticed, 0 not; 1 section cannot be run again\n"
+    )
+
+
 def test_trying_changes_nothing_for_the_lecture(tmp_path: Path) -> None:
     text = section("seen.append(1)\nx = len(seen)  # @inspect x\nassert x == 1", "seen = []\n")
     found, record = noticed.noticed(write(tmp_path, text))

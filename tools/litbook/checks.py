@@ -206,6 +206,8 @@ def changed(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
     text = f"{tried:,} of {made:,} changes in {len(found)} section{'s' * (len(found) != 1)} tried: "
     text += f"{tried - left:,} noticed" + (f" ({(tried - left) / tried:.1%})" if tried else "")
     text += f", {left:,} not"
+    if alone := sum(not it.again for it in found):
+        text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
     wrong = bool(said) or not report.holds(record)
     return asdict(Checked([*report.problems(record), *said], text, wrong))
 

@@ -75,12 +75,13 @@ def _be_child(work: Callable[[], Iterable[Any]], writing: int, memory: int | Non
 
 
 def _limit(memory: int) -> None:
+    """Limit what the process may have as its own; a mapped file of any size is not counted."""
     import resource
 
     with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+            used = int(file.read().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used + memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _read(reading: int, patience: float) -> bytes:

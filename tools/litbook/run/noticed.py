@@ -32,6 +32,7 @@ from litbook.text.source import Lecture
 
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # bytes that it may ask for
+RAISED = "raised: "
 _now = time.monotonic  # also where a lecture replaces it
 
 
@@ -42,6 +43,7 @@ class Tried:
     section: str
     made: int
     count: int = 0  # of those tried
+    again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
     unnoticed: list[Change] = field(default_factory=list)
 
 
@@ -120,13 +122,16 @@ class _Changing(Recorder):
         """Try the changes of a section that has run in `took` seconds, in an order drawn by `seed`."""
         every, key = changes(self.lecture, function), self.numbering.keys[function]
         found, was, patience = Tried(key, len(every)), self.alone(function), TIMES * took + MORE
-        steady = self._differing(function, None, was, patience) if every else None
+        steady = self._differing(function, None, was, patience) if every else set()
+        if steady is None or any(it.startswith(RAISED) for it in steady):
+            found.again = False
+            return found
         for change in random.Random(f"{seed} {key}").sample(every, len(every)):
             if _now() > until:
                 break
             differing = self._differing(function, change, was, patience)
             found.count += 1
-            if differing is not None and differing <= (steady or set()):
+            if differing is not None and differing <= steady:
                 found.unnoticed.append(change)
         found.unnoticed.sort(key=lambda it: (it.line, it.column))
         return found
@@ -178,5 +183,5 @@ class _Changing(Recorder):
 def _differences(now: model.Record, was: model.Record) -> set[str]:
     """What differs between two runs of a section, each with its line."""
     found = {f"{it.place.line} {it.what}" for it in compare.compare(now, was).differences}
-    before, after = ({f"{e.line} {e.message}" for _, e in record.errors()} for record in (was, now))
+    before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in record.errors()} for record in (was, now))
     return found | (before ^ after)
