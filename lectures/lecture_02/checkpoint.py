@@ -252,12 +252,15 @@ def loading_an_optimizer_keeps_references() -> None:
     file = io.BytesIO()
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save(state, file)
+    optimizer.step()
     file.seek(0)
     loaded = torch.load(file)
+    assert not torch.equal(model.weights[0], loaded["model"]["weights.0"]), "one step further"
     model.load_state_dict(loaded["model"])
     optimizer.load_state_dict(loaded["optimizer"])
     w, saved = model.weights[0], loaded["optimizer"]["state"][0]
     average = optimizer.state[w]["exp_avg"]
+    assert torch.equal(w, loaded["model"]["weights.0"]), "one step back"
     assert not same_storage(w, loaded["model"]["weights.0"]), "weights: copied"
     assert same_storage(average, saved["exp_avg"]), "averages: referred to"
 

@@ -291,8 +291,8 @@ def a_memory_map_may_write_to_your_data() -> None:
         assert "read-only" in refused, "refused"
         private = np.memmap(file, dtype=np.int32, mode="c")
         private[1] = 99
-        on_disk = np.fromfile(file, dtype=np.int32)
-        assert (private[1], on_disk[1]) == (99, 2), "changed here, not there"
+        still = np.fromfile(file, dtype=np.int32)
+        assert (private[1], still[1]) == (99, 2), "changed here, not there"
         note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
              "to beat. Data that must be parsed, decompressed or streamed want something else.")
         careless[5] = 50  # @hide

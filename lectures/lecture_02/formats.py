@@ -20,6 +20,7 @@ FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
 def number_formats() -> None:
     """Number formats."""
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total
+    assert total.item() == 256, "as if nothing had been added"
     note(
         "In `bfloat16`, the working format of many language models, `256 + 1` is "
         f"{total.item():.0f}. Nothing is broken. A number format is a budget of bits, spent "
@@ -275,8 +276,9 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     assert narrow.max < wide.max, "but fewer bits fill the top"
     ratio = narrow.max / wide.max                               # @inspect ratio
     assert 0.9960 < ratio < 0.9962, "the largest is smaller"
-    held = cast(3.4e38, torch.float32)                          # @inspect held
-    lost = cast(3.4e38, torch.bfloat16)                         # @inspect lost
+    near = 3.4e38
+    held = cast(near, torch.float32)                            # @inspect held
+    lost = cast(near, torch.bfloat16)                           # @inspect lost
     assert held < lost == math.inf, "finite, then infinite"
     note(
         "At the other end both have *subnormal* numbers, which trade fraction bits for a "
@@ -578,7 +580,7 @@ def a_running_sum_stalls() -> None:
         "which is rounded back, now and every time after. So the *running* total must be wide; "
         "the terms may be narrow. PyTorch's own sums know this:"
     )
-    terms = torch.ones(1000, dtype=torch.bfloat16)
+    terms = torch.ones(1000, dtype=torch.bfloat16)              # @inspect terms.dtype
     at_once = terms.sum().item()                                # @inspect at_once
     assert at_once == 1000, "accumulated wide, rounded once"
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)         # @inspect one_by_one

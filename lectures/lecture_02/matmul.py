@@ -565,7 +565,7 @@ def repeat_copies_nothing() -> None:
     assert not same_storage(picture, joined), "a tensor, and copied"
 
     note("If the copies of a tensor are to be written to, make them real.")
-    real = copies.clone(memory_format=torch.contiguous_format)
+    real = copies.clone()
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"
     assert real.stride() == (81, 9, 1), "a stride of one whole picture"

@@ -151,9 +151,10 @@ def most_tensors_hold_floats() -> None:
     activations: Float[Tensor, "seq dim"] = table(tokens)       # @inspect activations
     mask: Bool[Tensor, "query key"] = torch.ones(3, 3).tril().bool()  # @inspect mask
     activations.sum().backward()
+    assert table.weight.grad is not None, "a gradient beside each weight"
     moment = adamw_step(table.weight)["exp_avg"]
     floats = [table.weight, table.weight.grad, moment, activations]
-    kinds = {t.dtype for t in floats if t is not None}          # @inspect kinds
+    kinds = {t.dtype for t in floats}                           # @inspect kinds
     assert kinds == {torch.float32}, "parameters to activations"
     assert tokens.dtype == torch.int64, "token ids are integers"
     assert mask.dtype == torch.bool, "a mask is a yes or no"

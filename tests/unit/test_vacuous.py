@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.running import record, section
+from tests.running import record, section, write
 
+from litbook.cli import litbook
 from litbook.errors import UnusableLecture
+from litbook.render.edition import Edition
+from litbook.site import editions
 from litbook.text import source
 from litbook.text.vacuous import vacuous
 
@@ -75,6 +78,19 @@ def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
         "    ^\n"
         "    claim also that there was something to see; where zero is the point, say so: # @zero"
     )
+
+
+def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = section("seen = 0\nassert seen == 0")
+    made = record(tmp_path, text)
+    (wrong,) = editions.problems(Edition("lecture_sample", made, [], None))
+    file = write(tmp_path, text)
+    assert litbook(["check", "--vacuous", str(file)]) == 1
+    assert capsys.readouterr().out == f"{wrong}\n\n{file}: 1 claim says nothing\n"
+    marked = write(tmp_path, text.replace("== 0", "== 0  # @zero"))
+    assert litbook(["check", "--vacuous", str(marked)]) == 0
 
 
 def test_the_mark_stands_at_a_claim() -> None:

@@ -1,25 +1,27 @@
 """What guards a book beside its claims: numbers that nothing backs, claims that never ran or cannot fail.
 
 In goes a lecture, out come lines for people and whether something is wrong. It prints nothing. `ALL` names
-the checks; each takes a lecture, sections, and how many claims to draw by which seed.
+the checks; each takes a lecture, and what is wanted of it. A lecture runs in a process of its own.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from litbook import project
 from litbook.record import recordings
 from litbook.render import report, values
-from litbook.run import process, trials
+from litbook.run import noticed, process, run, trials
 from litbook.run.trials import Outcome
 from litbook.text import source
 from litbook.text import unbacked as numbers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
+from litbook.text.changes import Change
 from litbook.text.mutants import Trial
 
 
@@ -30,6 +32,16 @@ class Checked:
     said: list[str]
     summary: str
     wrong: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look at: the claims and code of some sections, and how much of it, drawn by a seed."""
+
+    sections: Sequence[str] = ()
+    sample: int | None = None  # claims
+    seed: int = 0
+    everything: bool = False  # all changes of the code, however long it takes
 
 
 def unbacked(path: Path, *_: object) -> Checked:
@@ -67,24 +79,29 @@ def vacuous(path: Path, *_: object) -> Checked:
 # ---------------------------------------------------------------------------- mutants
 
 
-def mutants(path: Path, sections: Sequence[str] = (), sample: int | None = None, seed: int = 0) -> Checked:
+def mutants(path: Path, wanted: Wanted) -> Checked:
     """The changes of claims that hold all the same: each claim is changed a little, where it stands.
 
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
     """
-    lecture = source.usable(path, sections)
-    claims = _drawn(lecture, sample, seed) if sample is not None else None
-    wanted = _sections(lecture, claims) if claims is not None else list(sections)
-    found, record = trials.tried(path, sections=tuple(wanted), claims=claims)
+    source.usable(path, wanted.sections)
+    return Checked(**process.answer(path, "litbook.checks:tried", path=str(path), wanted=asdict(wanted)))
+
+
+def tried(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """In the process of its own: what `mutants` finds."""
+    asked = Wanted(**wanted)
+    lecture = source.usable(Path(path), asked.sections)
+    claims = _drawn(lecture, asked.sample, asked.seed) if asked.sample is not None else None
+    sections = _sections(lecture, claims) if claims is not None else list(asked.sections)
+    found, record = trials.tried(Path(path), sections=tuple(sections), claims=claims, owner=owner)
     excuses = trials.unreadable(lecture)
     said = [line for outcome in found for line in _lines(lecture, outcome)]
-    some = claims is not None or bool(sections)
+    some = claims is not None or bool(asked.sections)
     wrong = excuses or any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in found)
-    return Checked(
-        [*report.problems(record), *said, *map(str, excuses)],
-        _summary(lecture, found, some),
-        bool(wrong) or not report.holds(record),
-    )
+    said = [*report.problems(record), *said, *map(str, excuses)]
+    wrong = bool(wrong) or not report.holds(record)
+    return asdict(Checked(said, _summary(lecture, found, some), wrong))
 
 
 def _drawn(lecture: source.Lecture, count: int, seed: int) -> set[int]:
@@ -164,9 +181,43 @@ def _claims(count: int) -> str:
     return f"{count} claim{'' if count == 1 else 's'}"
 
 
-ALL: dict[str, Callable[[Path, Sequence[str], int | None, int], Checked]] = {
-    "unbacked": unbacked,
-    "unrun": unrun,
-    "vacuous": vacuous,
-    "mutants": mutants,
-}
+# ---------------------------------------------------------------------------- the code above the claims
+
+SECONDS = 280.0  # for a lecture: within five minutes, with what it takes to start and end
+
+
+def code(path: Path, wanted: Wanted) -> Checked:
+    """The changes of a section's code that none of its claims and shown values notices."""
+    source.usable(path, wanted.sections)
+    return Checked(**process.answer(path, "litbook.checks:changed", path=str(path), wanted=asdict(wanted)))
+
+
+def changed(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """In the process of its own: what `code` finds."""
+    asked = Wanted(**wanted)
+    lecture = source.usable(Path(path), asked.sections)
+    seconds = None if asked.everything else SECONDS
+    found, record = noticed.noticed(
+        Path(path), sections=tuple(asked.sections), seconds=seconds, seed=asked.seed, owner=owner
+    )
+    said = [_unnoticed(lecture, it.section, change) for it in found for change in it.unnoticed]
+    tried, made = sum(it.count for it in found), sum(it.made for it in found)
+    left = len(said)
+    text = f"{tried:,} of {made:,} changes in {len(found)} section{'s' * (len(found) != 1)} tried: "
+    text += f"{tried - left:,} noticed" + (f" ({(tried - left) / tried:.1%})" if tried else "")
+    text += f", {left:,} not"
+    if alone := sum(not it.again for it in found):
+        text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
+    wrong = bool(said) or not report.holds(record)
+    return asdict(Checked([*report.problems(record), *said], text, wrong))
+
+
+def _unnoticed(lecture: source.Lecture, section: str, change: Change) -> str:
+    file = lecture.file_of_statement(change.statement)
+    at = f"{file.path}:{change.line}:{change.column}"
+    return f"{at}: nothing in {section} notices: {change.change}\n    {file.lines[change.line - 1].strip()}"
+
+
+Check = Callable[[Path, Wanted], Checked]
+ALL: dict[str, Check] = {"unbacked": unbacked, "unrun": unrun, "vacuous": vacuous, "mutants": mutants}
+ASKED: dict[str, Check] = {**ALL, "code": code}  # minutes, and a list to read: only where it is asked for

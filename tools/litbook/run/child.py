@@ -41,6 +41,10 @@ def work(asked: dict[str, Any]) -> NoReturn:
     try:
         _prepare()
         desk.at("")
+        if "function" in asked:
+            said = _named(asked["function"])(desk, **asked["given"])
+            desk.leave("answer", json.dumps(said).encode())
+            desk.end()
         listener = _listener(asked["listener"])
         try:
             record = run.run(
@@ -176,8 +180,13 @@ def _interrupted(_: int, __: FrameType | None) -> NoReturn:
 
 def _listener(name: str) -> Any:
     """The one who listens, made by the function that `module:function` names; None for ""."""
+    return _named(name)() if name else None
+
+
+def _named(name: str) -> Any:
+    """The function that `module:function` names."""
     module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)() if module else None
+    return getattr(importlib.import_module(module), function)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,18 @@ def record_of(
         return judged(asked, status, interrupted)
 
 
+def answer(path: Path, function: str, /, **given: Any) -> Any:
+    """What `module:function`, called with `given` in a process of its own, returns as JSON data.
+
+    It runs the lecture in the file `path`, and is first given who owns that process. Raises as `record_of`.
+    """
+    asked = {"path": str(path.resolve()), "function": function, "given": given}
+    with private_folder() as folder:
+        asked |= {"folder": str(folder), "key": secrets.token_hex()}
+        status, interrupted = _run(asked, folder, None)
+        return json.loads(_content(asked, "answer", status, interrupted))
+
+
 class Warm:
     """The same for an author who waits: each process is a fork of one that has imported PyTorch, and no more.
 
@@ -218,18 +230,31 @@ def _passed_on(stream: IO[bytes] | None) -> Iterator[None]:
 
 def judged(asked: dict[str, Any], status: int, interrupted: bool = False) -> model.Record:
     """The record that the process left; raises what it reported instead, or `Died`."""
-    path, folder = Path(asked["path"]), Path(asked["folder"])
+    content = _content(asked, "record", status, interrupted)
+    record = encoding.loads(content, f"what the process of {shown(Path(asked['path']))} left")
+    try:
+        return _with_late(record, Path(asked["folder"]))
+    except (ValueError, SyntaxError, TypeError):  # its last lines are not whole
+        raise _died(asked, status) from None
+
+
+def _content(asked: dict[str, Any], wanted: str, status: int, interrupted: bool) -> str:
+    """What the process left, of the kind that is wanted."""
+    folder = Path(asked["folder"])
     kind, content = _left(folder, asked["key"])
-    if kind == "record" and not interrupted:
-        record = encoding.loads(content, f"what the process of {shown(path)} left")
-        with contextlib.suppress(ValueError, SyntaxError, TypeError):
-            return _with_late(record, folder)
+    if kind == wanted and not interrupted:
+        return content
     if kind == "trouble":
         said = json.loads(content)
         raise Reported(said["message"], said["slug"], said["exit_status"])
     if interrupted:
         raise Reported(f"interrupted; it was {_where(folder)}", "interrupted", 130)
-    raise Died(
+    raise _died(asked, status)
+
+
+def _died(asked: dict[str, Any], status: int) -> Died:
+    path, folder = Path(asked["path"]), Path(asked["folder"])
+    return Died(
         f"{shown(path)}: the process {_end(status)}, {_where(folder)}; no verdict without a whole record\n"
         "    a lecture ends by coming to its end: let nothing in it end or replace its process"
     )

@@ -21,14 +21,9 @@ they see the claim. An excuse that excuses nothing is listed too, and so is one 
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import io
-import json
-import os
 import re
-import select
-import signal
 import sys
 import tokenize
 import warnings
@@ -42,7 +37,7 @@ from litbook.errors import Problem
 from litbook.probe.axes import Sizes, mismatch
 from litbook.probe.recorder import Recorder
 from litbook.record import model
-from litbook.run import run
+from litbook.run import forks, run
 from litbook.snapshot.snapshot import snapshot
 from litbook.text import mutants
 from litbook.text.mutants import Mutant, Trial
@@ -115,15 +110,17 @@ def _excuse(comment: str, known: list[str]) -> tuple[str, str] | None:
 
 
 def tried(
-    path: Path, *, sections: tuple[str, ...] = (), claims: set[int] | None = None
+    path: Path,
+    *,
+    sections: tuple[str, ...] = (),
+    claims: set[int] | None = None,
+    owner: run.Owner | None = None,
 ) -> tuple[list[Outcome], model.Record]:
     """Run the lecture in the file `path` (or some of its sections) and try its claims (or some of them).
 
     On the CPU only: what runs on a GPU does not survive a fork. The record of the run says whether it came to
     its end: of a claim behind an exception there is no outcome.
     """
-    if not hasattr(os, "fork"):
-        raise OSError("claims are tried in forked processes, and this system has none")
     outcomes: dict[int, Outcome] = {}
 
     class Trying(_Trying):
@@ -132,22 +129,9 @@ def tried(
         found = outcomes
         wanted = claims
 
-    with _one_thread():
-        record = run.run(path, sections=sections, device="cpu", recorded_by=Trying)
+    with forks.one_thread():
+        record = run.run(path, sections=sections, device="cpu", owner=owner, recorded_by=Trying)
     return [outcomes[number] for number in sorted(outcomes)], record
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Trying(Recorder):
@@ -286,33 +270,7 @@ def _calls_nothing(test: ast.expr) -> bool:
 
 def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
     """What each test says, evaluated one after the other in a forked child; fewer where its time is up."""
-    reading, writing = os.pipe()
-    sys.stderr.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python warns of forks beside threads; torch has one, and it waits
-        child = os.fork()
-    if not child:
-        _be_child(writing, codes, names)
-    os.close(writing)
-    try:
-        said = _read(reading)
-    finally:
-        os.close(reading)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return [json.loads(line) for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
-
-
-def _be_child(writing: int, codes: list[CodeType], names: dict[str, Any]) -> None:
-    """All of a child's life. It never returns: what it holds of its parent must not be tidied up twice."""
-    try:
-        for name in ("SIGALRM", "SIGINT"):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-        for code in codes:
-            os.write(writing, f"{json.dumps(_verdict(code, names))}\n".encode())
-    finally:
-        os._exit(0)
+    return forks.asked(lambda: (_verdict(code, names) for code in codes), PATIENCE)
 
 
 def _verdict(code: CodeType, names: dict[str, Any]) -> str:
@@ -322,17 +280,6 @@ def _verdict(code: CodeType, names: dict[str, Any]) -> str:
             return HOLDS if eval(code, dict(names)) else FAILS
     except BaseException as error:
         return f"{FAILS}: {type(error).__name__}"
-
-
-def _read(reading: int) -> bytes:
-    """Everything that a child writes, as long as it goes on writing."""
-    said = b""
-    while select.select([reading], [], [], PATIENCE)[0]:
-        more = os.read(reading, 1 << 16)
-        if not more:
-            break
-        said += more
-    return said
 
 
 def _shown(test: ast.expr, names: dict[str, Any]) -> dict[str, model.Snapshot]:

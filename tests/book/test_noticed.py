@@ -1,0 +1,132 @@
+"""Code on the page that no claim depends on is found: each change of it is tried, and nothing notices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.running import LITBOOK, section, write
+
+from litbook.run import noticed
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
+
+
+def unnoticed(folder: Path, body: str, before: str = "") -> list[str]:
+    """The changes of a lecture whose one section is `body` that nothing notices."""
+    found, record = noticed.noticed(write(folder, section(body, before)))
+    assert [error.message for _, error in record.errors()] == []
+    return [it.change for tried in found for it in tried.unnoticed]
+
+
+def command(repo: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LITBOOK, "check", "--code", *map(str, words)],
+        cwd=repo, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+def test_the_command_lists_the_one_statement_that_nothing_notices(repo: Path, tmp_path: Path) -> None:
+    file = write(
+        tmp_path, section("rows = 3\nspare = print\nsize = rows * 8  # @inspect size\nassert size == 24")
+    )
+    done = command(repo, file)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == (
+        "lecture_sample.py:12:5: nothing in one notices: left out\n"
+        "    spare = print\n"
+        "\n"
+        f"{file}: 6 of 6 changes in 1 section tried: 5 noticed (83.3%), 1 not\n"
+    )
+
+
+def test_where_all_is_noticed_the_command_ends_with_0(repo: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, section("size = 3 * 8\nassert size == 24"))
+    done = command(repo, file, "one", "--all")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"{file}: 4 of 4 changes in 1 section tried: 4 noticed (100.0%), 0 not\n",
+    )
+    assert command(repo, file, "two").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = [3, 4]\nx[0] = 5  # @inspect x\nassert len(x) == 2",  # a value notices, and no claim
+        "x = 3\nwhile x < 4:\n    x += 1  # @inspect x",  # left out, it does not end
+        "x = f(2)\nassert x == 2",
+        "def g(a, b=2):\n    return a + b\nassert g(1) == 3",
+    ],
+)
+def test_a_value_an_exception_or_no_end_notices_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr(noticed, "MORE", 0.5)
+    before = "def f(n):\n    if n != 2:\n        raise ValueError(n)\n    return n\n"
+    assert [it for it in unnoticed(tmp_path, body, before) if it == "left out"] == []
+
+
+def test_a_change_that_allocates_without_bounds_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noticed, "MEMORY", 2**28)
+    assert unnoticed(tmp_path, "n = 0\nbytes(n << 30)") == ["left out", "30 -> 31"]  # and not 0 -> 1
+
+
+def test_what_changes_from_run_to_run_notices_nothing(tmp_path: Path) -> None:
+    body = "import os\nx = os.getpid() + 3  # @inspect x\nassert x"
+    assert unnoticed(tmp_path, body) == ["left out", "+ -> -", "3 -> 4"][1:]
+
+
+def test_a_section_that_raises_the_second_time_is_not_tried(repo: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, section("x = once.pop()\nassert x == 1", "once = [1]\n"))
+    done = command(repo, file)
+    assert done.stdout == (
+        f"{file}: 0 of 1 changes in 1 section tried: 0 noticed, 0 not; 1 section cannot be run again\n"
+    )
+
+
+def test_trying_changes_nothing_for_the_lecture(tmp_path: Path) -> None:
+    text = section("seen.append(1)\nx = len(seen)  # @inspect x\nassert x == 1", "seen = []\n")
+    found, record = noticed.noticed(write(tmp_path, text))
+    assert [claim.verdict for _, claim in record.claims()] == ["holds"]
+    assert found[0].made == found[0].count == 3
+
+
+def test_every_section_gets_its_part_of_the_time(tmp_path: Path) -> None:
+    sections = "".join(
+        f"def s{i}():\n    import time\n    time.sleep(0.1)\n    x = {'1 + ' * 40}1\n    y = 2\n    assert y\n"
+        for i in range(2)
+    )
+    file = write(tmp_path, f'"""L."""\ndef main():\n    s0()\n    s1()\n{sections}')
+    start = time.monotonic()
+    found, _ = noticed.noticed(file, seconds=4)
+    again, _ = noticed.noticed(file, seconds=4)
+    assert time.monotonic() - start < 16
+    assert [it.section for it in found] == ["s0", "s1"]
+    assert all(0 < it.count < it.made for it in found)
+    for one, other in zip(found, again, strict=True):  # the longer of two draws begins with the shorter
+        texts = ({(it.line, it.column) for it in tried.unnoticed} for tried in (one, other))
+        assert set.intersection(*texts)
+
+
+def test_a_part_is_tried_without_its_sections(tmp_path: Path) -> None:
+    text = '"""L."""\ndef main():\n    part()\ndef part():\n    n = 2\n    assert n == 2\n    inner()\ndef inner():\n    x = 3\n    assert x == 3\n'
+    found, _ = noticed.noticed(write(tmp_path, text))
+    assert [(it.section, it.made, len(it.unnoticed)) for it in found] == [("inner", 2, 0), ("part", 2, 0)]
+
+
+def test_a_lecture_that_ends_its_process_gives_no_verdict(repo: Path, tmp_path: Path) -> None:
+    for check in ("--code", "--mutants"):
+        file = write(
+            tmp_path, section("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nassert 1 == 1")
+        )
+        done = subprocess.run(
+            [*LITBOOK, "check", check, str(file)], cwd=repo, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert "the process was killed by signal 9 (SIGKILL), in the section one; no verdict" in done.stderr

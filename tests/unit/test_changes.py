@@ -1,0 +1,76 @@
+"""What is changed of a section's code, and where: the text alone, nothing runs."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tests.running import section
+
+from litbook.text import source
+from litbook.text.changes import changes
+
+
+def changed(body: str, before: str = "") -> list[str]:
+    """Every change of a section that is `body`."""
+    lecture = source.parse(section(body, before))
+    return [it.change for it in changes(lecture, lecture.section("one"))]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("x = f(a)", ["left out"]),
+        ("x = y.dtype is torch.float32", ["left out", "float32 -> float64"]),
+        ("x = y.half()", ["left out", ".half() -> .float()"]),
+        ("x = y.bfloat16()", ["left out", ".bfloat16() -> .float()"]),
+        ("x = y.float(1)", ["left out", "1 -> 2"]),
+        ("x = f(3, -1)", ["left out", "3 -> 4", "1 -> 2"]),
+        ("x = 1_000", ["left out", "1_000 -> 1001"]),
+        ("x = 2.5e3", ["left out", "2.5e3 -> 5000.0"]),
+        ("x = 0.0", ["left out", "0.0 -> 1.0"]),
+        ("x = True, 'text', None, b'1'", ["left out"]),
+        ("x = a + b", ["left out", "+ -> -"]),
+        ("x = a ** b // c", ["left out", "// -> *", "** -> *"]),
+        ("x = a @ b", ["left out"]),
+        ("x = 'a' + b", ["left out"]),
+        ("x = f'{3}'", ["left out"]),
+        ("x += 1", ["left out", "+ -> -", "1 -> 2"]),
+        ("f(a, dim=b, **c)", ["left out", "dim= dropped"]),
+        ("del x", ["left out"]),
+        ("x: list[3] = f()", ["left out"]),
+        ("x: int", []),
+        ("for i in range(3): pass", ["3 -> 4"]),
+        ("if a > 2:\n    x = 1", ["2 -> 3", "left out", "1 -> 2"]),
+        ("with f(1) as g: pass", ["1 -> 2"]),
+        ("def g(a, b=3): return 4", ["3 -> 4"]),
+        ("return 5", ["5 -> 6"]),
+        ("import math as a", []),
+        ("assert x == 3, 4", []),
+        ("try:\n    assert x == 3\nfinally:\n    pass", []),
+        ("x: Float[Tensor, 'a'] = f(3)", []),
+        ("note(f(3))", []),
+        ("x = 3  # @hide", []),
+        ("x = 3  # @measure x", []),
+        ("x = 3  # @inspect x", ["left out", "3 -> 4"]),
+    ],
+)
+def test_each_change_of_a_statement(statement: str, expected: list[str]) -> None:
+    assert changed(statement, "from jaxtyping import Float\n") == expected
+
+
+def test_a_change_sets_one_field_of_the_tree_and_stands_where_it_is_written() -> None:
+    lecture = source.parse(section("x = f(\n    'é', 3, dim=4)"))
+    found = changes(lecture, lecture.section("one"))
+    assert [(it.change, it.line, it.column) for it in found] == [
+        ("left out", 11, 5),
+        ("3 -> 4", 12, 14),
+        ("dim= dropped", 12, 21),
+        ("4 -> 5", 12, 21),
+    ]
+    node = lecture.tree.body[-1]
+    texts = []
+    for it in (found[1], found[2], found[0]):
+        it.make()
+        texts.append(ast.unparse(node).splitlines()[-1].strip())
+    assert texts == ["x = f('é', 4, dim=4)", "x = f('é', 4)", "pass"]

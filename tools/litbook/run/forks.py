@@ -1,0 +1,95 @@
+"""Asking a copy of this process: a fork that may do anything to itself, says what came of it, and is gone.
+
+In goes what to do there, out come the lines that it said as data. It knows no lecture. Threads do not survive
+a fork, so torch runs on one meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they are also while a lecture runs
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None = None) -> list[Any]:
+    """What `work` yields in a fork of this process; less where it dies, or takes `patience` seconds for one.
+
+    `memory` is how many bytes it may have beyond what this process has.
+    """
+    if _FORK is None:
+        raise OSError("this needs forked processes, and this system has none")
+    reading, writing = os.pipe()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of forks beside threads; torch has one, and it waits
+        child = _FORK()
+    if not child:
+        _be_child(work, writing, memory)
+    os.close(writing)
+    try:
+        said = _read(reading, patience)
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return [json.loads(line) for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _be_child(work: Callable[[], Iterable[Any]], writing: int, memory: int | None) -> None:
+    """All of a child's life. It never returns: what it holds of its parent must not be tidied up twice."""
+    try:
+        for name in ("SIGALRM", "SIGINT"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        if memory is not None:
+            _limit(memory)
+        for it in work():
+            os.write(writing, f"{json.dumps(it)}\n".encode())
+    finally:
+        _END(0)
+
+
+def _limit(memory: int) -> None:
+    """Limit what the process may have as its own; a mapped file of any size is not counted."""
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
+            used = int(file.read().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used + memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def _read(reading: int, patience: float) -> bytes:
+    """Everything that a child writes, as long as it goes on writing."""
+    said, until = b"", time.monotonic() + patience
+    while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
+        more = os.read(reading, 1 << 16)
+        if not more:
+            break
+        said, until = said + more, time.monotonic() + patience
+    return said

@@ -1,0 +1,187 @@
+"""Runs a lecture and, behind every section, that section again with one thing changed. `changes` says what.
+
+The lecture runs once, instrumented as always. When a section has run, its entry is made as for a record.
+Then each of its changes is tried in a fork of this process: the tree is changed there, the section compiled
+and run again, and the entry that comes of it compared with the first one, as a recording is. A change is
+*noticed* where a claim or a shown value differs, something is raised, or the section does not end in several
+times its time. The first fork changes nothing: what differs all the same is of the clock or of an earlier
+run, and says nothing.
+
+Until the time is up, every section gets an equal part of what is left; its changes are drawn by the seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import CodeType, FunctionType
+
+from litbook.probe.instrument import instrument_files
+from litbook.probe.recorder import Recorder
+from litbook.record import compare, model
+from litbook.run import forks, run
+from litbook.run.environment import environment
+from litbook.text import source
+from litbook.text.changes import Change, changes
+from litbook.text.source import Lecture
+
+TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # bytes that it may ask for
+RAISED = "raised: "
+_now = time.monotonic  # also where a lecture replaces it
+
+
+@dataclass
+class Tried:
+    """What became of the changes of one section, which has `made` in all."""
+
+    section: str
+    made: int
+    count: int = 0  # of those tried
+    again: bool = True  # whether it runs a second time, with nothing changed; else none is tried
+    unnoticed: list[Change] = field(default_factory=list)
+
+
+@dataclass
+class _Budget:
+    """The time that is left, and for how many sections."""
+
+    until: float | None
+    sections: int
+
+    def share(self) -> float:
+        """When the next section's part of it ends."""
+        self.sections -= 1
+        return (
+            float("inf") if self.until is None else _now() + (self.until - _now()) / max(1, self.sections + 1)
+        )
+
+
+def noticed(
+    path: Path,
+    *,
+    sections: tuple[str, ...] = (),
+    seconds: float | None = None,
+    seed: int = 0,
+    owner: run.Owner | None = None,
+) -> tuple[list[Tried], model.Record]:
+    """Run the lecture (or some of its sections), and try the changes of each section that runs here.
+
+    It ends within about `seconds`, where they are given. On the CPU only, as a GPU does not survive a fork.
+    """
+    lecture, found = source.usable(path, sections), dict[int, Tried]()
+    time_left = _Budget(None if seconds is None else _now() + seconds, len(_asked(lecture, sections)))
+    here = environment(path, "cpu", 0)
+
+    class Changing(_Changing):
+        """The recorder of this run."""
+
+        done, place = found, here
+
+        def section(self, function: int, call: Callable[[], object]) -> None:
+            if self.again:
+                return  # what a changed part calls
+            if owner is not None:
+                owner.at(self.lecture.functions[function].name)
+            start = _now()
+            super().section(function, call)
+            if function not in found and not self.lecture.functions[function].requires:
+                found[function] = self.tried(function, _now() - start, time_left.share(), seed)
+
+    with forks.one_thread():
+        record = run.run(path, sections=sections, device="cpu", recorded_by=Changing)
+    return list(found.values()), record
+
+
+def _asked(lecture: Lecture, sections: tuple[str, ...]) -> list[int]:
+    """The sections that run here: those asked for, and what they call."""
+    asked = {lecture.section(name) for name in sections}
+    found = []
+    for number in lecture.order:
+        above = [number]
+        while (parent := lecture.functions[above[-1]].parent) is not None:
+            above.append(parent)
+        if not lecture.functions[number].requires and (not asked or asked.intersection(above)):
+            found.append(number)
+    return found
+
+
+class _Changing(Recorder):
+    """A recorder that runs a section again and again, in forks."""
+
+    done: dict[int, Tried]
+    place: model.Environment
+    again = False  # in a fork
+
+    def tried(self, function: int, took: float, until: float, seed: int) -> Tried:
+        """Try the changes of a section that has run in `took` seconds, in an order drawn by `seed`."""
+        every, key = changes(self.lecture, function), self.numbering.keys[function]
+        found, was, patience = Tried(key, len(every)), self.alone(function), TIMES * took + MORE
+        steady = self._differing(function, None, was, patience) if every else set()
+        if steady is None or any(it.startswith(RAISED) for it in steady):
+            found.again = False
+            return found
+        for change in random.Random(f"{seed} {key}").sample(every, len(every)):
+            if _now() > until:
+                break
+            differing = self._differing(function, change, was, patience)
+            found.count += 1
+            if differing is not None and differing <= steady:
+                found.unnoticed.append(change)
+        found.unnoticed.sort(key=lambda it: (it.line, it.column))
+        return found
+
+    def _differing(
+        self, function: int, change: Change | None, was: model.Record, patience: float
+    ) -> set[str] | None:
+        """What the section says differently after the change; None where it did not come to its end."""
+
+        def work() -> Iterator[list[str]]:
+            self.again = True
+            if change is not None:
+                change.make()
+            call = self._compiled(function)
+            del self.makings[function]
+            Recorder.section(self, function, call)
+            yield sorted(_differences(self.alone(function), was))
+
+        said = forks.asked(work, patience, MEMORY)
+        return set(said[0]) if said else None
+
+    def _compiled(self, function: int) -> Callable[[], object]:
+        """The section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
+        name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
+        futures = [it for it in file.tree.body if getattr(it, "module", "") == "__future__"]
+        file.tree.body = [
+            *futures,
+            *(it for it in file.tree.body if self.lecture.function_of.get(it) == function),
+        ]
+        [module] = instrument_files(replace(self.lecture, files=[file]), self)
+        code = next(it for it in module.co_consts if isinstance(it, CodeType) and it.co_name == name)
+        return FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
+
+    def alone(self, function: int) -> model.Record:
+        """The record of a section alone, as it is now."""
+        making = self.making(function)
+        entry = making.section("")
+        return model.Record(
+            schema=model.SCHEMA,
+            lecture=self.lecture.name,
+            title=self.lecture.title,
+            environment=self.place,
+            sources=self.lecture.sources(),
+            definitions=tuple(self.numbering.definition(it, making.reached) for it in making.called),
+            sections=(entry,),
+        )
+
+
+def _differences(now: model.Record, was: model.Record) -> set[str]:
+    """What differs between two runs of a section, each with its line."""
+    found = {f"{it.place.line} {it.what}" for it in compare.compare(now, was).differences}
+    before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in record.errors()} for record in (was, now))
+    return found | (before ^ after)
