@@ -50,6 +50,7 @@ def matmul_and_named_axes() -> None:
     einops_errors_repeat_the_pattern()
 
 
+@aside
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
     note(

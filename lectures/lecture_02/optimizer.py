@@ -324,6 +324,7 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
     return lambda p, g, state: lr * decay * p + step(p, g, state)
 
 
+@aside
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
     note(

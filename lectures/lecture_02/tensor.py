@@ -19,14 +19,14 @@ def tensors() -> None:
         "tensors. So the memory of a training run is the memory of its tensors, and that can "
         "be read off, with one trap: two tensors may be looking at the same bytes."
     )
+    a_fresh_tensor_costs_count_times_width()
+    a_tensor_can_be_weighed_without_memory()
+    a_view_can_hold_more_or_less_than_it_reports()
     one_decimal_point_decides_the_dtype()
     four_ways_to_make_a_tensor()
     randn_draws_from_the_standard_normal()
     truncation_narrows_the_spread()
     most_tensors_hold_floats()
-    a_fresh_tensor_costs_count_times_width()
-    a_tensor_can_be_weighed_without_memory()
-    a_view_can_hold_more_or_less_than_it_reports()
 
 
 @aside

@@ -11,6 +11,7 @@ import pytest
 from tests.running import LECTURE_02, sampled
 
 from litbook.record import compare, model, recordings
+from litbook.render import books, path
 from litbook.run import run
 from litbook.text import source, unbacked, unrun
 
@@ -246,3 +247,19 @@ def test_plain_python_prints_the_lectures_prose(repo: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Transposing a matrix moves none of its numbers." in done.stdout
+
+
+def test_the_core_fits_into_an_evening(record: model.Record) -> None:
+    leaves = [section for section in record.sections if section.kind == "section"]
+    core = [section for section in leaves if not section.aside]
+    assert 55 <= len(core) <= 70
+    assert len(leaves) > 2 * len(core)
+    said = path.line(books.of(record, books.NOTHING_CITED, (), []))
+    (hours,) = re.findall(r"about ([\d.]+) hours to read", said)
+    assert float(hours) <= 3
+
+
+def test_every_section_of_the_core_opens_with_prose(record: model.Record) -> None:
+    core = [section for section in record.sections if section.kind == "section" and not section.aside]
+    opening = {it.key: next(s for s in it.statements if s.kind not in ("doc", "hidden")) for it in core}
+    assert [key for key, first in opening.items() if first.kind != "piece"] == []

@@ -81,6 +81,6 @@ def test_the_outline_is_that_of_the_whole_text(sample: str) -> None:
     path = SAMPLES / f"{sample}.py"
     outline, whole = source.outline(path), source.read(path)
     assert outline.section_names() == whole.section_names()
-    shown = [(f.name, f.kind, f.heading, f.parent, f.requires) for f in whole.functions]
-    assert [(f.name, f.kind, f.heading, f.parent, f.requires) for f in outline.functions] == shown
+    shown = [(f.name, f.kind, f.heading, f.parent, f.requires, f.aside) for f in whole.functions]
+    assert [(f.name, f.kind, f.heading, f.parent, f.requires, f.aside) for f in outline.functions] == shown
     assert outline.title == whole.title
