@@ -60,4 +60,4 @@ def test_four_times_the_text_takes_little_more_than_four_times_as_long(
     seconds(tmp_path, make(20))  # what is imported and compiled once
     short, long = seconds(tmp_path, make(count)), seconds(tmp_path, make(4 * count))
     for name, took in long.items():  # with the square it would be 16 times
-        assert took < max(0.5, 12 * short[name]), f"{name}: {short[name]:.1f} s, {took:.1f} s"
+        assert took < max(1, 12 * short[name]), f"{name}: {short[name]:.1f} s, {took:.1f} s"
