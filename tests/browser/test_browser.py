@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.running import until
 
+from litbook.render import prose
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -332,3 +334,19 @@ def test_every_picture_and_control_has_a_name(laptop: Page, address: str) -> Non
               return Object.keys(seen).filter((id) => seen[id] > 1); }"""
         )
         assert twice == [], name
+
+
+@pytest.mark.parametrize("depth", [prose.DEEPEST, 150])
+@pytest.mark.parametrize("unit", ["list", "quotation"])
+def test_a_note_nested_as_deeply_as_can_be_is_no_wider_than_a_phone(
+    browser: Browser, address: str, unit: str, depth: int
+) -> None:
+    lines = [f"{'    ' * level}- sixteen words" for level in range(depth)]
+    text = "\n".join(lines) if unit == "list" else "> " * depth + "sixteen words"
+    body = "".join(prose.blocks(text, prose.Setting(prose.Citations({}))))
+    assert (depth > prose.DEEPEST) == (body.count("<ul>") + body.count("<blockquote>") == 0)
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(address + STORAGE)
+    page.evaluate("body => document.querySelector('article').insertAdjacentHTML('afterbegin', body)", body)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -199,11 +200,20 @@ def _named_in(record: Record, it: Entry) -> Iterator[Place]:
 
 
 def _meanings(record: Record) -> tuple[dict[str, Place], ...]:
-    return meanings(tuple((source.path, source.text) for source in record.sources))
+    return meanings(_texts(record))
+
+
+def _texts(record: Record) -> tuple[tuple[str, str], ...]:
+    return tuple((source.path, source.text) for source in record.sources)
 
 
 def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
-    return mentions(record.sources[file].text, frozenset(_meanings(record)[file]))
+    return mentions(record.sources[file].text, _names(_texts(record))[file])
+
+
+@functools.lru_cache(maxsize=2)  # every section asks, and there may be thousands of names
+def _names(texts: tuple[tuple[str, str], ...]) -> tuple[frozenset[str], ...]:
+    return tuple(map(frozenset, meanings(texts)))
 
 
 def links(book: Book, page: str) -> Links:
