@@ -18,8 +18,10 @@ from tests.running import HEAD, claims, line_of, messages, record, section, writ
 from tests.running import process as command
 
 from litbook.record import model
-from litbook.render import report
+from litbook.render import page, report
+from litbook.render.edition import Edition
 from litbook.run import process
+from litbook.site import editions
 from litbook.text import unrun
 
 FALSE = "assert 1 == 2, 'HERE'"
@@ -284,6 +286,21 @@ def test_the_report_names_the_line_the_caption_the_values_and_what_became_of_it(
         "\n"
         "0 claims hold, 0 fail, 0 need another device; 1 error\n"
     )
+
+
+def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: Path) -> None:
+    text = section(
+        "with contextlib.suppress(Exception):\n    assert 1 / 0\ntry:\n    FALSE\nexcept AssertionError:\n    pass",
+        "import contextlib",
+    )
+    made = record(tmp_path, text.replace("FALSE", FALSE))
+    body = "".join(page.pages(made, {}).values())
+    assert "✗ error</strong> assert fails: HERE" in body
+    assert (
+        f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
+    )
+    said = [line.split(": ")[1] for line in editions.problems(Edition("lecture_sample", made))]
+    assert said == ["assert fails", "never judged"]
 
 
 def test_one_whose_exception_ended_the_section_is_said_once(tmp_path: Path) -> None:
