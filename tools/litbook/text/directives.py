@@ -363,7 +363,7 @@ def _step_over(
 
 
 def allow_zeros(found: Lecture, problems: list[Problem]) -> None:
-    """The author says of claims, which are known by now, that zero, or nothing, is the point: see `vacuous`."""
+    """The author says of claims, known by now, that zero, or nothing, is the point: see `vacuous`."""
     for anchor, place in found.zeros.items():
         number = found.claim_of.get(anchor)  # type: ignore[call-overload]
         if number is not None:
