@@ -266,6 +266,7 @@ def test_a_drawing_is_fitted_to_a_phone_or_shown_in_its_own_size(
     context = browser.new_context(viewport={"width": 390, "height": 844}, java_script_enabled=True)
     page = context.new_page()
     page.goto(address + name)
+    page.evaluate("document.querySelectorAll('.lb-aside').forEach((it) => { it.open = true })")
     figures = page.locator(f"article {drawn}:has(.lb-zoom)").all()
     assert figures
     for figure in figures:
