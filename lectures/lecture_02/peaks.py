@@ -1,4 +1,5 @@
 """Peak rates, MFU and the roofline, on paper and measured."""
+from counters import flops
 import inspect
 import json
 import math
@@ -22,7 +23,7 @@ from litbook import figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_roofline, plot_sweep
 from .measure import (
-    Point, cool_down, dense_peak, float32_products, flops, intensity, narrow_format,
+    Point, cool_down, dense_peak, float32_products, intensity, narrow_format,
     product_seconds, scaled, shrunk,
 )
 from .units import E4M3, GB, TERA, GiB, MiB
