@@ -47,9 +47,9 @@ def turns(
     return both if like is None else both.to(like.dtype)
 
 
-def rotate(x: Float[Tensor, "b h t c"], turn: Turns) -> Float[Tensor, "b h t c"]:
+def rotate(x: Float[Tensor, "b t h c"], turn: Turns) -> Float[Tensor, "b t h c"]:
     """`x` with the first half of each head as x axes and the second as y axes, turned."""
-    cos, sin = turn
+    cos, sin = rearrange(turn, "two t half -> two t 1 half")
     along, across = x.chunk(2, dim=-1)
     return torch.cat([along * cos - across * sin, across * cos + along * sin], dim=-1)
 
@@ -58,40 +58,41 @@ class Cache:
     """The keys and values of one layer, with room for the whole context."""
 
     def __init__(self, config: Config, batch: int, like: Tensor) -> None:
-        shape = 2, batch, config.kv_heads, config.context, config.head
+        shape = 2, batch, config.context, config.kv_heads, config.head
         self.memory = like.new_empty(shape)
         self.length = 0  # tokens so far
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all tokens so far, these included."""
-        start, self.length = self.length, self.length + k.shape[-2]
-        self.memory[:, :, :, start:self.length] = torch.stack([k, v])
-        keys, values = self.memory[:, :, :, :self.length]
+        start, self.length = self.length, self.length + k.shape[1]
+        self.memory[:, :, start:self.length] = torch.stack([k, v])
+        keys, values = self.memory[:, :, :self.length]
         return keys, values
 
 
 def written_attention(
-    q: Float[Tensor, "b h t c"], k: Float[Tensor, "b g s c"], v: Float[Tensor, "b g s c"]
-) -> Float[Tensor, "b h t c"]:
+    q: Float[Tensor, "b t h c"], k: Float[Tensor, "b s g c"], v: Float[Tensor, "b s g c"]
+) -> Float[Tensor, "b t h c"]:
     """Attention as products and a softmax; the last query may look at every key, the one before at one less."""
-    t, s = q.shape[-2], k.shape[-2]
-    q = rearrange(q, "b (g r) t c -> b g r t c", g=k.shape[1])
-    scores = einsum(q, k, "b g r t c, b g s c -> b g r t s") / math.sqrt(q.shape[-1])
-    later = torch.ones(t, s, dtype=torch.bool, device=q.device).triu(s - t + 1)
-    weights = scores.masked_fill(later, -torch.inf).softmax(dim=-1)
-    mixed = einsum(weights, v, "b g r t s, b g s c -> b g r t c")
-    return rearrange(mixed, "b g r t c -> b (g r) t c")
+    t, s, g = q.shape[1], k.shape[1], k.shape[2]
+    q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
+    scores = einsum(q, k, "b g r t c, b s g c -> b g r t s") / math.sqrt(q.shape[-1])
+    later = scores.new_full((t, s), -torch.inf).triu(s - t + 1)
+    weights = (scores + later).softmax(dim=-1)
+    mixed = einsum(weights, v, "b g r t s, b s g c -> b g r t c")
+    return rearrange(mixed, "b g r t c -> b t (g r) c")
 
 
 def fused_attention(
-    q: Float[Tensor, "b h t c"], k: Float[Tensor, "b g s c"], v: Float[Tensor, "b g s c"]
-) -> Float[Tensor, "b h t c"]:
+    q: Float[Tensor, "b t h c"], k: Float[Tensor, "b s g c"], v: Float[Tensor, "b s g c"]
+) -> Float[Tensor, "b t h c"]:
     """The same in one call, which never holds all scores at once."""
-    t, s, shared = q.shape[-2], k.shape[-2], q.shape[1] > k.shape[1]
-    if t == s or t == 1:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=t > 1, enable_gqa=shared)
-    seen = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(s - t)
-    return F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=shared)
+    t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    causal = t == s > 1
+    seen = None if causal or t == 1 else q.new_ones(t, s, dtype=torch.bool).tril(s - t)
+    mixed = F.scaled_dot_product_attention(q, k, v, seen, is_causal=causal, enable_gqa=shared)
+    return mixed.transpose(1, 2)
 
 
 class Attention(nn.Module):
@@ -111,11 +112,11 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None
     ) -> Float[Tensor, "b t d"]:
         made = self.query(x), self.key(x), self.value(x)
-        q, k, v = (rearrange(y, "b t (h c) -> b h t c", c=self.head) for y in made)
+        q, k, v = (rearrange(y, "b t (h c) -> b t h c", c=self.head) for y in made)
         q, k = rotate(q, turn), rotate(k, turn)
         if cache is not None:
             k, v = cache.extended(k, v)
-        mixed = rearrange(self.attend(q, k, v), "b h t c -> b t (h c)")
+        mixed = rearrange(self.attend(q, k, v), "b t h c -> b t (h c)")
         y: Tensor = self.out(mixed)
         return y
 

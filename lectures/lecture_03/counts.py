@@ -66,6 +66,21 @@ def forward_flops(config: Config, tokens: int, context: int) -> int:
     return 2 * tokens * weights + attention_flops(config, tokens, context)
 
 
+def activation_bytes(config: Config, context: int, *, fused: bool = True, norm: int = 2) -> int:
+    """Bytes that one block keeps for the backward pass, for each token, in bfloat16.
+
+    Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
+    PyTorch writes it out in float32. Fused attention keeps a float32 for each head, written-out attention a weight
+    for each head and each of the `context` tokens.
+    """
+    d, kv, hidden = config.width, config.kv_width, config.hidden
+    norms = 2 * (norm * d + 4)
+    inputs = 2 * (d + d + d + hidden)  # of the projections, of `out`, of gate and up, of `down`
+    products = 2 * (d + 2 * kv + 3 * hidden)  # queries, keys, values; gate, its SiLU, and up
+    weights = config.heads * (4 if fused else 2 * context)
+    return norms + inputs + products + weights
+
+
 def cache_bytes(config: Config, tokens: int, width: int = 2) -> int:
     """Bytes of the keys and values of `tokens` tokens in all layers, `width` bytes a number."""
     return 2 * config.layers * config.kv_width * tokens * width
