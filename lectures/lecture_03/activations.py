@@ -1,5 +1,6 @@
 """What a block keeps for the backward pass, in bytes per token, and what recomputing saves."""
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,12 +42,14 @@ class PaperBlock(nn.Module):
         super().__init__()
         self.heads = heads
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
 
     def forward(self, x: Float[Tensor, "b s d"]) -> Tensor:
-        split = "b s (n a c) -> n b a s c"
-        q, k, v = rearrange(self.qkv(self.norms[0](x)), split, n=3, a=self.heads)
+        split, a = "b s (n a c) -> n b a s c", self.heads
+        q, k, v = rearrange(self.qkv(self.norms[0](x)), split, n=3, a=a)
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         mixed = dropped(scores.softmax(dim=-1)) @ v
         x = x + dropped(self.out(rearrange(mixed, "b a s c -> b s (a c)")))
@@ -59,13 +62,15 @@ def dropped(x: Tensor) -> Tensor:
     return y
 
 
-def kept_per_token(block: nn.Module, width: int, batch: int, context: int, head: int = 0) -> float:
+def kept_per_token(
+    block: nn.Module, width: int, batch: int, context: int, head: int = 0
+) -> float:
     """Bytes that a block in bfloat16 keeps for each token; `head` where it wants rotations, too."""
-    block = block.bfloat16()
-    x = torch.randn(batch, context, width, dtype=torch.bfloat16, requires_grad=True)
+    block, shape = block.bfloat16(), (batch, context, width)
+    x = torch.randn(shape, dtype=torch.bfloat16, requires_grad=True)
     given = [turns(head, context, like=x)] if head else []
-    kept = saved_bytes_of(lambda: block(x, *given), [*block.parameters(), *given])
-    return kept / (batch * context)
+    known = [*block.parameters(), *given]
+    return saved_bytes_of(lambda: block(x, *given), known) / (batch * context)
 
 
 def a_published_formula_counts_thirty_four_bytes() -> None:
@@ -119,12 +124,13 @@ def the_block_of_today_keeps_other_tensors() -> None:
         return kept_per_token(block, config.width, 2, context, config.head)
 
     wide = Config(1, 96, 6, 3, 200, 100, 64)
-    found = [kept(SMALL, 32, "fused"), kept(SMALL, 64, "fused"), kept(wide, 16, "fused")]
-    exact = [activation_bytes(SMALL, 32), activation_bytes(SMALL, 64), activation_bytes(wide, 16)]
-    assert found == exact, "fused: to the byte"                 # @inspect found as B
-    found = [kept(SMALL, 32, "written"), kept(wide, 16, "written")]
-    exact = [activation_bytes(c, t, fused=False) for c, t in ((SMALL, 32), (wide, 16))]
-    assert found == exact, "written out: to the byte"           # @inspect found as B
+    cases = (SMALL, 32), (SMALL, 64), (wide, 16)
+    found = [kept(c, s, "fused") for c, s in cases]             # @inspect found as B
+    exact = [activation_bytes(c, s) for c, s in cases]
+    assert found == exact, "fused: to the byte"
+    found = [kept(c, s, "written") for c, s in cases]           # @inspect found as B
+    exact = [activation_bytes(c, s, fused=False) for c, s in cases]
+    assert found == exact, "written out: to the byte"
     note("Per number of width a block of Llama-3-8B keeps more than the block of the paper, even "
          "without attention's weights. It is the wider feed-forward part.")
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @inspect each as B
@@ -151,7 +157,8 @@ class LeanNorm(torch.autograd.Function):
         unit, pulled = x * scale, grad * gain
         along = (pulled * unit).mean(dim=-1, keepdim=True)
         to_gain = (grad * unit).flatten(0, -2).sum(dim=0)
-        return (scale * (pulled - unit * along)).to(x.dtype), to_gain.to(gain.dtype), None
+        to_x = scale * (pulled - unit * along)
+        return to_x.to(x.dtype), to_gain.to(gain.dtype), None
 
 
 class Lean(RMSNorm):
@@ -184,7 +191,8 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
         both = torch.autograd.grad(norm(x).sin().sum(), [x, norm.gain])
         return torch.cat([g.flatten() for g in both])
 
-    assert torch.allclose(gradients(lean), gradients(pieces)), "the same gradients"
+    theirs = gradients(pieces)
+    assert torch.allclose(gradients(lean), theirs), "the same gradients"
     kept = [kept_per_token(norm, 64, 2, 16) for norm in (RMSNorm(64), Lean(64))]
     in_pieces = kept[0] / 64                                    # @measure in_pieces as B
     in_one = (kept[1] - 4) / 64                                 # @inspect in_one as B
@@ -217,23 +225,25 @@ def written_attention_keeps_a_weight_per_pair() -> None:
     written = [kept(s, "written") for s in contexts]            # @inspect written as B
     fused = [kept(s, "fused") for s in contexts]                # @inspect fused as B
     assert max(fused) == min(fused), "per token, at any length"
-    steps = [(q - p) / (t - s) for p, q, s, t in zip(written, written[1:], contexts, contexts[1:])]
-    assert steps == [2 * SMALL.heads] * 3, "two bytes per head and earlier token"
+    growth = [w - f for w, f in zip(written, fused)]            # @inspect growth as B
+    per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
+    assert per_pair == [2.0] * 4, "bytes per head and pair"
     note("Llama-3-8B was trained on `8192` tokens at a time [@llama3]. One layer, one sequence:")
     s = LLAMA_3_8B.context
-    layer = [s * activation_bytes(LLAMA_3_8B, s, fused=f) for f in (False, True)]  # @inspect layer as B
-    assert 4.1 < layer[0] / layer[1] < 4.2, "times as much, written out"
+    layer = s * activation_bytes(LLAMA_3_8B, s)                 # @inspect layer as B
+    out = s * activation_bytes(LLAMA_3_8B, s, fused=False)      # @inspect out as B
+    assert 4.1 < out / layer < 4.2, "times as much, written out"
     lengths = [2**n for n in range(9, 18)]
     lines = {
-        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) / 1000 for n in lengths],
-        "fused": [activation_bytes(LLAMA_3_8B, n) / 1000 for n in lengths],
-        "only the input": [2 * LLAMA_3_8B.width / 1000 for _ in lengths],
+        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in lengths],
+        "fused": [activation_bytes(LLAMA_3_8B, n) for n in lengths],
+        "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
     }
-    figure(plot_lines(lengths, lines, "tokens in the sequence", "KB per token and layer", log=True),
+    figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
            caption="What a token leaves in a layer of Llama-3-8B. Written-out attention keeps "
                    "what grows with the context; the two other ways do not.",
            alt="Three curves against the length of the sequence. The one of written-out attention "
-               "bends upwards and rises fiftyfold, the one of fused attention is level, and far "
+               "bends upwards and rises more than fortyfold, the one of fused attention is level, and far "
                "below lies the level line of a layer that keeps its input alone.")
     question("At `131072` tokens, how many times as much does written-out attention keep in a layer of "
              "Llama-3-8B as fused attention?",
@@ -253,7 +263,7 @@ def checkpointing_keeps_the_input_alone() -> None:
         return y
 
     kept = saved_bytes_of(lambda: again(x), [*block.parameters(), turn])  # @inspect kept as B
-    assert kept == x.nbytes == 2 * 64 * (2 * 32), "two bytes a number of the input"
+    assert kept == x.nbytes == 2 * 64 * (2 * 32), "the input"
     expected, = torch.autograd.grad(block(x, turn).sum(), x)
     found, = torch.autograd.grad(again(x).sum(), x)
     assert torch.equal(found, expected), "the same gradient, bit for bit"
@@ -265,7 +275,8 @@ def checkpointing_keeps_the_input_alone() -> None:
     forward = flops(lambda: large(x, turn))                     # @inspect forward as FLOP
     usual = flops(lambda: large(x, turn).sum().backward())      # @inspect usual as FLOP
     assert usual == 3 * forward, "one pass forward, two back"
-    twice = flops(lambda: checkpoint(large, x, turn, use_reentrant=False).sum().backward())
+    run = partial(checkpoint, large, x, turn, use_reentrant=False)
+    twice = flops(lambda: run().sum().backward())               # @inspect twice as FLOP
     more = twice / usual - 1                                    # @inspect more as %
     assert 0.25 < more < 0.26, "more FLOPs"
     misbelief("Checkpointing every block costs a third more.",
@@ -273,9 +284,9 @@ def checkpointing_keeps_the_input_alone() -> None:
               "tensor is there that the backward pass asks for. The last product of a block, "
               "`down`, makes nothing that is kept, and is not run again.")
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width      # @inspect down as FLOP
-    assert twice - usual == forward - down, "a forward pass without its last product"
+    assert twice - usual == forward - down, "without its last product"
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)     # @inspect saved
-    assert 20 < saved < 21, "times less is kept per layer, even of fused attention"
+    assert 20 < saved < 21, "times less than with fused attention"
     note("While a block is being recomputed its activations are there after all, those of one layer "
          "at a time. And it is the inputs of all layers that are kept, so depth still counts.")
     inputs = 32 * 2 * 4096 * 8192  # @hide
@@ -292,7 +303,7 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     attend = block.attention.attend
     whole = kept_per_token(block, 64, 1, 128, SMALL.head)       # @inspect whole as B
     fused = activation_bytes(SMALL, 128)                        # @inspect fused as B
-    block.attention.attend = lambda *qkv: checkpoint(attend, *qkv, use_reentrant=False)
+    block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
     selective = kept_per_token(block, 64, 1, 128, SMALL.head)   # @inspect selective as B
     assert whole - selective == 2 * 8 * 128, "the weights are gone"
     assert selective == fused - 4 * 8, "a little less than fused attention"
@@ -340,7 +351,7 @@ def logits_weigh_as_much_as_layers() -> None:
     assert 3 < layers < 3.1, "layers' worth, for the loss alone"
     held = 8192 * words * per_word                              # @inspect held as B
     blocks = 8192 * 32 * layer                                  # @inspect blocks as B
-    assert 0.09 < held / blocks < 0.1, "of what all blocks keep, for one sequence"
+    assert 0.09 < held / blocks < 0.1, "of what all blocks keep"
     note("While the loss is computed the scores themselves, their copy in `float32` and the gradients "
          "of both come on top.")
     note("Training code therefore cuts the sequence into pieces before the head, and computes loss "

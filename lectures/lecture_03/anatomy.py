@@ -25,9 +25,9 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 def a_block_of_today() -> None:
     """A block of today."""
     note("Llama, Mistral and Qwen are built from one block, and it is no longer that of the first "
-         "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are told, how many heads have keys of "
-         "their own, and the feed-forward part. Each is a few lines of code. Together they decide "
-         "every number in this lecture.")
+         "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are "
+         "told, how many heads have keys of their own, and the feed-forward part. Each is a few "
+         "lines of code. Together they decide every number in this lecture.")
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
@@ -74,7 +74,8 @@ def rmsnorm_forgets_the_scale() -> None:
     y: Float[Tensor, "b t d"] = norm(x)
     assert torch.allclose(y, x / root), "divided, no more"
     lengths = y.norm(dim=-1)                                    # @inspect lengths
-    assert torch.allclose(lengths, torch.full_like(lengths, 8)), "the root of 64"
+    eight = torch.full_like(lengths, 8)
+    assert torch.allclose(lengths, eight), "the root of 64"
     note("So whatever the residual stream has grown to, the matrices behind a norm see tokens of one "
          "length. Multiply the stream by a hundred, and they do not notice:")
     loud = 100 * x
@@ -82,7 +83,8 @@ def rmsnorm_forgets_the_scale() -> None:
     note("LayerNorm differs by the mean alone. Where it is zero, the two agree.")
     centered = x - x.mean(dim=-1, keepdim=True)
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
-    assert torch.allclose(norm(centered), layer_norm(centered)), "without a mean"
+    layered = layer_norm(centered)
+    assert torch.allclose(norm(centered), layered), "without a mean"
     assert not torch.allclose(norm(x), layer_norm(x)), "with one"
     weights = sum(p.numel() for p in RMSNorm(4096).parameters())  # @hide
     question("How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
@@ -104,7 +106,8 @@ def rotary_embedding_tells_distances() -> None:
         return float((rotate(q, at[0]) * rotate(k, at[1])).sum())
 
     early, late = score(5, 2), score(35, 32)                    # @inspect early, late
-    assert math.isclose(early, late, rel_tol=1e-6), "three tokens apart, wherever"
+    same = math.isclose(early, late, rel_tol=1e-6)
+    assert same, "three tokens apart, wherever"
     closer = score(5, 3)                                        # @inspect closer
     assert not math.isclose(early, closer), "two apart: another score"
     note("A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is "
@@ -144,10 +147,13 @@ def heads_of_queries_share_keys() -> None:
         few, many = torch.empty(b, t, g, n), torch.empty(b, t, h, n)
     grouped = flops(lambda: written_attention(q, few, few))     # @inspect grouped as FLOP
     full = flops(lambda: written_attention(q, many, many))      # @inspect full as FLOP
-    assert grouped == full == 2 * 2 * b * t * t * h * n, "scores and sums cost the same"
-    sizes = [[c * r for c, r in matrices(x).values()][:4] for x in (SMALL, alone)]
-    assert sizes[0] == [4096, 1024, 1024, 4096], "weights with sharing"
-    assert sizes[1] == [4096] * 4, "and without"
+    assert grouped == full == 2 * 2 * b * t * t * h * n, "scores and sums"
+
+    def key_weights(config: Config) -> int:
+        return math.prod(matrices(config)["key"])
+
+    assert key_weights(SMALL) == 64 * 16, "weights with sharing"
+    assert key_weights(alone) == 64 * 64, "and without"
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
     question("In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many "
@@ -165,8 +171,8 @@ def a_gate_costs_a_third_matrix() -> None:
     passed = gate * gate.sigmoid() * up                         # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), "the code is this"
     note("Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\\tfrac{8}{3}d$. "
-         "Llama-2 rounds that up to a multiple of 256. Llama-3 multiplies by $1.3$ before it rounds, "
-         "and to 1024 [@llama-code].")
+         "Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and "
+         "rounds up to one of 1024 [@llama-code].")
     d, two = 4096, 2 * 4096 * 4 * 4096
     exact = 8 * d / 3                                           # @inspect exact
 
@@ -195,15 +201,15 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         turn = turns(config.head, tokens)
     with FlopCounterMode(display=False) as counter:
         block(x, turn)
-    counts = {name: sum(of.values()) for name, of in counter.get_flop_counts().items()}
-    found = {name.split(".")[-1]: count for name, count in counts.items()}
+    counts = counter.get_flop_counts()
+    found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
     by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
     each = {n: by_hand[n] // (2 * tokens) for n in by_hand}     # @inspect each
     note("Attention's own products, scores and weighted sums, belong to no matrix. They are what is "
          "left of the whole:")
     rest = found["Global"] - sum(by_hand.values())              # @inspect rest as FLOP
-    assert rest == 2 * 2 * tokens * tokens * config.width, "twice two FLOPs per pair and number"
+    assert rest == 2 * 2 * tokens * tokens * config.width, "two products"
     share = rest / found["Global"]                              # @inspect share as %
     assert 0.071 < share < 0.072, "at this length"
     note("Norms, rotations, the softmax and the gate are in no count. They are a few operations per "
@@ -222,7 +228,8 @@ def a_counter_may_overlook_attention() -> None:
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))
     assert torch.allclose(written(tokens), fused(tokens)), "the same logits"
     bill = flops_by_operation(lambda: written(tokens))          # @inspect bill as FLOP
-    assert sum(bill.values()) == forward_flops(SMALL, 3 * 32, 32), "formula and counter"
+    formula = forward_flops(SMALL, 3 * 32, 32)
+    assert sum(bill.values()) == formula, "formula and counter"
     products = flops(lambda: fused(tokens))                     # @measure products as FLOP
     missing = sum(bill.values()) - products                     # @measure missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)              # @inspect attention as FLOP
@@ -248,14 +255,15 @@ def published_counts_follow_from_eight_numbers() -> None:
         "Mistral-7B": (MISTRAL_7B, 7_241_732_096),
         "Qwen2.5-0.5B": (QWEN_25_HALF_B, 494_032_768),
     }
-    by_formula = {name: parameter_count(c) for name, (c, _) in published.items()}
-    assert [*by_formula.values()] == [n for _, n in published.values()], "to the last digit"
+    computed = {n: parameter_count(c) for n, (c, _) in published.items()}
+    right = [count for _, count in published.values()]
+    assert [*computed.values()] == right, "to the last digit"
     built = {}
     for name, (config, _) in published.items():
         with torch.device("meta"):
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())  # @inspect built
-    assert built == by_formula, "counted in the model itself"
+    assert built == computed, "counted in the model itself"
     note("Two details decide the last one. Qwen's queries, keys and values have biases, and its small "
          "models use one matrix for embedding and head. With one of its own the head would be "
          "counted twice:")

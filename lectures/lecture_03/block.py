@@ -34,7 +34,8 @@ class RMSNorm(nn.Module):
 
 
 def turns(
-    head: int, tokens: int, start: int = 0, base: float = 10_000.0, like: Tensor | None = None
+    head: int, tokens: int, start: int = 0, base: float = 10_000.0,
+    like: Tensor | None = None,
 ) -> Turns:
     """Cosines and sines of the angles by which rotary embedding turns the positions from `start` on.
 
@@ -42,16 +43,20 @@ def turns(
     """
     where = None if like is None else like.device
     speeds = base ** -(torch.arange(0, head, 2, device=where) / head)
-    angles = torch.outer(torch.arange(start, start + tokens, device=where), speeds)
+    places = torch.arange(start, start + tokens, device=where)
+    angles = torch.outer(places, speeds)
     both = torch.stack([angles.cos(), angles.sin()])
     return both if like is None else both.to(like.dtype)
 
 
-def rotate(x: Float[Tensor, "b t h c"], turn: Turns) -> Float[Tensor, "b t h c"]:
+def rotate(
+    x: Float[Tensor, "b t h c"], turn: Turns
+) -> Float[Tensor, "b t h c"]:
     """`x` with the first half of each head as x axes and the second as y axes, turned."""
     cos, sin = rearrange(turn, "two t half -> two t 1 half")
     along, across = x.chunk(2, dim=-1)
-    return torch.cat([along * cos - across * sin, across * cos + along * sin], dim=-1)
+    both = along * cos - across * sin, across * cos + along * sin
+    return torch.cat(both, dim=-1)
 
 
 class Cache:
@@ -71,12 +76,15 @@ class Cache:
 
 
 def written_attention(
-    q: Float[Tensor, "b t h c"], k: Float[Tensor, "b s g c"], v: Float[Tensor, "b s g c"]
+    q: Float[Tensor, "b t h c"],
+    k: Float[Tensor, "b s g c"],
+    v: Float[Tensor, "b s g c"],
 ) -> Float[Tensor, "b t h c"]:
     """Attention as products and a softmax; the last query may look at every key, the one before at one less."""
     t, s, g = q.shape[1], k.shape[1], k.shape[2]
     q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
-    scores = einsum(q, k, "b g r t c, b s g c -> b g r t s") / math.sqrt(q.shape[-1])
+    scores = einsum(q, k, "b g r t c, b s g c -> b g r t s")
+    scores = scores / math.sqrt(q.shape[-1])
     later = scores.new_full((t, s), -torch.inf).triu(s - t + 1)
     weights = (scores + later).softmax(dim=-1)
     mixed = einsum(weights, v, "b g r t s, b s g c -> b g r t c")
@@ -84,14 +92,19 @@ def written_attention(
 
 
 def fused_attention(
-    q: Float[Tensor, "b t h c"], k: Float[Tensor, "b s g c"], v: Float[Tensor, "b s g c"]
+    q: Float[Tensor, "b t h c"],
+    k: Float[Tensor, "b s g c"],
+    v: Float[Tensor, "b s g c"],
 ) -> Float[Tensor, "b t h c"]:
     """The same in one call, which never holds all scores at once."""
     t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    causal = t == s > 1
-    seen = None if causal or t == 1 else q.new_ones(t, s, dtype=torch.bool).tril(s - t)
-    mixed = F.scaled_dot_product_attention(q, k, v, seen, is_causal=causal, enable_gqa=shared)
+    causal, seen = t == s > 1, None
+    if 1 < t < s:
+        seen = q.new_ones(t, s, dtype=torch.bool).tril(s - t)
+    mixed = F.scaled_dot_product_attention(
+        q, k, v, seen, is_causal=causal, enable_gqa=shared
+    )
     return mixed.transpose(1, 2)
 
 
@@ -112,7 +125,8 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None
     ) -> Float[Tensor, "b t d"]:
         made = self.query(x), self.key(x), self.value(x)
-        q, k, v = (rearrange(y, "b t (h c) -> b t h c", c=self.head) for y in made)
+        split, c = "b t (h c) -> b t h c", self.head
+        q, k, v = (rearrange(y, split, c=c) for y in made)
         q, k = rotate(q, turn), rotate(k, turn)
         if cache is not None:
             k, v = cache.extended(k, v)
@@ -160,7 +174,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
-        self.blocks = nn.ModuleList(Block(config, how) for _ in range(config.layers))
+        blocks = (Block(config, how) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(blocks)
         self.norm = RMSNorm(config.width)
         self.head = nn.Linear(config.width, config.vocabulary, bias=False)
         for matrix in (p for p in self.parameters() if p.dim() == 2):
@@ -170,7 +185,8 @@ class Transformer(nn.Module):
 
     def caches(self, batch: int) -> list[Cache]:
         """An empty cache for each layer."""
-        return [Cache(self.config, batch, self.embedding.weight) for _ in self.blocks]
+        like = self.embedding.weight
+        return [Cache(self.config, batch, like) for _ in self.blocks]
 
     def forward(
         self, tokens: Int[Tensor, "b t"], caches: Sequence[Cache] | None = None

@@ -20,7 +20,7 @@ class Config:
     vocabulary: int
     context: int     # tokens of the longest sequence
     tied: bool = False  # whether the head's matrix is the embedding's
-    bias: bool = False  # whether queries, keys and values have one, as in Qwen's models
+    bias: bool = False  # whether queries, keys and values have one, as in Qwen
 
     @property
     def head(self) -> int:
@@ -62,11 +62,15 @@ def attention_flops(config: Config, tokens: int, context: int) -> int:
 
 def forward_flops(config: Config, tokens: int, context: int) -> int:
     """FLOPs of a forward pass: two per weight and token, the head included, and attention."""
-    weights = config.layers * block_weights(config) + config.vocabulary * config.width
-    return 2 * tokens * weights + attention_flops(config, tokens, context)
+    blocks = config.layers * block_weights(config)
+    head = config.vocabulary * config.width
+    pairs = attention_flops(config, tokens, context)
+    return 2 * tokens * (blocks + head) + pairs
 
 
-def activation_bytes(config: Config, context: int, *, fused: bool = True, norm: int = 2) -> int:
+def activation_bytes(
+    config: Config, context: int, *, fused: bool = True, norm: int = 2
+) -> int:
     """Bytes that one block keeps for the backward pass, for each token, in bfloat16.
 
     Each norm keeps its input, `norm` bytes a number, and one float32 a token: 2 bytes in a kernel of its own, 8 where
@@ -75,8 +79,10 @@ def activation_bytes(config: Config, context: int, *, fused: bool = True, norm: 
     """
     d, kv, hidden = config.width, config.kv_width, config.hidden
     norms = 2 * (norm * d + 4)
-    inputs = 2 * (d + d + d + hidden)  # of the projections, of `out`, of gate and up, of `down`
-    products = 2 * (d + 2 * kv + 3 * hidden)  # queries, keys, values; gate, its SiLU, and up
+    # Inputs: of the projections, of `out`, of gate and up, of `down`.
+    inputs = 2 * (d + d + d + hidden)
+    # Queries, keys, values; gate, its SiLU, and up.
+    products = 2 * (d + 2 * kv + 3 * hidden)
     weights = config.heads * (4 if fused else 2 * context)
     return norms + inputs + products + weights
 

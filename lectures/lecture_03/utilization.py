@@ -22,7 +22,7 @@ def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note("MFU is a rate of FLOPs divided by a promised rate. The promise is on a data sheet and the "
          "time on a clock, but nobody measures the FLOPs: they come from a formula, and there are "
-         "several. Two papers that report the same MFU may have trained at speeds a factor apart.")
+         "several. Two runs with the same MFU on the same cards may differ in speed by half.")
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
     a_causal_mask_needs_half_the_pairs()
@@ -44,7 +44,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         tokens = torch.zeros(batch, context, dtype=torch.int64)
 
     def step() -> None:
-        F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).backward()
+        logits = model(tokens).flatten(0, 1)
+        F.cross_entropy(logits, tokens.flatten()).backward()
 
     counted = flops(step)                                       # @inspect counted as FLOP
     table = model.embedding.weight.numel()
@@ -52,7 +53,8 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     weights = sum(p.numel() for p in model.parameters()) - table - gains
     per_token = 6 * weights + 12 * config.layers * config.width * context
     assert counted == batch * context * per_token, "the counter agrees"
-    assert counted == 3 * forward_flops(config, batch * context, context), "three passes' worth"
+    forward = forward_flops(config, batch * context, context)
+    assert counted == 3 * forward, "three passes' worth"
     note("The embedding is left out, and rightly: looking up a row multiplies nothing. But where one "
          "matrix is embedding and head in one, it is multiplied by, as the head, and has to stay.")
     too_many = 6 * (weights + table) / (6 * weights) - 1        # @inspect too_many as %
@@ -95,8 +97,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
     def in_blocks(size: int) -> Float[Tensor, "b t h n"]:
         ends = range(size, t + 1, size)
-        parts = [written_attention(q[:, e - size:e], k[:, :e], v[:, :e]) for e in ends]
-        return torch.cat(parts, dim=1)
+        rows = [(q[:, e - size:e], k[:, :e], v[:, :e]) for e in ends]
+        return torch.cat([written_attention(*row) for row in rows], dim=1)
 
     whole = written_attention(q, k, v)
     assert torch.allclose(in_blocks(16), whole), "the same result"
@@ -118,7 +120,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
          "`meta` it can be asked without one.")
     t, width = 4096, 32 * 128
     with torch.device("meta"):
-        q, k, v = torch.empty(3, 1, 32, t, 128, dtype=torch.bfloat16, requires_grad=True)
+        q, k, v = torch.empty(3, 1, 32, t, 128, requires_grad=True).bfloat16()
     kernel = torch.ops.aten._scaled_dot_product_flash_attention
 
     def attend(causal: bool) -> Tensor:
@@ -145,16 +147,20 @@ def a_fused_backward_pass_recomputes_scores() -> None:
 
 
 class Convention(NamedTuple):
-    """How a codebase counts the FLOPs of training: six per parameter, and something for attention."""
+    """How a codebase counts the FLOPs of training: six per parameter, and something for attention.
 
-    embedding: bool  # whether the embedding's rows count as weights that are multiplied by
+    The gains of the norms, which some leave out, are counted here: they are too few to be seen.
+    """
+
+    embedding: bool  # whether its rows count as weights that are multiplied by
     attention: int   # FLOPs per layer, width and token of context
 
     def flops_per_token(self, config: Config, context: int) -> int:
         """FLOPs of training on one token."""
-        table = config.vocabulary * config.width
-        weights = parameter_count(config) - (0 if self.embedding or config.tied else table)
-        return 6 * weights + self.attention * config.layers * config.width * context
+        weights, pairs = parameter_count(config), config.layers * context
+        if not (self.embedding or config.tied):
+            weights -= config.vocabulary * config.width
+        return 6 * weights + self.attention * pairs * config.width
 
 
 CONVENTIONS = {
@@ -167,22 +173,29 @@ CONVENTIONS = {
 
 def codebases_count_differently() -> None:
     """The same run has an MFU for every codebase that one asks."""
-    note("Three codebases, as their sources stand:\n\n"
+    note("The rule of thumb is six times all parameters. What well-known codebases do, as their "
+         "sources stand:\n\n"
          "- *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions' "
          "[@nanogpt]. Its head and embedding are one matrix, so that is right for it.\n"
          "- *torchtitan* leaves the embedding out of $N$, counts every pair, and says why: masks and "
          "recomputation do not count, by convention [@torchtitan].\n"
          "- *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So "
          "does *MaxText* [@maxtext].")
-    short = {n: c.flops_per_token(LLAMA_3_8B, 8192) for n, c in CONVENTIONS.items()}
-    base = short["torchtitan"]
-    relative = {n: round(f / base, 2) for n, f in short.items()}  # @inspect relative
-    assert relative == {"6N": 0.83, "nanoGPT": 1.05, "torchtitan": 1, "Megatron-LM": 0.89}
+    names = list(CONVENTIONS)                                   # @inspect names
+
+    def relative(config: Config, context: int) -> list[float]:
+        counts = [
+            c.flops_per_token(config, context) for c in CONVENTIONS.values()
+        ]
+        base = counts[names.index("torchtitan")]
+        return [round(count / base, 2) for count in counts]
+
+    short = relative(LLAMA_3_8B, 8192)                          # @inspect short
+    assert short == [0.83, 1.05, 1, 0.89], "of what torchtitan counts"
     note("That is Llama-3-8B with `8192` tokens. What is an MFU of one half for torchtitan is "
-         f"{0.5 * relative['Megatron-LM']:.0%} for Megatron-LM. And with a context of `131072`:")
-    far = {n: c.flops_per_token(LLAMA_3_8B, 131072) for n, c in CONVENTIONS.items()}
-    distant = {n: round(f / far["torchtitan"], 2) for n, f in far.items()}  # @inspect distant
-    assert distant == {"6N": 0.19, "nanoGPT": 1.01, "torchtitan": 1, "Megatron-LM": 0.59}
+         f"{0.5 * short[-1]:.0%} for Megatron-LM. And with a context of `131072`:")
+    long = relative(LLAMA_3_8B, 131072)                         # @inspect long
+    assert long == [0.19, 1.01, 1, 0.59], "the same, with a long context"
     lengths = [2**n for n in range(11, 18)]
     lines = {
         name: [c.flops_per_token(LLAMA_3_8B, n) / 1e9 for n in lengths]
@@ -200,20 +213,23 @@ def codebases_count_differently() -> None:
     model, tokens = Transformer(config), torch.randint(0, 512, (1, context))
 
     def step() -> None:
-        F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).backward()
+        logits = model(tokens).flatten(0, 1)
+        F.cross_entropy(logits, tokens.flatten()).backward()
 
     x = torch.randn(1024, 1024)
     product = time_call(lambda: x @ x, repeats=5, patience=9)   # @stepover
     reached = 2 * 1024**3 / product.seconds                     # @measure reached as FLOP/s
     pace = time_call(step, repeats=3, patience=4)               # @stepover
     rate = context / pace.seconds                               # @measure rate as tokens/s
-    works = {n: c.flops_per_token(config, context) for n, c in CONVENTIONS.items()}
-    mfu = {n: rate * f / reached for n, f in works.items()}     # @measure mfu
+    mfu = {
+        name: rate * c.flops_per_token(config, context) / reached
+        for name, c in CONVENTIONS.items()
+    }                                                           # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1             # @measure above as %
-    assert round(above, 2) == 0.22, "more by one formula than by another, whatever the clock said"
+    assert round(above, 2) == 0.22, "more by nanoGPT's than by Megatron-LM's"
     question("A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by "
              "torchtitan's formula. How many percent would Megatron-LM's give?",
-             answer=0.4 * short["Megatron-LM"] / base, unit="%")
+             answer=0.4 * short[-1], unit="%")
 
 
 def recomputation_is_work_but_not_the_models() -> None:
@@ -269,10 +285,11 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     share = 0.65                                                # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
     lengths = [2**n for n in range(13, 21)]
-    reported = [
-        share * usual.flops_per_token(LLAMA_3_8B, n) / true.flops_per_token(LLAMA_3_8B, n)
-        for n in lengths
-    ]                                                           # @inspect reported
+    counts = [
+        [c.flops_per_token(LLAMA_3_8B, n) for n in lengths]
+        for c in (usual, true)
+    ]
+    reported = [share * u / t for u, t in zip(*counts)]         # @inspect reported
     assert reported[0] < 0.72, "at 8192 tokens"
     assert reported[-1] > 1.09, "at a million"
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
