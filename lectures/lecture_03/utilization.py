@@ -207,26 +207,26 @@ def codebases_count_differently() -> None:
            alt="Four lines against the context. All begin near fifty GFLOP per token. The one "
                "without attention stays there, the one with half of the pairs rises to about a "
                "hundred and fifty, and two that count all pairs rise to two hundred and fifty.")
-    note("The same on this machine: a small model takes a step, and the step is divided by what a "
-         "product of matrices reaches here.")
-    config, context = Config(2, 256, 8, 2, 704, 512, 512), 512
-    model, tokens = Transformer(config), torch.randint(0, 512, (1, context))
+    note("And on this machine: the small model takes steps with a context far too long for its width, "
+         "and its FLOPs are divided by what a product of matrices reaches here.")
+    config, context = SMALL, 512
+    model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
 
     def step() -> None:
         logits = model(tokens).flatten(0, 1)
         F.cross_entropy(logits, tokens.flatten()).backward()
 
-    x = torch.randn(1024, 1024)
+    x = torch.randn(512, 512)
     product = time_call(lambda: x @ x, repeats=5, patience=9)   # @stepover
-    reached = 2 * 1024**3 / product.seconds                     # @measure reached as FLOP/s
-    pace = time_call(step, repeats=3, patience=4)               # @stepover
+    reached = 2 * 512**3 / product.seconds                      # @measure reached as FLOP/s
+    pace = time_call(step, repeats=5, patience=5)               # @stepover
     rate = context / pace.seconds                               # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
         for name, c in CONVENTIONS.items()
     }                                                           # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1             # @measure above as %
-    assert round(above, 2) == 0.22, "more by nanoGPT's than by Megatron-LM's"
+    assert round(above, 2) == 0.47, "more by nanoGPT's than by Megatron-LM's"
     question("A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by "
              "torchtitan's formula. How many percent would Megatron-LM's give?",
              answer=0.4 * short[-1], unit="%")
