@@ -178,7 +178,7 @@ def with_lean_norms(block: Block) -> Block:
 
 # aside
 def a_norm_in_pieces_keeps_float32_copies() -> None:
-    """A norm that runs as single operations keeps float32 copies, and costs more than attention."""
+    """A norm that runs as single operations keeps float32 copies, more than attention keeps."""
     note("A norm in `bfloat16` is computed in `float32`, or it would lose digits. Where PyTorch has "
          "no kernel for it, it converts, squares, divides and converts back, and autograd keeps what "
          "stands between: two copies in `float32`. A kernel keeps the input, and computes "
@@ -243,15 +243,15 @@ def written_attention_keeps_a_weight_per_pair() -> None:
            caption="What a token leaves in a layer of Llama-3-8B. Written-out attention keeps "
                    "what grows with the context; the two other ways do not.",
            alt="Three curves against the length of the sequence. The one of written-out attention "
-               "bends upwards and rises more than fortyfold, the one of fused attention is level, and far "
-               "below lies the level line of a layer that keeps its input alone.")
+               "bends upwards and rises more than fortyfold, the one of fused attention is level, and "
+               "far below lies the level line of a layer that keeps its input alone.")
     question("At `131072` tokens, how many times as much does written-out attention keep in a layer of "
              "Llama-3-8B as fused attention?",
              answer=round(lines["written out"][-1] / lines["fused"][-1]), unit="times")
 
 
 def checkpointing_keeps_the_input_alone() -> None:
-    """A checkpointed block keeps its input, and is computed twice."""
+    """A checkpointed block keeps its input alone, and is computed once more."""
     note("What is not kept can be computed again. `checkpoint` runs the block without keeping "
          "anything but its input, and runs it once more when the backward pass arrives [@chen2016].")
     block = Block(SMALL).bfloat16()
@@ -300,16 +300,26 @@ def recomputing_attention_alone_is_nearly_free() -> None:
          "it computes. So keep queries, keys and values, and recompute the weights alone "
          "[@korthikanti2022].")
     block = with_lean_norms(Block(SMALL, "written"))
-    attend = block.attention.attend
+    turn = turns(SMALL.head, 128).bfloat16()
+    x = torch.randn(1, 128, 64, dtype=torch.bfloat16, requires_grad=True)
+
+    def step() -> None:
+        block(x, turn).sum().backward()
+
     whole = kept_per_token(block, 64, 1, 128, SMALL.head)       # @inspect whole as B
     fused = activation_bytes(SMALL, 128)                        # @inspect fused as B
+    before = flops(step)                                        # @inspect before as FLOP
+    attend = block.attention.attend
     block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
     selective = kept_per_token(block, 64, 1, 128, SMALL.head)   # @inspect selective as B
     assert whole - selective == 2 * 8 * 128, "the weights are gone"
     assert selective == fused - 4 * 8, "a little less than fused attention"
+    extra = flops(step) - before                                # @inspect extra as FLOP
+    assert extra == 2 * 128 * 128 * 64, "for the scores alone"
     note("For GPT-3 the paper reports that this saves `70%` of the activations and costs `2.7%` "
          "more FLOPs [@korthikanti2022]. The first number stood above. Is the second right? One "
-         "layer of GPT-3 on `meta`; what is recomputed are the two products of a batch:")
+         "layer of GPT-3 on `meta`, if both products of attention are run again, which are its "
+         "`bmm`:")
     with torch.device("meta"):
         layer = PaperBlock(12288, 96)
         x = torch.empty(1, 2048, 12288)
@@ -319,12 +329,12 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert round(of_forward, 3) == 0.027, "of a forward pass"
     of_step = again / (3 * forward)                             # @inspect of_step as %
     assert round(of_step, 3) == 0.009, "of a step"
-    note("It is right for a forward pass. A step has three passes' worth, so it costs a third of "
-         "that. Fused attention has the same trade built in: it keeps no weights, and computes them "
-         "again.")
-    question("What share of a step of GPT-3's layer is recomputed if the sequence is `8192` tokens "
-             "long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.",
-             answer=f"{again * 16 / (3 * (forward - again) * 4 + 3 * again * 16):.1%}")
+    note("It is right for a forward pass. A step has three passes' worth, so of it this is a third, "
+         "and half of that where, as above, the sums are not run again. Fused attention has the same "
+         "trade built in: it keeps no weights, and computes them again.")
+    question("What share of a step of GPT-3's layer are both products if the sequence is `8192` "
+             "tokens long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.",
+             answer=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%")
 
 
 def logits_weigh_as_much_as_layers() -> None:

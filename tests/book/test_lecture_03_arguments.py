@@ -23,7 +23,15 @@ def parts(repo: Path) -> tuple[Any, Any]:
 
 
 def small(counts: Any, **changes: Any) -> Any:
-    usual = {"layers": 2, "width": 32, "heads": 4, "kv_heads": 2, "hidden": 48, "vocabulary": 50, "context": 24}
+    usual = {
+        "layers": 2,
+        "width": 32,
+        "heads": 4,
+        "kv_heads": 2,
+        "hidden": 48,
+        "vocabulary": 50,
+        "context": 24,
+    }
     return counts.Config(**{**usual, **changes})
 
 
@@ -74,7 +82,11 @@ def test_each_argument_of_a_formula_changes_what_comes_back(parts: tuple[Any, An
     assert counts.attention_flops(config, 10, 5) * 2 == counts.attention_flops(config, 10, 10)
     assert counts.forward_flops(config, 10, 5) * 2 == counts.forward_flops(config, 20, 5)
     assert counts.forward_flops(config, 10, 5) < counts.forward_flops(config, 10, 6)
-    assert counts.cache_bytes(config, 5) * 2 == counts.cache_bytes(config, 10) == counts.cache_bytes(config, 5, 4)
+    assert (
+        counts.cache_bytes(config, 5) * 2
+        == counts.cache_bytes(config, 10)
+        == counts.cache_bytes(config, 5, 4)
+    )
     written = counts.activation_bytes(config, 5, fused=False)
     assert counts.activation_bytes(config, 6, fused=False) - written == 2 * config.heads
     assert counts.activation_bytes(config, 5, norm=8) > counts.activation_bytes(config, 5)
