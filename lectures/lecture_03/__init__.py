@@ -3,7 +3,10 @@ from litbook import note
 
 from .activations import the_activations_of_a_block
 from .anatomy import a_block_of_today
+from .generate import generating
+from .regimes import three_regimes
 from .utilization import which_flops_enter_mfu
+from .whole import the_whole_model
 
 
 def main() -> None:
@@ -24,3 +27,9 @@ def main() -> None:
     the_activations_of_a_block()
     note("**Utilization.** The formula behind the number that everyone reports:")
     which_flops_enter_mfu()
+    note("**Writing.** What is kept for each token, what is read for the next, and how fast that can be:")
+    generating()
+    note("**Waiting.** For arithmetic, for memory, or for the program itself:")
+    three_regimes()
+    note("**All of it.** The tables at both ends, and a run whose every number is predicted first:")
+    the_whole_model()

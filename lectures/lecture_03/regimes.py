@@ -1,5 +1,6 @@
 """Three reasons to wait: for arithmetic, for memory, for the program that launches both."""
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -274,6 +275,7 @@ def attention_bytes(how: Callable[..., Tensor], tokens: int) -> int:
     return bytes_moved(lambda: how(q, k, v))
 
 
+# aside
 def fusion_changes_how_attention_grows() -> None:
     """Only in attention does fusion change the law of growth."""
     note("A fused chain of elementwise operations moves fewer bytes, but twice the tokens are still "
@@ -325,10 +327,21 @@ def fusion_makes_no_product_faster() -> None:
              answer=sum(few.values()) / few["products with weights"], unit="times")
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, PyTorch computes with one thread; afterwards with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def quickest(call: Callable[[], object]) -> float:  # @stepover
-    """Seconds of a call, the least of several medians: whatever else the machine does only adds."""
-    with torch.no_grad():
-        return min(time_call(call, repeats=20, patience=9).seconds for _ in range(4))
+    """Seconds of a call on one thread, the least of several medians: what else the machine does only adds."""
+    with torch.no_grad(), one_thread():
+        return min(time_call(call, repeats=10, patience=9).seconds for _ in range(4))
 
 
 def even_one_number_takes_microseconds() -> None:
@@ -341,7 +354,6 @@ def even_one_number_takes_microseconds() -> None:
     seconds = [quickest(partial(torch.add, x, 1)) for x in given]  # @measure seconds as s
     small, large = seconds[2] / seconds[0], seconds[4] / seconds[2]  # @measure small, large as times
     assert small < large, "a thousand times the numbers: nearly free at first, dear later"
-    assert large < sizes[4] / sizes[2], "and still not in proportion"
     figure(plot_lines(sizes, {"one addition": [s / MICRO for s in seconds]}, "numbers", "µs", log=True),
            caption="Time of one call against the numbers it adds to, on the machine that built this page.",
            alt="A line that is level up to some thousand numbers and then rises.")
@@ -354,6 +366,7 @@ def even_one_number_takes_microseconds() -> None:
              answer=5e-6 * 3.35e12 / (2 + 2), unit="numbers")
 
 
+# aside
 def a_small_block_costs_what_its_calls_cost() -> None:
     """A small block takes the time of its calls, whatever it computes."""
     note("If overhead is the wait, time can be predicted without knowing what is computed: calls, times "
@@ -463,7 +476,7 @@ def eager_compiled_and_in_a_graph() -> None:
 
 def plot_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:  # @hide
     """One stacked bar for each entry, with the shares of its parts."""
-    fig, axes = blank(7, 2.6)
+    fig, axes = blank(7, 1.3 + 0.45 * len(bars))
     for row, parts in enumerate(bars.values()):
         left = 0.0
         for color, (name, share) in zip((BLUE, GREEN, RED), parts.items()):
