@@ -274,8 +274,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
     ridge = PEAK / BANDWIDTH
     assert max(by_sharing) < ridge, "all of them wait for memory"
-    note("So sharing heads, invented to make caches smaller [@gqa], makes attention over them faster by "
-         "the same factor. And a larger batch, which is the remedy for weights, does nothing here.")
+    note("This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it "
+         "faster, by one factor. A larger batch, the remedy for weights, does nothing here.")
     question("A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. "
              "How many FLOPs does attention do for each byte of it?",
              answer=2 * cache_intensity(64, 8, 1), unit="FLOP/B")

@@ -291,8 +291,8 @@ def the_run() -> None:
     figure(plot_loss(run.losses, start, floor),
            caption="Loss of each step. Dashed, what was predicted: the logarithm of the vocabulary, and the "
                    "entropy of the text.",
-           alt="A curve that starts at the upper dashed line, falls steeply at first, and comes down upon "
-               "the lower one, which it does not cross.")
+           alt="A curve that starts at the upper dashed line, falls steeply at first, and comes down "
+               "close to the lower one.")
     note("And the time? It ran on a single thread, so that the same sums are added up in the same order "
          "anywhere. No such run can be faster than its FLOPs at the rate of the best product:")
     a = torch.randn(1024, 1024)
