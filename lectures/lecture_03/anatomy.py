@@ -36,7 +36,6 @@ def a_block_of_today() -> None:
     each_matrix_costs_two_flops_per_weight()
     a_counter_may_overlook_attention()
     published_counts_follow_from_eight_numbers()
-    the_rule_of_twelve_is_for_another_block()
 
 
 def a_block_is_seven_matrices() -> None:
@@ -284,22 +283,3 @@ def published_counts_follow_from_eight_numbers() -> None:
     question("Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
              "width of `28672`, and the vocabulary of `128256`. How many parameters?",
              answer=parameter_count(larger), unit="parameters")
-
-
-# aside
-def the_rule_of_twelve_is_for_another_block() -> None:
-    """The rule of twelve d squared per layer is for a block without gates and sharing."""
-    note("In many estimates a layer has $12d^2$ weights: four square matrices for attention, and "
-         "eight squares' worth for a feed-forward part of two matrices [@kaplan2020]. How far off is "
-         "it for a block of today?")
-    models = LLAMA_2_7B, LLAMA_3_8B, QWEN_25_HALF_B
-    ratios = [block_weights(m) / (12 * m.width**2) for m in models]
-    rounded = [round(ratio, 2) for ratio in ratios]             # @inspect rounded
-    assert rounded[0] == 1.01, "Llama-2 was made to agree"
-    assert rounded[1] == 1.08, "in Llama-3 two changes almost cancel"
-    assert rounded[2] == 1.55, "Qwen is wide inside: half as much again"
-    note("Llama-2 was cut to match the rule. Llama-3 saves weights by sharing keys and spends them on "
-         "a wider feed-forward part. The rule is for a first guess; the configuration is one line "
-         "longer and exact.")
-    same = [rows for rows, cols in matrices(LLAMA_3_8B).values() if rows == cols]  # @hide
-    question("How many of the seven matrices of Llama-3-8B are square?", answer=len(same))

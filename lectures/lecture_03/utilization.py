@@ -209,7 +209,7 @@ def codebases_count_differently() -> None:
                "hundred and fifty, and two that count all pairs rise to two hundred and fifty.")
     note("And on this machine: the small model takes steps with a context far too long for its width, "
          "and its FLOPs are divided by what a product of matrices reaches here.")
-    config, context = SMALL, 512
+    config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
 
     def step() -> None:
@@ -217,16 +217,16 @@ def codebases_count_differently() -> None:
         F.cross_entropy(logits, tokens.flatten()).backward()
 
     x = torch.randn(512, 512)
-    product = time_call(lambda: x @ x, repeats=5, patience=9)   # @stepover
+    product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
     reached = 2 * 512**3 / product.seconds                      # @measure reached as FLOP/s
-    pace = time_call(step, repeats=5, patience=5)               # @stepover
+    pace = time_call(step, repeats=3, patience=3)               # @stepover
     rate = context / pace.seconds                               # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
         for name, c in CONVENTIONS.items()
     }                                                           # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1             # @measure above as %
-    assert round(above, 2) == 0.47, "more by nanoGPT's than by Megatron-LM's"
+    assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
     question("A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by "
              "torchtitan's formula. How many percent would Megatron-LM's give?",
              answer=0.4 * short[-1], unit="%")
