@@ -53,7 +53,8 @@ def parts_of(config: Config) -> dict[str, float]:
     with torch.device("meta"):
         model = Transformer(config)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
-    tables = sum(n for name, n in sizes.items() if name.startswith(("embedding", "head")))
+    ends = "embedding", "head"
+    tables = sum(n for name, n in sizes.items() if name.startswith(ends))
     attention = sum(n for name, n in sizes.items() if ".attention." in name)
     rest = sum(sizes.values()) - tables - attention  # gains are lost in it
     return {"tables": tables, "attention": attention, "feed-forward": rest}
@@ -71,10 +72,11 @@ def small_models_are_largely_tables() -> None:
     }
     found = {name: parts_of(config) for name, config in models.items()}
     totals = {name: sum(parts.values()) for name, parts in found.items()}  # @inspect totals
-    assert list(totals.values()) == [parameter_count(c) for c in models.values()], "by building, by formula"
-    table = {name: parts["tables"] / totals[name] for name, parts in found.items()}  # @inspect table as %
+    formula = {name: parameter_count(config) for name, config in models.items()}
+    assert totals == formula, "by building, by formula"
+    table = {name: shares(parts)["tables"] for name, parts in found.items()}  # @inspect table as %
     falling = [table[name] for name in models if not models[name].tied]
-    assert falling == sorted(falling, reverse=True), "larger, and less of a table"
+    assert falling == sorted(falling, reverse=True), "larger, less of a table"
     assert 0.27 < table["Qwen2.5-0.5B"] < 0.28, "the smallest"
     assert round(table["Llama-3-405B"], 2) == 0.01, "the largest"
     figure(plot_shares({name: shares(parts) for name, parts in found.items()}),
@@ -99,8 +101,10 @@ def one_table_costs_flops_and_the_other_none() -> None:
     d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary         # @inspect d, rows
     with torch.device("meta"):
         table = torch.empty(rows, d, dtype=torch.bfloat16)
-        token, x = torch.zeros(1, dtype=torch.int64), torch.empty(1, d, dtype=torch.bfloat16)
-    lookup, *_, scores = operations_of(lambda: (F.embedding(token, table), x @ table.t()))
+        token = torch.zeros(1, dtype=torch.int64)
+        x = torch.empty_like(table[:1])
+    lookup = operations_of(lambda: F.embedding(token, table))[0]
+    scores = operations_of(lambda: x @ table.t())[-1]
     assert lookup.flops == 0, "looked up"
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
@@ -129,7 +133,7 @@ def the_largest_tensor_is_the_scores() -> None:
     tokens = torch.randint(config.vocabulary, (2, 129))
     done = operations_of(lambda: loss_of(model, tokens))
     largest = sorted((op.written for op in done), reverse=True)  # @inspect largest[:3] as B
-    assert largest[:2] == [2 * 128 * 4000 * 4] * 2, "scores, and the logarithms of their softmax"
+    assert largest[:2] == [2 * 128 * 4000 * 4] * 2, "scores, and their softmax"
     assert largest[1] / largest[2] > 7.5, "nothing else comes near"
     misbelief("A larger vocabulary costs parameters.",
               "It also costs memory for every token of the batch. With Llama-3-8B's and a sequence of "
@@ -151,16 +155,18 @@ TOKENS = BATCH * RUN.context  # in a step
 
 def lexicon(count: int = WORDS) -> Int[Tensor, "word letter"]:
     """Words of three letters and a space, all different; the space is 0, the letters are 1 to 26."""
-    chosen = torch.randperm(26**3, generator=torch.Generator().manual_seed(3))[:count]
-    letters = [1 + chosen // 26**2, 1 + chosen // 26 % 26, 1 + chosen % 26, torch.zeros_like(chosen)]
-    return torch.stack(letters, dim=1)
+    draws = torch.Generator().manual_seed(3)
+    chosen = torch.randperm(26**3, generator=draws)[:count]
+    letters = [1 + chosen // 26**place % 26 for place in (2, 1, 0)]
+    return torch.stack([*letters, torch.zeros_like(chosen)], dim=1)
 
 
 def write_text(
-    words: Int[Tensor, "word letter"], sequences: int, generator: torch.Generator
+    words: Int[Tensor, "word letter"], sequences: int, draws: torch.Generator
 ) -> Int[Tensor, "sequences seq"]:
     """Sequences of words drawn at random, each after a space, one token longer than the context."""
-    drawn = torch.randint(len(words), (sequences, RUN.context // 4), generator=generator)
+    shape = sequences, RUN.context // 4
+    drawn = torch.randint(len(words), shape, generator=draws)
     body = words[drawn].flatten(1)
     return torch.cat([torch.zeros_like(body[:, :1]), body], dim=1)
 
@@ -176,7 +182,8 @@ def a_text_with_a_known_entropy() -> None:
          "for it: a lexicon of words of three letters, each word as likely as any other, whatever came "
          "before. A line of it:")
     words: Int[Tensor, "word letter"] = lexicon()
-    text: Int[Tensor, "sequences seq"] = write_text(words, 1, torch.Generator().manual_seed(0))
+    draws = torch.Generator().manual_seed(0)
+    text: Int[Tensor, "sequences seq"] = write_text(words, 1, draws)
     line = spelled(text[0, 1:])                                 # @inspect line
     different = {spelled(word) for word in words}
     assert len(different) == WORDS, "all words different"
@@ -187,13 +194,16 @@ def a_text_with_a_known_entropy() -> None:
     def fits(prefix: str) -> int:
         return sum(word.startswith(prefix) for word in different)
 
-    surprise = [[math.log(fits(w[:i]) / fits(w[:i + 1])) for i in range(4)] for w in sorted(different)]
+    surprise = [
+        [math.log(fits(w[:i]) / fits(w[:i + 1])) for i in range(4)]
+        for w in sorted(different)
+    ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
     assert by_letter[3] == 0, "the space is certain"
     totals = {round(sum(s), 9) for s in surprise}               # @inspect totals
     assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
     floor = math.log(WORDS) / 4                                 # @inspect floor
-    assert round(floor, 2) == 0.87, "for a token, on average: no model gets lower"
+    assert round(floor, 2) == 0.87, "for a token, on average"
     question("With `256` words of three letters and a space, which loss is the lowest that a model can "
              "reach?",
              answer=math.log(256) / 4, unit="nats a token")
@@ -201,7 +211,8 @@ def a_text_with_a_known_entropy() -> None:
 
 def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
     """Mean surprise of the model at every token but the first."""
-    return F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+    scores = model(text[:, :-1])
+    return F.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
 
 
 def fresh_model() -> Transformer:  # @stepover
@@ -235,10 +246,11 @@ def the_run_is_predicted() -> None:
     assert counted == step, "as PyTorch counts"
     total = STEPS * step                                        # @inspect total as FLOP
     rule = 6 * count * TOKENS * STEPS / total                   # @inspect rule as %
-    assert 0.94 < rule < 0.97, "what six for each parameter and token would have said"
+    assert 0.94 < rule < 0.97, "six for each parameter and token, against it"
     note("**Memory.** Parameters, gradients and two moments, `4` bytes each, and what autograd keeps:")
     state = 4 * 4 * count                                       # @inspect state as B
-    kept = saved_bytes_of(lambda: loss_of(model, held_out[:BATCH]), model.parameters())  # @inspect kept as B
+    text, known = held_out[:BATCH], model.parameters()
+    kept = saved_bytes_of(lambda: loss_of(model, text), known)  # @inspect kept as B
     assert kept < state, "the batch is small"
     question("How many FLOPs will a run over the same number of tokens take if the sequences are `4` times "
              "as long?",
@@ -262,8 +274,10 @@ def rate_at(step: int) -> float:
 @one_thread()
 def trained() -> Run:  # @stepover
     """The run, done once for all sections that look at it, on one thread."""
-    model, data, words = fresh_model(), torch.Generator().manual_seed(2), lexicon()
-    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+    model, words = fresh_model(), lexicon()
+    data = torch.Generator().manual_seed(2)
+    parameters = model.parameters()
+    optimizer = torch.optim.AdamW(parameters, betas=(0.9, 0.95), fused=True)
     losses, seconds = [], []
     for step in range(STEPS):
         text = write_text(words, BATCH, data)
@@ -287,7 +301,7 @@ def the_run() -> None:
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
         reached = loss_of(run.model, held_out).item()           # @measure reached
-    assert floor < reached < 1.1 * floor, "just above the floor, on text it never saw"
+    assert floor < reached < 1.1 * floor, "just above, on text it never saw"
     figure(plot_loss(run.losses, start, floor),
            caption="Loss of each step. Dashed, what was predicted: the logarithm of the vocabulary, and the "
                    "entropy of the text.",
@@ -319,18 +333,24 @@ class Alive(TorchDispatchMode):
         super().__enter__()
         return self
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         results = func(*args, **(kwargs or {}))
         given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
         for storage in (t.untyped_storage() for t in tensors_in(results)):
             if storage._cdata not in given:
-                self.made[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
-        self.most = max(self.most, sum(size for ref, size in self.made.values() if not ref.expired()))
+                entry = StorageWeakRef(storage), storage.nbytes()
+                self.made[storage._cdata] = entry
+        alive = [size for ref, size in self.made.values() if not ref.expired()]
+        self.most = max(self.most, sum(alive))
         return results
 
 
 @one_thread()
-def most_alive(model: Transformer, text: Int[Tensor, "sequences seq"]) -> tuple[int, int]:  # @stepover
+def most_alive(  # @stepover
+    model: Transformer, text: Int[Tensor, "sequences seq"]
+) -> tuple[int, int]:
     """Bytes that a second training step takes at its most crowded moment, and bytes of all moments."""
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     watch = Alive()
@@ -340,8 +360,8 @@ def most_alive(model: Transformer, text: Int[Tensor, "sequences seq"]) -> tuple[
         with watch:
             loss_of(model, text).backward()
             optimizer.step()
-    moments = [t for state in optimizer.state.values() for t in state.values() if t.dim() > 0]
-    return watch.most, sum(t.nbytes for t in moments)
+    states = [t for state in optimizer.state.values() for t in state.values()]
+    return watch.most, sum(t.nbytes for t in states if t.dim() > 0)
 
 
 def its_memory_is_measured() -> None:
@@ -387,7 +407,7 @@ def it_writes_what_it_read() -> None:
     right = sum(word in known for word in words) / len(words)   # @measure right as %
     chance = len(known) / 27**4                                 # @inspect chance as %
     assert 0.85 < right < 1, "words of the lexicon, among all that it wrote"
-    assert len({w for w in words if w in known}) == WORDS, "and each of them was written"
+    assert known <= {*words}, "and each of them was written"
     question("How many words of three letters and a space could a model write that has learned only where "
              "the spaces are?",
              answer=26**3, unit="words")
