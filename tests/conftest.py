@@ -162,15 +162,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def record_02(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """The record of lecture 02 on the CPU, from one run for the session and all its workers."""
-    from tests.running import LECTURE_02
+    return _recorded("lecture_02", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def record_03(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The same of lecture 03."""
+    return _recorded("lecture_03", tmp_path_factory)
+
+
+def _recorded(name: str, folders: pytest.TempPathFactory) -> Record:
+    from tests.running import REPO
 
     from litbook.record import encoding
     from litbook.run.run import run
 
     def make(file: Path) -> None:
-        file.write_text(encoding.dumps(run(LECTURE_02, device="cpu")), encoding="utf-8")
+        file.write_text(encoding.dumps(run(REPO / "lectures" / name, device="cpu")), encoding="utf-8")
 
-    return encoding.read(_once(tmp_path_factory, "record_02.json", make))
+    return encoding.read(_once(folders, f"{name}.json", make))
 
 
 @pytest.fixture(scope="session")

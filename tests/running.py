@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 REPO = Path(__file__).resolve().parent.parent
 SAMPLES = REPO / "tests" / "samples"
 LECTURE_02 = REPO / "lectures" / "lecture_02"
+LECTURE_03 = REPO / "lectures" / "lecture_03"
 COMMAND = [sys.executable, str(REPO / "tools" / "run_lecture.py")]
 LITBOOK = [  # `litbook` where it is not installed
     sys.executable,

@@ -1,4 +1,5 @@
 """What counts as a FLOP, and how many FLOPs a product costs."""
+from counters import flops
 from functools import cmp_to_key, partial
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from litbook import aside, misbelief, note, question
 
-from .measure import arithmetic, counted, dense_peak, flops
+from .measure import arithmetic, counted, dense_peak
 from .units import DAY, TERA, GiB
 
 

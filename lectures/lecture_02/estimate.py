@@ -1,4 +1,5 @@
 """How long a run takes and whether it fits, on a napkin."""
+from counters import flops, saved_bytes_of
 import math
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from litbook import aside, figure, misbelief, note, question
 
 from .figures import days_figure, plot_roofline
-from .measure import adamw_step, dense_peak, flops, intensity, saved_bytes_of
+from .measure import adamw_step, dense_peak, intensity
 from .units import DAY, GB, TERA, MiB
 
 

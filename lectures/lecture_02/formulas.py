@@ -1,12 +1,11 @@
 """The formulas of the lecture, each with an example."""
+from counters import flops
 import torch
 from torch import Tensor
 
 from litbook import aside, note, question
 
-from .measure import (
-    Alive, bill, decoder_flops, dense_peak, flops, intensity, step_flops,
-)
+from .measure import Alive, bill, decoder_flops, dense_peak, intensity, step_flops
 from .units import DAY
 
 

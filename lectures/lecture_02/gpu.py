@@ -1,4 +1,5 @@
 """How a GPU's memory is handed out, and what moves there."""
+from counters import flops
 import torch
 import torch.nn.functional as F
 from hardware import CARDS, find, peak
@@ -6,7 +7,7 @@ from timing import time_call
 
 from litbook import aside, misbelief, note, question, requires
 
-from .measure import cool_down, flops, float32_products, message_of, scaled
+from .measure import cool_down, float32_products, message_of, scaled
 from .units import E4M3, E5M2, GiB, MiB
 
 

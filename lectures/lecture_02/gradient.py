@@ -1,4 +1,5 @@
 """What a backward pass leaves behind, and what it costs."""
+from counters import flops, saved_bytes_of
 import warnings
 from functools import partial
 
@@ -15,8 +16,8 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_products
 from .measure import (
-    Alive, counted, decoder_flops, deterministic, flops, message_of,
-    narrow_format, saved_bytes_of, scaled, shrunk,
+    Alive, counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
+    shrunk,
 )
 from .models import whole_numbers
 

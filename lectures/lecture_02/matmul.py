@@ -1,4 +1,5 @@
 """Matrix products, and axes that carry names."""
+from counters import flops, flops_by_operation
 from collections.abc import Callable
 from functools import partial
 from importlib import metadata
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_folding
-from .measure import flops, flops_by_operation, message_of, same_storage
+from .measure import message_of, same_storage
 from .models import whole_numbers
 
 block_diag: Callable[..., Tensor] = torch.block_diag  # typed here; torch leaves it untyped

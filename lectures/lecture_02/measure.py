@@ -1,6 +1,6 @@
 """What several parts count and measure with."""
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from typing import Any, NamedTuple
@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
+from counters import flops, saved_bytes_of
 from hardware import CARDS, peak
 from timing import time_call
 from torch import Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -61,19 +61,6 @@ def float32_products(precision: str = "highest") -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def flops_by_operation(call: Callable[[], object]) -> dict[str, int]:
-    """FLOPs that PyTorch's counter attributes to each operation of the call."""
-    with FlopCounterMode(display=False) as counter:
-        call()
-    counts = counter.get_flop_counts().get("Global", {})
-    return {str(operation): count for operation, count in counts.items()}
-
-
-def flops(call: Callable[[], object]) -> int:
-    """All FLOPs that PyTorch's counter sees in the call."""
-    return sum(flops_by_operation(call).values())
 
 
 def cool_down(seconds: float = 1.0) -> None:
@@ -197,23 +184,6 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
     states = optimizer.state.values()
     tensors = [v for s in states for v in s.values() if torch.is_tensor(v)]
     return sum(t.nbytes for t in tensors if t.dim() > 0)
-
-
-def saved_bytes_of(
-    forward: Callable[[], Tensor], given: Iterable[Tensor] = ()
-) -> int:
-    """Bytes that autograd keeps for the backward pass, each storage once, without the `given`."""
-    kept: dict[int, int] = {}
-
-    def keep(t: Tensor) -> Tensor:
-        kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
-        return t
-
-    with saved_tensors_hooks(keep, lambda t: t):
-        loss = forward()
-    known = {t.untyped_storage().data_ptr() for t in given}
-    del loss  # it kept the graph, and with it the storages, alive until here
-    return sum(size for place, size in kept.items() if place not in known)
 
 
 class Alive(TorchDispatchMode):

@@ -1,4 +1,5 @@
 """Operations on single elements, and the causal mask."""
+from counters import flops
 import math
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_masks
-from .measure import flops, message_of, same_storage
+from .measure import message_of, same_storage
 
 
 def elementwise() -> None:

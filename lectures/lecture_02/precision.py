@@ -1,4 +1,5 @@
 """Training in mixed precision, and weights in one byte."""
+from counters import flops, saved_bytes_of
 import math
 import warnings
 from functools import partial
@@ -13,10 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, link, misbelief, note, question, requires
 
-from .measure import (
-    cool_down, flops, float32_products, narrow_format, saved_bytes_of, scaled,
-    shrunk,
-)
+from .measure import cool_down, float32_products, narrow_format, scaled, shrunk
 from .models import Stack, linear_batch
 
 

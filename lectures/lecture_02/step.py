@@ -1,4 +1,5 @@
 """What one training step takes, in bytes and in FLOPs."""
+from counters import flops, saved_bytes_of
 import math
 from typing import Any
 
@@ -12,8 +13,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
-    bill, flops, gradient_bytes, saved_bytes_of, scaled, shrunk, state_bytes,
-    step_flops, tensors_in,
+    bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops, tensors_in,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
 from .units import GiB, MiB

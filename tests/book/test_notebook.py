@@ -498,40 +498,45 @@ def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(made):
     assert "Upload" not in page
 
 
-# ---------------------------------------------------------------------------- lecture 02
+# ---------------------------------------------------------------------------- the lectures
+
+
+@pytest.fixture(scope="module", params=["lecture_02", "lecture_03"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def lecture(site: Path) -> dict[str, str]:
+def lecture(site: Path, name: str) -> dict[str, str]:
     """The notebooks of the built site, as a reader downloads them."""
-    files = sorted((site / "lectures" / "lecture_02" / "notebooks").rglob("*.ipynb"))
+    files = sorted((site / "lectures" / name / "notebooks").rglob("*.ipynb"))
     return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
 @pytest.mark.slow
-def test_all_notebooks_of_lecture_02_run_and_print_what_was_recorded(lecture, tmp_path):
-    assert len(lecture) >= 18
+def test_all_notebooks_of_a_lecture_run_and_print_what_was_recorded(lecture, tmp_path):
+    assert len(lecture) >= 3
     done = notebooks.run(lecture, tmp_path)
     wrong = {}
-    for name, text in lecture.items():
-        errors = [f"{o.ename}: {o.evalue}" for c in done[name].cells for o in c.get("outputs", [])
+    for file, text in lecture.items():
+        errors = [f"{o.ename}: {o.evalue}" for c in done[file].cells for o in c.get("outputs", [])
                   if o.output_type == "error"]  # fmt: skip
-        found = errors + notebooks.differences(text, done[name])
+        found = errors + notebooks.differences(text, done[file])
         if found:
-            wrong[name] = found
+            wrong[file] = found
     assert wrong == {}
 
 
-def test_every_page_of_lecture_02_links_to_its_notebook_and_back(site, lecture):
-    folder = site / "lectures" / "lecture_02"
-    for name in lecture:
-        stem = name.removesuffix(".ipynb")
+def test_every_page_of_a_lecture_links_to_its_notebook_and_back(site, name, lecture):
+    folder = site / "lectures" / name
+    for file in lecture:
+        stem = file.removesuffix(".ipynb")
         page = (folder / stem / "index.html").read_text(encoding="utf-8")
         assert f'href="../notebooks/{stem}/"' in page
         there = (folder / "notebooks" / stem / "index.html").read_text(encoding="utf-8")
         assert f'href="../../{stem}/"' in there
-        assert f'href="../{name}" download="lecture_02-{name}"' in there
-        assert json.loads(lecture[name])["nbformat"] == 4
+        assert f'href="../{file}" download="{name}-{file}"' in there
+        assert json.loads(lecture[file])["nbformat"] == 4
 
 
 def test_notebooks_are_not_searched(site):

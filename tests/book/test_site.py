@@ -44,7 +44,9 @@ def build(project, run=lambda path: lived()):
 def whole() -> model.Record:
     """The lecture with asserts in the place of its claims, of which one fails."""
     it = lived()
-    ran = tuple(model.Assert(entry.key, claim.line, claim.text) for entry, claim in it.claims() if claim.count)
+    ran = tuple(
+        model.Assert(entry.key, claim.line, claim.text) for entry, claim in it.claims() if claim.count
+    )
     return replace(it, asserts=ran, sections=tuple(replace(entry, claims=()) for entry in it.sections))
 
 

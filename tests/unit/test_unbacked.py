@@ -86,7 +86,7 @@ def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "an H100, GPT-3, float32 and E4M3",  # names
+        "an H100, GPT-3, Llama-3-8B, float32 and E4M3",  # names
         "## 2.1 On tensors",  # the number of a heading
         "1. first\\n2) second",  # of an item
         "$2^{32}$ and $$x = 16$$",

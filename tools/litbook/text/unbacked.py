@@ -53,6 +53,7 @@ _DIGITS = rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+(?:_\d+)*)(?:\.\d+)*{_EXPONENT}|\.\d+{
 _SCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _NUMBER = re.compile(
     rf"""(?<![\w.])(?<![^\W\d_]-)          # R2, Python-3 and 1.2.3 from its middle are no numbers
+    (?<![^\W\d_]-\d-)                     # nor is Name-3-8B from there
     (?:\d{{4}}-\d\d-\d\d(?!\d)             # a date
     |\d+/\d+(?![\w/])                      # a fraction
     |(?:{_DIGITS})[{_SCRIPT}]*             # 12, 1,000, 3.14e23, 10²³

@@ -1,0 +1,371 @@
+"""What a block keeps for the backward pass, in bytes per token, and what recomputing saves."""
+import math
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from counters import flops, flops_by_operation, saved_bytes_of
+from einops import rearrange
+from hardware import GB
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from litbook import aside, figure, misbelief, note, question
+
+from .block import Block, How, RMSNorm, Transformer, turns
+from .counts import Config, activation_bytes
+from .plots import plot_lines
+from .published import LLAMA_3_8B, SMALL
+
+
+def the_activations_of_a_block() -> None:
+    """Its activations."""
+    note("Parameters, gradients and moments are there once, however long the text. Activations come "
+         "anew with every token, and with written-out attention with every *pair* of tokens. So it "
+         "is they that decide which batch fits. How many bytes does a token leave behind in a "
+         "layer?")
+    a_published_formula_counts_thirty_four_bytes()
+    the_block_of_today_keeps_other_tensors()
+    a_norm_in_pieces_keeps_float32_copies()
+    written_attention_keeps_a_weight_per_pair()
+    checkpointing_keeps_the_input_alone()
+    recomputing_attention_alone_is_nearly_free()
+    logits_weigh_as_much_as_layers()
+
+
+class PaperBlock(nn.Module):
+    """The block whose activations Korthikanti et al. count: LayerNorm, GELU, biases, three dropouts."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x: Float[Tensor, "b s d"]) -> Tensor:
+        split, a = "b s (n a c) -> n b a s c", self.heads
+        q, k, v = rearrange(self.qkv(self.norms[0](x)), split, n=3, a=a)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        mixed = dropped(scores.softmax(dim=-1)) @ v
+        x = x + dropped(self.out(rearrange(mixed, "b a s c -> b s (a c)")))
+        return x + dropped(self.down(F.gelu(self.up(self.norms[1](x)))))
+
+
+def dropped(x: Tensor) -> Tensor:
+    """Dropout that keeps one byte a number, as CUDA's does; on a CPU `F.dropout` would keep as many as `x` has."""
+    y: Tensor = torch.native_dropout(x, 0.1, True)[0]
+    return y
+
+
+def kept_per_token(
+    block: nn.Module, width: int, batch: int, context: int, head: int = 0
+) -> float:
+    """Bytes that a block in bfloat16 keeps for each token; `head` where it wants rotations, too."""
+    block, shape = block.bfloat16(), (batch, context, width)
+    x = torch.randn(shape, dtype=torch.bfloat16, requires_grad=True)
+    given = [turns(head, context, like=x)] if head else []
+    known = [*block.parameters(), *given]
+    return saved_bytes_of(lambda: block(x, *given), known) / (batch * context)
+
+
+def a_published_formula_counts_thirty_four_bytes() -> None:
+    """The block of GPT-3 keeps 34 bytes per token and width, and five per head and pair."""
+    note("With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps "
+         "$34\\,sbh + 5\\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. The formula is a list: "
+         "two bytes for each number that some backward pass will ask for, one for each place of a "
+         "dropout mask.")
+    linear = {
+        "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
+        "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
+        "input of up": 2, "input of GELU": 8, "input of down": 8,
+    }
+    square = {"softmax": 2, "mask": 1, "what the mask left": 2}
+    assert sum(linear.values()) == 34, "per token and number of width"
+    assert sum(square.values()) == 5, "per head and pair"
+    note("Is it true? Write that block down, run it, and weigh what autograd puts aside.")
+    sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)      # @inspect sizes
+    exact = [34 * h + 5 * a * s for h, a, _, s in sizes]        # @inspect exact as B
+    found = [kept_per_token(PaperBlock(h, a), h, b, s) for h, a, b, s in sizes]
+    over = [f - e for f, e in zip(found, exact)]                # @inspect over as B
+    assert over == [8.0] * 3, "the formula, and two means and two deviations"
+    note("The paper leaves the norms' means and deviations out, as small, and so they are. GPT-3 has "
+         "`96` heads, width `12288`, and reads `2048` tokens. There the second term is the larger "
+         "one by far:")
+    h, a, s = 12288, 96, 2048
+    share = 5 * a * s / (34 * h + 5 * a * s)                    # @inspect share as %
+    assert round(share, 2) == 0.70, "is kept by attention's weights"
+    question("From how many tokens on does the second term outweigh the first in GPT-3?",
+             answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * h), unit="tokens")
+
+
+def the_block_of_today_keeps_other_tensors() -> None:
+    """For the block of today the list is another one, and it has to be written anew."""
+    note("There are no dropouts, keys and values are narrow, and the feed-forward part keeps four "
+         "tensors of the inner width where it kept two: gate, SiLU of the gate, up, and their "
+         "product. Token by token and for one layer, in `bfloat16`:\n\n"
+         "- each norm keeps its input and one number, $2d + 4$ bytes;\n"
+         "- the projections, `out`, and gate with up keep an input each, $6d$;\n"
+         "- attention keeps queries, keys and values, $2d + 4d_{kv}$,\n"
+         "- and if it is fused one `float32` for each head, $4a$; if not, $2as$;\n"
+         "- the feed-forward part keeps $8h$.")
+    d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads
+    listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
+    assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "fused"
+    note("The formula and what autograd keeps, for the same block with norms that keep what is "
+         "listed (the next section has a word on them):")
+
+    def kept(config: Config, context: int, how: How) -> float:
+        block = with_lean_norms(Block(config, how))
+        return kept_per_token(block, config.width, 2, context, config.head)
+
+    wide = Config(1, 96, 6, 3, 200, 100, 64)
+    cases = (SMALL, 32), (SMALL, 64), (wide, 16)
+    found = [kept(c, s, "fused") for c, s in cases]             # @inspect found as B
+    exact = [activation_bytes(c, s) for c, s in cases]
+    assert found == exact, "fused: to the byte"
+    found = [kept(c, s, "written") for c, s in cases]           # @inspect found as B
+    exact = [activation_bytes(c, s, fused=False) for c, s in cases]
+    assert found == exact, "written out: to the byte"
+    note("Per number of width a block of Llama-3-8B keeps more than the block of the paper, even "
+         "without attention's weights. It is the wider feed-forward part.")
+    each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @inspect each as B
+    assert 41 < each < 41.1, "instead of 34"
+    share = 8 * LLAMA_3_8B.hidden / activation_bytes(LLAMA_3_8B, 8192)  # @inspect share as %
+    assert 0.68 < share < 0.69, "in gate, SiLU, up and product"
+    question("How many bytes does a token leave in all `32` layers of Llama-3-8B, with fused "
+             "attention?", answer=32 * activation_bytes(LLAMA_3_8B, 8192), unit="B")
+
+
+class LeanNorm(torch.autograd.Function):
+    """RMSNorm that keeps its input and one number a token, and computes the rest again on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gain: Tensor, eps: float) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        scale = (wide.square().mean(dim=-1, keepdim=True) + eps).rsqrt()
+        ctx.save_for_backward(x, gain, scale)
+        return (wide * scale * gain).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, gain, scale = ctx.saved_tensors
+        unit, pulled = x * scale, grad * gain
+        along = (pulled * unit).mean(dim=-1, keepdim=True)
+        to_gain = (grad * unit).flatten(0, -2).sum(dim=0)
+        to_x = scale * (pulled - unit * along)
+        return to_x.to(x.dtype), to_gain.to(gain.dtype), None
+
+
+class Lean(RMSNorm):
+    """An RMSNorm with the same result that keeps less."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = LeanNorm.apply(x, self.gain, self.eps)
+        return y
+
+
+def with_lean_norms(block: Block) -> Block:
+    """The same block with norms that keep their input and one number a token."""
+    block.before_attention = Lean(len(block.before_attention.gain))
+    block.before_feed_forward = Lean(len(block.before_feed_forward.gain))
+    return block
+
+
+@aside
+def a_norm_in_pieces_keeps_float32_copies() -> None:
+    """A norm that runs as single operations keeps float32 copies, more than attention keeps."""
+    note("A norm in `bfloat16` is computed in `float32`, or it would lose digits. Where PyTorch has "
+         "no kernel for it, it converts, squares, divides and converts back, and autograd keeps what "
+         "stands between: two copies in `float32`. A kernel keeps the input, and computes "
+         "the rest again. `LeanNorm` above does what such a kernel does.")
+    x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)
+    pieces, lean = RMSNorm(64).double(), Lean(64).double()
+    assert torch.allclose(lean(x), pieces(x)), "the same result"
+
+    def gradients(norm: RMSNorm) -> Tensor:
+        both = torch.autograd.grad(norm(x).sin().sum(), [x, norm.gain])
+        return torch.cat([g.flatten() for g in both])
+
+    theirs = gradients(pieces)
+    assert torch.allclose(gradients(lean), theirs), "the same gradients"
+    kept = [kept_per_token(norm, 64, 2, 16) for norm in (RMSNorm(64), Lean(64))]
+    in_pieces = kept[0] / 64                                    # @measure in_pieces as B
+    in_one = (kept[1] - 4) / 64                                 # @inspect in_one as B
+    assert in_one == 2.0, "bytes a number in one piece"
+    assert in_pieces >= in_one, "and where it runs as operations, more"
+    config = LLAMA_3_8B
+    with_pieces = activation_bytes(config, 8192, norm=8)        # @inspect with_pieces as B
+    more = with_pieces / activation_bytes(config, 8192) - 1     # @inspect more as %
+    assert 0.29 < more < 0.30, "more for the whole block"
+    norms = 2 * (8 * config.width + 4)
+    attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads
+    assert norms / attention > 5.2, "times what its attention keeps"
+    note("PyTorch has such a kernel for CUDA and none for the CPU. The formula counts on it, and "
+         "takes `norm=8` where there is none.")
+    question("How many bytes do the two norms of a block of Llama-3-8B keep for each token if "
+             "they run in pieces?", answer=norms, unit="B")
+
+
+def written_attention_keeps_a_weight_per_pair() -> None:
+    """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
+    note("The backward pass of attention needs the weights. Written-out attention keeps them; a fused "
+         "kernel keeps one number for each row, from which it computes them again, tile by tile "
+         "[@dao2022]. The difference grows with the context, so let it grow.")
+    contexts = [16, 32, 64, 128]
+
+    def kept(context: int, how: How) -> float:
+        block = with_lean_norms(Block(SMALL, how))
+        return kept_per_token(block, SMALL.width, 1, context, SMALL.head)
+
+    written = [kept(s, "written") for s in contexts]            # @inspect written as B
+    fused = [kept(s, "fused") for s in contexts]                # @inspect fused as B
+    assert max(fused) == min(fused), "per token, at any length"
+    growth = [w - f for w, f in zip(written, fused)]            # @inspect growth as B
+    per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
+    assert per_pair == [2.0] * 4, "bytes per head and pair"
+    note("Llama-3-8B was trained on `8192` tokens at a time [@llama3]. One layer, one sequence:")
+    s = LLAMA_3_8B.context
+    layer = s * activation_bytes(LLAMA_3_8B, s)                 # @inspect layer as B
+    out = s * activation_bytes(LLAMA_3_8B, s, fused=False)      # @inspect out as B
+    assert 4.1 < out / layer < 4.2, "times as much, written out"
+    lengths = [2**n for n in range(9, 18)]
+    lines = {
+        "written out": [activation_bytes(LLAMA_3_8B, n, fused=False) for n in lengths],
+        "fused": [activation_bytes(LLAMA_3_8B, n) for n in lengths],
+        "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
+    }
+    figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
+           caption="What a token leaves in a layer of Llama-3-8B. Written-out attention keeps "
+                   "what grows with the context; the two other ways do not.",
+           alt="Three curves against the length of the sequence. The one of written-out attention "
+               "bends upwards and rises more than fortyfold, the one of fused attention is level, and "
+               "far below lies the level line of a layer that keeps its input alone.")
+    question("At `131072` tokens, how many times as much does written-out attention keep in a layer of "
+             "Llama-3-8B as fused attention?",
+             answer=round(lines["written out"][-1] / lines["fused"][-1]), unit="times")
+
+
+def checkpointing_keeps_the_input_alone() -> None:
+    """A checkpointed block keeps its input alone, and is computed once more."""
+    note("What is not kept can be computed again. `checkpoint` runs the block without keeping "
+         "anything but its input, and runs it once more when the backward pass arrives [@chen2016].")
+    block = Block(SMALL).bfloat16()
+    x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
+    turn = turns(SMALL.head, 32, like=x)
+
+    def again(x: Tensor) -> Tensor:
+        y: Tensor = checkpoint(block, x, turn, use_reentrant=False)
+        return y
+
+    kept = saved_bytes_of(lambda: again(x), [*block.parameters(), turn])  # @inspect kept as B
+    assert kept == x.nbytes == 2 * 64 * (2 * 32), "the input"
+    expected, = torch.autograd.grad(block(x, turn).sum(), x)
+    found, = torch.autograd.grad(again(x).sum(), x)
+    assert torch.equal(found, expected), "the same gradient, bit for bit"
+    note("The price is a forward pass. On `meta`, for a block of Llama-3-8B with a long sequence:")
+    with torch.device("meta"):
+        large = Block(LLAMA_3_8B, "written")
+        x = torch.empty(1, 4096, 4096, requires_grad=True)
+        turn = turns(LLAMA_3_8B.head, 4096)
+    forward = flops(lambda: large(x, turn))                     # @inspect forward as FLOP
+    usual = flops(lambda: large(x, turn).sum().backward())      # @inspect usual as FLOP
+    assert usual == 3 * forward, "one pass forward, two back"
+    run = partial(checkpoint, large, x, turn, use_reentrant=False)
+    twice = flops(lambda: run().sum().backward())               # @inspect twice as FLOP
+    more = twice / usual - 1                                    # @inspect more as %
+    assert 0.25 < more < 0.26, "more FLOPs"
+    misbelief("Checkpointing every block costs a third more.",
+              "That would be the whole forward pass. PyTorch stops recomputing as soon as the last "
+              "tensor is there that the backward pass asks for. The last product of a block, "
+              "`down`, makes nothing that is kept, and is not run again.")
+    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width      # @inspect down as FLOP
+    assert twice - usual == forward - down, "without its last product"
+    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)     # @inspect saved
+    assert 20 < saved < 21, "times less than with fused attention"
+    note("While a block is being recomputed its activations are there after all, those of one layer "
+         "at a time. And it is the inputs of all layers that are kept, so depth still counts.")
+    inputs = 32 * 2 * 4096 * 8192  # @hide
+    question("Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` "
+             "blocks take for one sequence of `8192` tokens?", answer=inputs, unit="B")
+
+
+def recomputing_attention_alone_is_nearly_free() -> None:
+    """Recomputing attention alone gives back most of the bytes for few of the FLOPs."""
+    note("Attention's weights are most of what written-out attention keeps, and a small part of what "
+         "it computes. So keep queries, keys and values, and recompute the weights alone "
+         "[@korthikanti2022].")
+    block = with_lean_norms(Block(SMALL, "written"))
+    turn = turns(SMALL.head, 128).bfloat16()
+    x = torch.randn(1, 128, 64, dtype=torch.bfloat16, requires_grad=True)
+
+    def step() -> None:
+        block(x, turn).sum().backward()
+
+    whole = kept_per_token(block, 64, 1, 128, SMALL.head)       # @inspect whole as B
+    fused = activation_bytes(SMALL, 128)                        # @inspect fused as B
+    before = flops(step)                                        # @inspect before as FLOP
+    attend = block.attention.attend
+    block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
+    selective = kept_per_token(block, 64, 1, 128, SMALL.head)   # @inspect selective as B
+    assert whole - selective == 2 * 8 * 128, "the weights are gone"
+    assert selective == fused - 4 * 8, "a little less than fused attention"
+    extra = flops(step) - before                                # @inspect extra as FLOP
+    assert extra == 2 * 128 * 128 * 64, "for the scores alone"
+    note("For GPT-3 the paper reports that this saves `70%` of the activations and costs `2.7%` "
+         "more FLOPs [@korthikanti2022]. The first number stood above. Is the second right? One "
+         "layer of GPT-3 on `meta`, if both products of attention are run again, which are its "
+         "`bmm`:")
+    with torch.device("meta"):
+        layer = PaperBlock(12288, 96)
+        x = torch.empty(1, 2048, 12288)
+    bill = flops_by_operation(lambda: layer(x))                 # @inspect bill as FLOP
+    forward, again = sum(bill.values()), bill["aten.bmm"]
+    of_forward = again / forward                                # @inspect of_forward as %
+    assert round(of_forward, 3) == 0.027, "of a forward pass"
+    of_step = again / (3 * forward)                             # @inspect of_step as %
+    assert round(of_step, 3) == 0.009, "of a step"
+    note("It is right for a forward pass. A step has three passes' worth, so of it this is a third, "
+         "and half of that where, as above, the sums are not run again. Fused attention has the same "
+         "trade built in: it keeps no weights, and computes them again.")
+    question("What share of a step of GPT-3's layer are both products if the sequence is `8192` "
+             "tokens long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.",
+             answer=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%")
+
+
+@aside
+def logits_weigh_as_much_as_layers() -> None:
+    """The logits of a large vocabulary weigh as much as several layers."""
+    note("After the last block every token becomes a score for each word of the vocabulary. Llama-3 "
+         "has `128256`. The loss needs their softmax, in `float32`, and keeps it. How much is it?")
+
+    def kept(vocabulary: int) -> float:
+        config = Config(1, 64, 8, 2, 160, vocabulary, 32)
+        model = Transformer(config).bfloat16()
+        tokens = torch.randint(0, vocabulary, (2, 32))
+
+        def loss() -> Tensor:
+            logits = model(tokens).float().flatten(0, 1)
+            return F.cross_entropy(logits, tokens.flatten())
+
+        return saved_bytes_of(loss, [*model.parameters()]) / tokens.numel()
+
+    small, large = kept(100), kept(1100)                        # @inspect small, large as B
+    per_word = (large - small) / 1000                           # @inspect per_word as B
+    assert per_word == 4.0, "bytes per token and word"
+    words, layer = LLAMA_3_8B.vocabulary, activation_bytes(LLAMA_3_8B, 8192)
+    layers = per_word * words / layer                           # @inspect layers
+    assert 3 < layers < 3.1, "layers' worth, for the loss alone"
+    held = 8192 * words * per_word                              # @inspect held as B
+    blocks = 8192 * 32 * layer                                  # @inspect blocks as B
+    assert 0.09 < held / blocks < 0.1, "of what all blocks keep"
+    note("While the loss is computed the scores themselves, their copy in `float32` and the gradients "
+         "of both come on top.")
+    note("Training code therefore cuts the sequence into pieces before the head, and computes loss "
+         "and gradient piece by piece.")
+    question("How many GB do the softmax's outputs of `8192` tokens take in `float32`, with the "
+             "vocabulary of Llama-2, `32000`?", answer=round(8192 * 32000 * 4 / GB, 2), unit="GB")

@@ -1,0 +1,200 @@
+"""A Transformer of today: RMSNorm, rotary embedding, grouped-query attention, SwiGLU.
+
+Axes: b sequences, t tokens, s tokens that are looked at, d the width, h heads, g heads of keys and values, c numbers
+in a head. `counts.py` says what all of it costs.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from einops import einsum, rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .counts import Config
+
+How = Literal["written", "fused"]
+Turns = Float[Tensor, "2 t half"]  # cosines and sines
+
+
+class RMSNorm(nn.Module):
+    """Each token's numbers divided by their root mean square, times a learned gain."""
+
+    def __init__(self, width: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
+        return F.rms_norm(x, self.gain.shape, self.gain, self.eps)
+
+
+def turns(
+    head: int, tokens: int, start: int = 0, base: float = 10_000.0,
+    like: Tensor | None = None,
+) -> Turns:
+    """Cosines and sines of the angles by which rotary embedding turns the positions from `start` on.
+
+    Device and dtype are those of `like`; the angles themselves are float32.
+    """
+    where = None if like is None else like.device
+    speeds = base ** -(torch.arange(0, head, 2, device=where) / head)
+    places = torch.arange(start, start + tokens, device=where)
+    angles = torch.outer(places, speeds)
+    both = torch.stack([angles.cos(), angles.sin()])
+    return both if like is None else both.to(like.dtype)
+
+
+def rotate(
+    x: Float[Tensor, "b t h c"], turn: Turns
+) -> Float[Tensor, "b t h c"]:
+    """`x` with the first half of each head as x axes and the second as y axes, turned."""
+    cos, sin = rearrange(turn, "two t half -> two t 1 half")
+    along, across = x.chunk(2, dim=-1)
+    both = along * cos - across * sin, across * cos + along * sin
+    return torch.cat(both, dim=-1)
+
+
+class Cache:
+    """The keys and values of one layer, with room for the whole context."""
+
+    def __init__(self, config: Config, batch: int, like: Tensor) -> None:
+        shape = 2, batch, config.context, config.kv_heads, config.head
+        self.memory = like.new_empty(shape)
+        self.length = 0  # tokens so far
+
+    def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all tokens so far, these included."""
+        start, self.length = self.length, self.length + k.shape[1]
+        self.memory[:, :, start:self.length] = torch.stack([k, v])
+        keys, values = self.memory[:, :, :self.length]
+        return keys, values
+
+
+def written_attention(
+    q: Float[Tensor, "b t h c"],
+    k: Float[Tensor, "b s g c"],
+    v: Float[Tensor, "b s g c"],
+) -> Float[Tensor, "b t h c"]:
+    """Attention as products and a softmax; the last query may look at every key, the one before at one less."""
+    t, s, g = q.shape[1], k.shape[1], k.shape[2]
+    q = rearrange(q, "b t (g r) c -> b g r t c", g=g)
+    scores = einsum(q, k, "b g r t c, b s g c -> b g r t s")
+    scores = scores / math.sqrt(q.shape[-1])
+    later = scores.new_full((t, s), -torch.inf).triu(s - t + 1)
+    weights = (scores + later).softmax(dim=-1)
+    mixed = einsum(weights, v, "b g r t s, b s g c -> b g r t c")
+    return rearrange(mixed, "b g r t c -> b t (g r) c")
+
+
+def fused_attention(
+    q: Float[Tensor, "b t h c"],
+    k: Float[Tensor, "b s g c"],
+    v: Float[Tensor, "b s g c"],
+) -> Float[Tensor, "b t h c"]:
+    """The same in one call, which never holds all scores at once."""
+    t, s, shared = q.shape[1], k.shape[1], q.shape[2] > k.shape[2]
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    causal, seen = t == s > 1, None
+    if 1 < t < s:
+        seen = q.new_ones(t, s, dtype=torch.bool).tril(s - t)
+    mixed = F.scaled_dot_product_attention(
+        q, k, v, seen, is_causal=causal, enable_gqa=shared
+    )
+    return mixed.transpose(1, 2)
+
+
+class Attention(nn.Module):
+    """Grouped-query attention: several heads of queries share one head of keys and values."""
+
+    def __init__(self, config: Config, how: How) -> None:
+        super().__init__()
+        d, kv = config.width, config.kv_width
+        self.query = nn.Linear(d, d, bias=config.bias)
+        self.key = nn.Linear(d, kv, bias=config.bias)
+        self.value = nn.Linear(d, kv, bias=config.bias)
+        self.out = nn.Linear(d, d, bias=False)
+        self.head = config.head
+        self.attend = written_attention if how == "written" else fused_attention
+
+    def forward(
+        self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None
+    ) -> Float[Tensor, "b t d"]:
+        made = self.query(x), self.key(x), self.value(x)
+        split, c = "b t (h c) -> b t h c", self.head
+        q, k, v = (rearrange(y, split, c=c) for y in made)
+        q, k = rotate(q, turn), rotate(k, turn)
+        if cache is not None:
+            k, v = cache.extended(k, v)
+        mixed = rearrange(self.attend(q, k, v), "b t h c -> b t (h c)")
+        y: Tensor = self.out(mixed)
+        return y
+
+
+class SwiGLU(nn.Module):
+    """A feed-forward part with a gate: one product says what may pass of the other."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.gate = nn.Linear(config.width, config.hidden, bias=False)
+        self.up = nn.Linear(config.width, config.hidden, bias=False)
+        self.down = nn.Linear(config.hidden, config.width, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        y: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
+        return y
+
+
+class Block(nn.Module):
+    """Attention, then a feed-forward part; each reads a normalized copy and adds to what was there."""
+
+    def __init__(self, config: Config, how: How = "fused") -> None:
+        super().__init__()
+        self.before_attention = RMSNorm(config.width)
+        self.attention = Attention(config, how)
+        self.before_feed_forward = RMSNorm(config.width)
+        self.feed_forward = SwiGLU(config)
+
+    def forward(
+        self, x: Float[Tensor, "b t d"], turn: Turns, cache: Cache | None = None
+    ) -> Float[Tensor, "b t d"]:
+        x = x + self.attention(self.before_attention(x), turn, cache)
+        x = x + self.feed_forward(self.before_feed_forward(x))
+        return x
+
+
+class Transformer(nn.Module):
+    """Tokens in, a score for every possible next token out."""
+
+    def __init__(self, config: Config, how: How = "fused") -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        blocks = (Block(config, how) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = RMSNorm(config.width)
+        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+        for matrix in (p for p in self.parameters() if p.dim() == 2):
+            nn.init.normal_(matrix, std=0.02)
+        if config.tied:
+            self.head.weight = self.embedding.weight
+
+    def caches(self, batch: int) -> list[Cache]:
+        """An empty cache for each layer."""
+        like = self.embedding.weight
+        return [Cache(self.config, batch, like) for _ in self.blocks]
+
+    def forward(
+        self, tokens: Int[Tensor, "b t"], caches: Sequence[Cache] | None = None
+    ) -> Float[Tensor, "b t vocabulary"]:
+        x: Tensor = self.embedding(tokens)
+        start = caches[0].length if caches else 0
+        turn = turns(self.config.head, tokens.shape[1], start, like=x)
+        for i, block in enumerate(self.blocks):
+            x = block(x, turn, caches[i] if caches else None)
+        logits: Tensor = self.head(self.norm(x))
+        return logits

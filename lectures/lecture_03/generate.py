@@ -1,0 +1,398 @@
+"""Generating text: what is kept for each token, what is read for the next, and how fast that can be."""
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from counters import flops
+from hardware import CARDS, find
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from timing import Timing, time_graph
+from torch import Tensor
+
+from litbook import aside, figure, misbelief, note, question, requires
+
+from .block import Cache, Transformer, written_attention
+from .counts import Config, block_weights, cache_bytes, forward_flops, parameter_count
+from .plots import BLUE, GREEN, GREY, RED, blank
+from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
+from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
+
+KiB, GiB, MICRO = 2**10, 2**30, 1e-6
+LLAMA_3_70B = replace(LLAMA_3_8B, layers=80, width=8192, heads=64, hidden=28672)
+LLAMA_3_405B = replace(LLAMA_3_8B, layers=126, width=16384, heads=128, hidden=53248)
+
+
+def generating() -> None:
+    """Generating."""
+    note("A model that is trained sees whole texts. A model that writes sees one new token at a time, "
+         "with everything before it as context. The weights are the same and the FLOPs per token are "
+         "the same, but hardly any of the hardware's arithmetic can be used: for each token all weights "
+         "have to be read again. What can be done about it, and what it costs in memory, follows from "
+         "a few shapes.")
+    a_cache_gives_the_same_answer_for_less()
+    a_token_leaves_its_keys_and_values()
+    reading_is_work_and_writing_is_waiting()
+    bandwidth_sets_the_pace()
+    a_batch_shares_the_weights()
+    attention_over_a_cache_gains_nothing_from_a_batch()
+    a_guess_is_cheap_to_check()
+    writing_is_timed_on_the_card()
+
+
+def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
+    """The model's scores for tokens that it is shown one at a time, with a cache."""
+    caches = model.caches(len(tokens))
+    singles = tokens.split(1, dim=1)
+    return torch.cat([model(token, caches) for token in singles], dim=1)
+
+
+def a_cache_gives_the_same_answer_for_less() -> None:
+    """With a cache each token is computed once; without, once for every token after it."""
+    note("To continue a text, a model needs the last token's scores only. But the last token looks at "
+         "the keys and values of all tokens before it. Are they computed anew each time? They need not "
+         "be: no token looks ahead, so nothing about the old ones changes when a new one comes. A "
+         "*cache* keeps their keys and values. A small model, shown a text at once and token by token:")
+    model = Transformer(SMALL, "written").double()
+    tokens = torch.randint(SMALL.vocabulary, (1, 32))
+    with torch.no_grad():
+        whole: Float[Tensor, "batch seq vocab"] = model(tokens)
+        singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
+    assert torch.allclose(whole, singly), "the same scores"
+    note("And the work? Without a cache each new token means a pass over all tokens so far, with it a pass "
+         "over one. From the second token on, since the first has nobody to look at:")
+    lengths, caches = range(2, 32 + 1), model.caches(1)
+    with torch.no_grad():
+        anew = sum(flops(partial(model, tokens[:, :n])) for n in lengths)
+        model(tokens[:, :1], caches)
+        rest = tokens[:, 1:].split(1, dim=1)
+        cached = flops(lambda: [model(token, caches) for token in rest])
+    counted = anew, cached                                      # @inspect counted as FLOP
+    formula = (sum(forward_flops(SMALL, n, n) for n in lengths),
+               sum(forward_flops(SMALL, 1, n) for n in lengths))
+    assert counted == formula, "by the counter, by the formula"
+    saved = anew / cached                                       # @inspect saved as times
+    assert 17 < saved < 17.5, "a little more than half the length"
+    long = [forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001)]  # @hide
+    short = [forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)]  # @hide
+    question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
+             answer=sum(long) / sum(short), unit="times", hint="half of what number, about?")
+
+
+def weighed_cache(config: Config, batch: int = 1) -> int:
+    """Bytes of the cache of a model in bfloat16, built without data."""
+    with torch.device("meta"):
+        like = torch.empty((), dtype=torch.bfloat16)
+        return config.layers * Cache(config, batch, like).memory.nbytes
+
+
+def a_token_leaves_its_keys_and_values() -> None:
+    """A token leaves two rows in every layer, as wide as the heads of keys."""
+    note("What does the cache cost? For every token and layer a row of keys and a row of values, "
+         "$2 \\cdot \\text{layers} \\cdot d_{kv}$ numbers. Llama-3-8B in `bfloat16`, for a single token and "
+         "for the whole context that it was made for:")
+    token = cache_bytes(LLAMA_3_8B, 1)                          # @inspect token as B
+    whole = weighed_cache(LLAMA_3_8B)                           # @inspect whole as B
+    assert token * LLAMA_3_8B.context == whole, "by the formula, by its tensors"
+    assert token == 128 * KiB, "for one token"
+    assert whole == GiB, "for one full context"
+    note("Its ancestor had no shared heads, so every head of queries kept keys of its own [@gqa]:")
+    older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context      # @inspect older as B
+    assert older / token == 4.0, "times as much for a token"
+    misbelief("The cache of a larger model is larger in proportion.",
+              "It grows with layers and with the width of keys, and the width of keys need not grow. "
+              f"All Llama 3 models have `{LLAMA_3_8B.kv_heads}` heads of keys, with `{LLAMA_3_8B.head}` "
+              "numbers each [@llama3].")
+    sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @inspect sizes as times
+    caches = weighed_cache(LLAMA_3_405B) / whole                # @inspect caches as times
+    assert 50 < sizes < 51, "the largest has so many parameters"
+    assert caches == 126 / 32, "and a cache with more layers, that is all"
+    gpt3 = Config(96, 12288, 96, 96, 4 * 12288, 50257, 2048)  # @hide
+    question("GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes "
+             "does one token leave in `bfloat16`?",
+             answer=weighed_cache(gpt3) // gpt3.context, unit="B")
+
+
+def decoding_bytes(config: Config, batch: int, context: int) -> int:
+    """Bytes to read for one token in each of `batch` sequences: all weights once, every cache once."""
+    head = config.vocabulary * config.width
+    weights = config.layers * block_weights(config) + head
+    return 2 * weights + cache_bytes(config, batch * context)
+
+
+def decoding_flops(config: Config, batch: int, context: int) -> int:
+    """FLOPs of one token in each of `batch` sequences."""
+    return forward_flops(config, batch, context)
+
+
+def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
+    """Caches that hold so many tokens of each sequence, with any values: counting does not look at them."""
+    caches = model.caches(batch)
+    for cache in caches:
+        cache.length = tokens
+    return caches
+
+
+MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small, and still too large for its overhead to matter
+
+
+def reading_is_work_and_writing_is_waiting() -> None:
+    """A prompt is read with hundreds of FLOPs per byte, an answer is written with one."""
+    note("A model that is asked something first runs all tokens of the prompt at once, *prefill*, and "
+         "then writes token after token, *decoding*. Is the second slower because it does more? Count "
+         "both, for as many tokens. The FLOPs:")
+    model = Transformer(MODEST, "written").bfloat16()
+    tokens = torch.randint(MODEST.vocabulary, (1, 512))
+    caches = model.caches(1)
+    with torch.no_grad():
+        prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
+        step = flops(lambda: model(tokens[:, 511:], caches))    # @inspect step as FLOP
+    assert prefill == forward_flops(MODEST, 511, 511), "all but one at once"
+    assert step == decoding_flops(MODEST, 1, 512), "the last one"
+    more = 511 * step / prefill                                 # @inspect more as times
+    assert round(more, 3) == 1.0, "as many for each token"
+    note("And the bytes? For a single token every weight is read, and the cache of all tokens before it. "
+         "`bytes_moved` adds up all that goes in and out of the operations of a step:")
+    model = Transformer(MODEST, "fused").bfloat16()
+    caches = full_caches(model, 1, 511)
+    moved = bytes_moved(lambda: model(tokens[:, 511:], caches))  # @inspect moved as B
+    extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
+    assert 1 < extra < 1.06, "little but weights and cache"
+    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with two "
+         "thousand of them as context, beside a prompt of the same length, which reads the weights once "
+         "for all:")
+    config, context = LLAMA_3_8B, 2048
+    read = decoding_bytes(config, 1, context)                   # @inspect read as B
+    alone = decoding_flops(config, 1, context) / read           # @inspect alone as FLOP/B
+    together = forward_flops(config, context, context) / read   # @inspect together as FLOP/B
+    assert round(alone, 1) == 1.1, "writing"
+    assert alone * context == together, "reading, for the same bytes"
+    ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
+    assert alone < ridge < together, "on either side of what an H100 balances"
+    note(f"An {H100.name} does {ridge:.0f} FLOPs while a byte arrives [@nvidia-h100]. Reading keeps it "
+         "busy. Writing, it waits nearly all the time.")
+    question("Which share of an H100's peak can writing reach at best, with a single sequence?",
+             answer=alone / ridge, unit="%")
+
+
+def bandwidth_sets_the_pace() -> None:
+    """Tokens per second are bandwidth divided by the bytes of the model."""
+    note("If a token takes as long as reading the weights, its pace is known before anything runs: "
+         "bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, on cards of their "
+         "datasheets' bandwidth:")
+    size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
+    cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
+    pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
+    assert 223 < pace["H100 SXM"] < 224, "no program writes faster on one"
+    faster = pace["H200"] / pace["H100 SXM"]                    # @inspect faster as times
+    assert math.isclose(faster, 4.8 / 3.35), "same arithmetic, more bandwidth"
+    sources = "; ".join(f"@{CARDS[name].source}" for name in cards)
+    note(f"The bandwidths are from [{sources}]. What the arithmetic would allow is out of reach:")
+    possible = PEAK / decoding_flops(LLAMA_3_8B, 1, 0)          # @inspect possible as tokens/s
+    unused = possible / pace["H100 SXM"]                        # @inspect unused as times
+    assert math.isclose(unused, PEAK / BANDWIDTH), "the ridge of the roofline"
+    misbelief("A card with twice the FLOP/s writes twice as fast.",
+              f"The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast "
+              "[@nvidia-h200].")
+    note("A processor is no different. Here it runs a small model on tokens one at a time and on many at "
+         "once:")
+    model = Transformer(MODEST)
+    tokens = torch.randint(MODEST.vocabulary, (1, 64))
+    single = quickest(lambda: model(tokens[:, :1]))             # @measure single as s
+    at_once = quickest(lambda: model(tokens))                   # @measure at_once as s
+    apart = 64 * single
+    gain = apart / at_once                                      # @measure gain as times
+    assert at_once < apart, "all together take less than one after the other"
+    question("The same model with half a byte for each weight, on an H100: how many tokens a second, at "
+             "best?",
+             answer=BANDWIDTH / (size / 4), unit="tokens/s")
+
+
+def pace_of(config: Config, batch: int, context: int) -> float:
+    """Tokens per second of all sequences together on an H100, at best."""
+    traffic = decoding_bytes(config, batch, context) / BANDWIDTH
+    return batch / max(traffic, decoding_flops(config, batch, context) / PEAK)
+
+
+def room_for(config: Config, context: int) -> int:
+    """Sequences of that context whose caches fit beside the weights into an H100's memory."""
+    left = H100.memory - 2 * parameter_count(config)
+    return left // cache_bytes(config, context)
+
+
+def a_batch_shares_the_weights() -> None:
+    """Many sequences share one reading of the weights, until their caches weigh more."""
+    note("Once a weight is there, it can serve many sequences. So the way to use a card is to write many "
+         "texts at once. What does a batch read? Measured on the small model, one sequence and sixteen:")
+    model = Transformer(MODEST).bfloat16()
+    grown = []
+    for batch in (1, 16):
+        caches = full_caches(model, batch, 511)
+        tokens = torch.zeros(batch, 1, dtype=torch.int64)
+        grown.append(bytes_moved(partial(model, tokens, caches)))
+    ratio = grown[1] / grown[0]                                 # @inspect ratio as times
+    by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
+    predicted = by_formula[1] / by_formula[0]                   # @inspect predicted as times
+    above = ratio / predicted                                   # @inspect above
+    assert 1 < above < 1.2, "weights once, and a cache for each"
+    note("With Llama-3-8B on an H100, at best: tokens per second of all sequences together, with short "
+         "texts and with long ones.")
+    batches = [1, 4, 16, 64, 256]
+    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]      # @inspect short as tokens/s
+    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]      # @inspect long as tokens/s
+    assert short[3] / short[0] > 58, "short: the weights are shared"
+    ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)         # @inspect ceiling as tokens/s
+    assert 0.9 < long[4] / ceiling < 1, "long: no batch helps beyond that"
+    fits = room_for(LLAMA_3_8B, 128), room_for(LLAMA_3_8B, 8192)  # @inspect fits
+    assert fits[1] == 59, "full contexts, and the card is full"
+    more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
+                      {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
+           caption=f"Llama-3-8B on an {H100.name}, at best. Thin where the caches no longer fit.",
+           alt="Tokens per second against the number of sequences, both logarithmic, for three lengths of "
+               "context. The curve for short texts rises in a straight line to some hundred sequences; "
+               "the others bend and level off, the longest first, and become thin where memory ends.")
+    note("One text does not come faster for it. With more sequences each waits a little longer for its "
+         "next token, so a service chooses between cheap tokens and quick ones.")
+    question("Llama-3-70B takes two cards' memory for its weights alone. With four H100 together, how "
+             "many full contexts of `8192` tokens fit beside them?",
+             answer=(4 * H100.memory - 2 * parameter_count(LLAMA_3_70B)) // cache_bytes(LLAMA_3_70B, 8192),
+             unit="contexts")
+
+
+def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
+    """FLOPs of attention over a cache for each byte of the cache, for one new token, in bfloat16."""
+    with torch.device("meta"):
+        q = torch.empty(batch, 1, heads, 128, dtype=torch.bfloat16)
+        k = torch.empty(batch, 1024, kv_heads, 128, dtype=torch.bfloat16)
+        v = torch.empty_like(k)
+    return flops(lambda: written_attention(q, k, v)) / (k.nbytes + v.nbytes)
+
+
+@aside
+def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
+    """Over a cache, intensity is the number of heads that share a key."""
+    note("Weights are shared by the batch. A cache belongs to one text, and nobody else can use it. How "
+         "many FLOPs does attention do with a byte of it? Each number of a key meets one number of each "
+         "query that looks at it: a multiplication and an addition, as many FLOPs as it has bytes in "
+         "`bfloat16`, times the heads that share it.")
+    found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
+    assert found[1] == found[64] == 32 / 8, "the same for one text and for many"
+    by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
+    assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
+    ridge = PEAK / BANDWIDTH
+    assert max(by_sharing) < ridge, "all of them wait for memory"
+    note("This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it "
+         "faster, by one factor. A larger batch, the remedy for weights, does nothing here.")
+    question("A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. "
+             "How many FLOPs does attention do for each byte of it?",
+             answer=2 * cache_intensity(64, 8, 1), unit="FLOP/B")
+
+
+@aside
+def a_guess_is_cheap_to_check() -> None:
+    """Checking four guessed tokens reads hardly more than writing one."""
+    note("Arithmetic lies idle while weights are read. *Speculative decoding* puts it to use: a small "
+         "model guesses the next few tokens, and the large one checks all of them in one pass "
+         "[@leviathan2023]. That the scores are the same is what the cache showed. And the cost?")
+    model = Transformer(MODEST).bfloat16()
+    moved, work = [], []
+    for guesses in (1, 4):
+        caches = full_caches(model, 1, 512 - guesses)
+        tokens = torch.zeros(1, guesses, dtype=torch.int64)
+        moved.append(bytes_moved(partial(model, tokens, caches)))
+        work.append(forward_flops(MODEST, guesses, 512))
+    dearer = work[1] / work[0]                                  # @inspect dearer as times
+    heavier = moved[1] / moved[0]                               # @inspect heavier as times
+    assert dearer == 4.0, "four times the FLOPs"
+    assert 1 < heavier < 1.1, "and hardly more bytes"
+    note("A guess counts only if all guesses before it were right, and the pass yields one token of its "
+         "own besides. If each is right with probability $a$, a pass over $n$ guesses brings "
+         "$(1 - a^{n+1}) / (1 - a)$ tokens on average [@leviathan2023]. Drawn, and by the formula:")
+    a, n = 0.8, 4
+    right = torch.rand(100_000, n) < a
+    drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
+    expected = (1 - a ** (n + 1)) / (1 - a)                     # @inspect expected
+    assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
+    assert round(drawn, 1) == round(expected, 1), "as drawn"
+    question("A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of "
+             "the large model bring on average?",
+             answer=(1 - 0.5**3) / (1 - 0.5), unit="tokens")
+
+
+def random_model(config: Config) -> Transformer:  # @stepover
+    """A model on the card in bfloat16, with random weights that never were anywhere else."""
+    with torch.device("meta"):
+        model = Transformer(config).bfloat16()
+    model.to_empty(device="cuda")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.02)
+    return model
+
+
+def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @stepover
+    """One token for each of `batch` sequences, the last of its context, all launches in one graph."""
+    token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
+    caches = model.caches(batch)
+    for cache in caches:
+        cache.memory.normal_()
+
+    def step() -> None:
+        for cache in caches:
+            cache.length = context - 1
+        model(token, caches)
+
+    with torch.no_grad():
+        return time_graph(step)
+
+
+@aside
+@requires("cuda")
+def writing_is_timed_on_the_card() -> None:
+    """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
+    note("Eight layers of Llama-3-8B with random weights write the next token, for one sequence and for "
+         "many, in a graph, so that launches do not count. Against what the card's bandwidth would allow:")
+    config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
+    model = random_model(config)
+    batches = [1, 8, 32]
+    timed = [time_writing(model, b, context) for b in batches]  # @measure timed
+    paces = [b / t.seconds for b, t in zip(batches, timed)]     # @measure paces as tokens/s
+    assert paces == sorted(paces), "together, many write more than few"
+    pairs = list(zip(batches, timed))
+    used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
+    card = find(torch.cuda.get_device_name())
+    if card is not None:
+        share = [rate / card.bandwidth for rate in used]        # @measure share as %
+        assert max(share) <= 1, "never faster than the weights arrive"
+    work = decoding_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
+    if card is not None and card.bfloat16 is not None:
+        busy = work / card.bfloat16                          # @measure busy as %
+        assert busy < used[0] / card.bandwidth, "less to do than memory has"
+    rows = "\n".join(
+        f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
+        for batch, t in pairs
+    )
+    note(f"{timed[0].device}:\n\n| sequences | µs for a token | tokens/s together |\n|---|---|---|\n{rows}")
+    question("A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By which "
+             "factor does each of the ten wait longer than the one did?",
+             answer=10 / 8, unit="times")
+
+
+def plot_paces(  # @hide
+    batches: Sequence[int], curves: Mapping[int, Sequence[float]], room: Mapping[int, int]
+) -> Figure:
+    """Tokens per second against the batch, a curve for each context; thin where the caches do not fit."""
+    fig, axes = blank(7, 3.6)
+    for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
+        inside = [b for b in batches if b <= room[context]]
+        axes.plot(batches, paces, color=color, lw=1, alpha=0.6)
+        axes.plot(inside, paces[:len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(list(batches), [str(b) for b in batches])
+    axes.set(xlabel="sequences", ylabel="tokens per second")
+    axes.legend(frameon=False, labelcolor=GREY)
+    return fig
