@@ -127,7 +127,8 @@ def sections(text: str, count: int) -> list[str]:
         for name, n in functions.items()
         if name in called
         and ast.get_docstring(n)
-        and not (n.args.args or n.decorator_list)
+        and not n.args.args
+        and all(ast.unparse(mark) == "aside" for mark in n.decorator_list)
         and "# @inspect" in "\n".join(text.split("\n")[n.lineno : n.end_lineno])
     ]
     return [found[(2 * i + 1) * len(found) // (2 * count)] for i in range(count)]

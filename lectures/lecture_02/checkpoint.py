@@ -255,7 +255,8 @@ def loading_an_optimizer_keeps_references() -> None:
     optimizer.step()
     file.seek(0)
     loaded = torch.load(file)
-    assert not torch.equal(model.weights[0], loaded["model"]["weights.0"]), "one step further"
+    kept = loaded["model"]["weights.0"]
+    assert not torch.equal(model.weights[0], kept), "one step further"
     model.load_state_dict(loaded["model"])
     optimizer.load_state_dict(loaded["optimizer"])
     w, saved = model.weights[0], loaded["optimizer"]["state"][0]

@@ -270,5 +270,10 @@ def step_flops(batch: int, width: int, layers: int) -> int:
 
 
 def product_seconds(x: Tensor) -> float:                        # @stepover
-    """Seconds that the product of a matrix with itself takes on the CPU."""
-    return time_call(lambda: x @ x, repeats=5, patience=9).seconds
+    """Seconds that the product of a matrix with itself takes on one core: several wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return time_call(lambda: x @ x, repeats=5, patience=9).seconds
+    finally:
+        torch.set_num_threads(threads)

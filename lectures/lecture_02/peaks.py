@@ -149,7 +149,7 @@ def sparsity_means_two_of_every_four() -> None:
     assert 0.97 < fits / share < 1.03, "so many groups do"
     note(
         "Nor does an ordinary product skip anything. Were zeros skipped, a matrix of nothing else "
-        "would cost nothing. On this processor, beside a matrix of random numbers:"
+        "would cost nothing. On one core of this processor, beside a matrix of random numbers:"
     )
     x = torch.randn(512, 512)
     dense = product_seconds(x)                                  # @measure dense as s
@@ -187,7 +187,7 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     assert 14.7 < narrow < 14.8, "not twice the rate"
     same_bytes = dense_peak("H100 SXM", "tf32") / ordinary      # @inspect same_bytes as times
     assert 7.3 < same_bytes < 7.4, "TF32: all four bytes, and faster"
-    note("And on the processor that built this page, which has its own opinion of narrow formats:")
+    note("And on a core of the processor that built this page, which has its own opinion of narrow formats:")
     x = torch.randn(512, 512)
     wide = product_seconds(x)                                   # @measure wide as s
     half = product_seconds(x.bfloat16())                        # @measure half as s
@@ -309,7 +309,7 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     )
     note(
         "It is a common observation that larger products come closer to a machine's peak. Rates of "
-        "square ones on the machine that built this page, whatever else it was doing meanwhile:"
+        "square ones on one core of the machine that built this page, whatever else it did meanwhile:"
     )
     sizes = [32, 128, 512]
     squares = [torch.randn(n, n) for n in sizes]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import matplotlib as mpl
 import pytest
@@ -19,6 +20,9 @@ import litbook
 from litbook import aside, figure, link, misbelief, note, requires, speaker_note
 from litbook.errors import AuthorError
 from litbook.probe import author
+from litbook.record import model
+from litbook.render import standin
+from litbook.text import words
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -362,3 +366,15 @@ def test_the_recorder_before_comes_back() -> None:
     assert author.hand_to(first) is None
     assert author.hand_to(second) is first
     assert author.hand_to(None) is second
+
+
+def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
+    marks = {"aside", "requires"}
+    assert set(litbook.__all__) == marks | set(words.WORDS)
+    assert set(standin.__all__) == set(litbook.__all__)
+    kinds = set(get_args(model.PieceKind))
+    assert kinds >= words.SEEN
+    for name, word in words.WORDS.items():
+        given = inspect.signature(getattr(litbook, name)).parameters
+        assert set(word.names) <= set(given)
+        assert {list(given)[i] for i in word.positions} <= set(word.names) or name == "link"

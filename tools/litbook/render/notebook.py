@@ -31,9 +31,9 @@ from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.text import cells
 from litbook.text.lecture import Function, Watch
-from litbook.text.plan import STATED
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
+from litbook.text.words import STATED
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed

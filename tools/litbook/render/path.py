@@ -7,7 +7,7 @@ from litbook.render import markup
 from litbook.render.books import Book
 from litbook.render.evidence import Evidence, gather, statements
 from litbook.render.markup import Html
-from litbook.render.section import TOLD
+from litbook.text.words import SEEN
 
 WORDS, LINES = 200, 10  # read a minute: prose, somewhat below the usual 238; code, line by line
 _TAGS = 300  # characters: a picture's data are no words
@@ -38,7 +38,7 @@ def line(book: Book) -> Html:
 
 def _words(seen: Evidence) -> int:
     """Words of a section's heading, notes, questions and captions; of notes that never ran, as written."""
-    told = [f"{it.text} {it.data if len(it.data) < _TAGS else ''}" for it in seen.pieces if it.kind in TOLD]
+    told = [f"{it.text} {it.data if len(it.data) < _TAGS else ''}" for it in seen.pieces if it.kind in SEEN]
     silent = [] if seen.pieces else [it.prose for it in statements(seen.entry) if it.prose]
     return len(" ".join([seen.entry.heading, *told, *silent]).split())
 

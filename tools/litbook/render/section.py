@@ -12,9 +12,9 @@ from litbook.render.evidence import Evidence, gather, others, statements, unspok
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
+from litbook.text.words import SEEN
 
 UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
-TOLD = ("note", "misbelief", "question", "figure", "image", "link")
 
 
 def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -75,7 +75,7 @@ class _Body:
 
     def _tells(self, first: int, last: int) -> bool:
         """Whether prose or a picture came from these lines."""
-        told = any(p.kind in TOLD and first <= p.line <= last for p in self.evidence.pieces)
+        told = any(p.kind in SEEN and first <= p.line <= last for p in self.evidence.pieces)
         return told or any(first <= note.first <= last for note in self.silent)
 
     def _tell(self, first: int, last: int) -> list[Html]:
@@ -87,7 +87,7 @@ class _Body:
                 sheet.at(file, note.first)
                 parts += _unrun_prose(sheet, note, self.section)
         for piece in self.evidence.pieces:
-            if piece.kind in TOLD and first <= piece.line <= last:
+            if piece.kind in SEEN and first <= piece.line <= last:
                 sheet.at(file, piece.line)
                 parts += _piece(sheet, piece, self.evidence)
         return parts

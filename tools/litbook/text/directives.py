@@ -306,7 +306,7 @@ def attach(
         elif directive.name == "stepover":
             _step_over(found, file, directive, anchor, problems)
         elif directive.name == "zero":
-            _allow_zero(found, file, directive, anchor, problems)
+            found.zeros[anchor] = file.place(directive.line, directive.column + 1)
         elif directive.name == "fails":
             found.fails.add(anchor)
             if not isinstance(anchor, ast.Assert):
@@ -362,18 +362,15 @@ def _step_over(
         found.untouched.add(anchor)
 
 
-def _allow_zero(
-    found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
-) -> None:
-    """The author says of a claim that zero, or nothing, is its point: see `vacuous`."""
-    number = found.claim_of.get(anchor)  # type: ignore[arg-type]
-    if number is not None:
-        found.claims[number] = replace(found.claims[number], zero=True)
-    else:
-        place = file.place(directive.line, directive.column + 1)
-        problems.append(
-            Problem("bad-directive", "@zero stands at no claim", place, "put it on the claim's line")
-        )
+def allow_zeros(found: Lecture, problems: list[Problem]) -> None:
+    """The author says of claims, known by now, that zero, or nothing, is the point: see `vacuous`."""
+    for anchor, place in found.zeros.items():
+        number = found.claim_of.get(anchor)  # type: ignore[call-overload]
+        if number is not None:
+            found.claims[number] = replace(found.claims[number], zero=True)
+        else:
+            what = "@zero stands at no claim"
+            problems.append(Problem("bad-directive", what, place, "put it on the claim's line"))
 
 
 def hide(found: Lecture) -> None:

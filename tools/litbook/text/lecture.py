@@ -156,6 +156,7 @@ class Lecture:
     untouched: set[ast.AST] = field(default_factory=set)
     compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
+    zeros: dict[ast.AST, Place] = field(default_factory=dict)  # where `@zero` stands, by its statement
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     names: Names | None = None  # what a name means in each file
     asked: int = 0  # the file that is meant where none is named

@@ -26,9 +26,9 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
 )
+from litbook.text.words import STATED
 
 Import = ast.Import | ast.ImportFrom
-STATED = ("note", "misbelief", "question", "image", "link", "speaker_note")  # told by the record, not by code
 SECTIONS = ("main", "part", "section")
 _SCOPE = {"locals", "vars", "dir", "exec", "eval", "currentframe", "_getframe", "stack"}
 

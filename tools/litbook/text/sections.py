@@ -10,7 +10,7 @@ import ast
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from hashlib import sha256
 
@@ -28,9 +28,8 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
 )
+from litbook.text.words import SEEN, WORDS
 
-WORDS = {"note", "misbelief", "question", "figure", "image", "link", "speaker_note"}
-UNSEEN = {"speaker_note"}  # words that no reader of a page sees
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
 
@@ -219,7 +218,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
     for file in found.files:
-        words, unseen = _words(file.tree, WORDS), _words(file.tree, UNSEEN)
+        words, unseen = _words(file.tree, WORDS), _words(file.tree, WORDS.keys() - SEEN)
         guarded = {it for node in file.tree.body if is_guard(node) for it in ast.walk(node)}
         openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
@@ -297,7 +296,7 @@ _BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its bo
 _BEFORE_PATTERN = re.compile(r"\s*(#|$|case\b)")
 
 
-def _words(tree: ast.Module, words: set[str]) -> set[str]:
+def _words(tree: ast.Module, words: Collection[str]) -> set[str]:
     """The names under which this file calls some of the author's words: `note`, or `n` after `note as n`."""
     names: set[str] = set()
     for node in tree.body:

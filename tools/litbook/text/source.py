@@ -26,6 +26,7 @@ from litbook.text.directives import (
     DIRECTIVES,
     Anchors,
     Directive,
+    allow_zeros,
     anchors_in,
     attach,
     directives_in,
@@ -291,6 +292,7 @@ def _taken_apart(
             for directive in it.directives:
                 watches_in(file, directive, problems)
     find_claims(found)
+    allow_zeros(found, problems)
     if lecture:
         find_what_says_nothing(found, names, problems)
         find_circles(names, problems)

@@ -37,16 +37,7 @@ from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
 from litbook.text.source import parse_sources
 from litbook.text.tree import FunctionNode
-
-# The arguments of the author's words that are prose; the others are addresses, units and values.
-PROSE: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
-    "note": ((0,), ("text",)),
-    "misbelief": ((0, 1), ("said", "run")),
-    "question": ((0,), ("text", "hint")),
-    "figure": ((), ("caption", "alt")),
-    "image": ((), ("caption", "alt")),
-    "link": ((1,), ("text",)),
-}
+from litbook.text.words import UNKNOWN, WORDS
 
 WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
 WAY_OUT_QUESTION = (
@@ -259,9 +250,9 @@ def _heading(statement: ast.stmt, held: frozenset[float], source: Source) -> Ite
 
 def _prose(call: ast.Call) -> Iterator[ast.expr]:
     """The arguments of an author's word that are prose."""
-    positions, keywords = PROSE.get(_word(call), ((0, 1), ("text", "said", "run", "caption", "alt", "hint")))
-    yield from (argument for i, argument in enumerate(call.args) if i in positions)
-    yield from (keyword.value for keyword in call.keywords if keyword.arg in keywords)
+    word = WORDS.get(_word(call), UNKNOWN)
+    yield from (argument for i, argument in enumerate(call.args) if i in word.positions)
+    yield from (keyword.value for keyword in call.keywords if keyword.arg in word.names)
 
 
 def _word(call: ast.Call) -> str:
@@ -321,7 +312,7 @@ class _Finder:
             case ast.IfExp(_, yes, no):
                 self.inside(yes)
                 self.inside(no)
-            case ast.List(items) | ast.Tuple(items):
+            case ast.BoolOp(_, items) | ast.List(items) | ast.Tuple(items):
                 for item in items:
                     self.inside(item)
             case ast.GeneratorExp(item) | ast.ListComp(item) | ast.Starred(item) | ast.NamedExpr(_, item):
