@@ -81,6 +81,11 @@ class Evidence:
         ]
 
     @cached_property
+    def statements(self) -> list[Statement]:
+        """The section's statements."""
+        return statements(replace(self.entry, first=self.first))
+
+    @cached_property
     def errors(self) -> list[Error]:
         """What went wrong; nothing of a recording, whose errors nobody here can mend."""
         found = () if self.stamp else self.entry.errors

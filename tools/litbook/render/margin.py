@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.evidence import Evidence, Other
 from litbook.render.markup import Html, tag
 
-LONGEST = 90  # characters that the two sides of a claim may take together
+LONGEST = 90  # characters of an error beside its line
 ROOM = 40  # characters of a claim that fit on one line of the margin
 SHORT = 48  # characters up to which a mapping needs no table
-# Tests whose values say no more than a tick.
-PLAIN = ("True", "True is True", "False is False", "None is None")
+PLAIN = ("True", "False", "None")  # sides that are said once
+# Calls that compare two values, and how the margin writes them.
+AS_SIGNS = {
+    "torch.equal(": " = ",
+    "not torch.equal(": " ≠ ",
+    "torch.allclose(": " ≈ ",
+    "math.isclose(": " ≈ ",
+}
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
@@ -28,16 +35,23 @@ WORDS = {
 
 
 def build(
-    evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section
+    evidence: Evidence,
+    others: Sequence[Other],
+    setting: prose.Setting,
+    here: Section,
+    code: Collection[int],
 ) -> defaultdict[int, list[Html]]:
-    """All margin notes of a section, by line. `here` is its entry in the record of this build."""
+    """All margin notes of a section, by line. `here` is its entry in the record of this build.
+
+    A claim whose line is not among those of `code` says its caption here.
+    """
     notes = defaultdict[int, list[Html]](list)
     badges = sharing(evidence)
     for group in groups(evidence.values):
         elsewhere = _elsewhere(group[0], evidence, others)
         notes[group[0].line].append(_value(group, evidence, badges, elsewhere))
     for claim in evidence.claims:
-        text = _claim(claim, evidence, others, setting, here)
+        text = _claim(claim, evidence, others, here, None if claim.line in code else setting)
         beside = notes[claim.line]
         # The promise of an annotation belongs to the variable, which is the first value of its line.
         if claim.kind == "axes" and beside and claim.verdict == "holds":
@@ -180,43 +194,47 @@ def _rebound(seen: Value, value: Value, evidence: Evidence) -> bool:
 
 
 def _claim(
-    claim: Claim, evidence: Evidence, others: Sequence[Other], setting: prose.Setting, here: Section
+    claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section, setting: prose.Setting | None
 ) -> Html:
+    """The verdict and both sides; the caption stands in the code, and here where `setting` is given."""
     verdict = claim.verdict
     if claim.kind == "axes" and verdict == "holds":
         return _kept_promise(claim)
     sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
-    words = markup.text(f"{WORDS[verdict]}: ")
-    said = tag("span", words, class_="lb-said", data_search_exclude=markup.UNSEARCHED)
-    if verdict == "fails":
-        said = markup.join([tag("strong", "fails"), " "])
-    caption = prose.inline(claim.caption, setting) if claim.caption else markup.NOTHING
-    snapshots = evidence.entry.snapshots
-    test = _shorten(claim, sides(claim, snapshots), snapshots)
-    parts = [sign, markup.SPACE, said, caption]
-    if test:
-        parts += [markup.SPACE] if caption else []
-        parts.append(tag("small", test, class_="lb-sides"))
-    elif not caption:
-        parts.append(tag("small", claim.text))
+    said = markup.text(WORDS[verdict])
+    if verdict == "holds":
+        said = tag("span", f"{said}:", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+    elif verdict == "fails":
+        said = tag("strong", said)
+    parts = [sign, markup.SPACE, said, markup.SPACE]
+    if setting and claim.caption:
+        parts += [prose.inline(claim.caption, setting), markup.SPACE]
+    if test := sides(claim, evidence.entry.snapshots):
+        parts.append(tag("span", test, class_="lb-sides"))
     if claim.count > 1:
         parts.append(tag("small", f" · {claim.count:,} times"))
     if tail := _tail(claim, evidence, others, here):
-        parts += [markup.SPACE, tag("small", tail, class_="lb-measured")]
+        parts += [markup.SPACE, tag("small", tail, class_="lb-measured" if test else None)]
     return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
-def _shorten(claim: Claim, test: str, snapshots: Sequence[Snapshot]) -> str:
-    """Equal sides are named once where naming each needs a second line; not at all where the code does."""
-    equal = claim.verdict == "holds" and set(claim.form[1:-1]) == {" == "}
-    if not (test and equal) or any(claim.form[:: len(claim.form) - 1]):
-        return test
-    one, *others = {_plain(side) for side in values.sides(claim, snapshots)}
-    if others or len(claim.caption) + len(test) <= ROOM:
-        return test
-    if claim.caption and one in (_plain(side.text) for side in claim.operands):
-        return ""
-    return f"{'both' if len(claim.form) == 3 else 'all'} {one}"
+def _held(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
+    """What holds, with its values: `6 = 6`; equal sides that need a second line are named once."""
+    shown = values.sides(claim, snapshots)
+    if len(claim.form) != len(shown) + 1:
+        return values.claim(claim, snapshots)
+    for called, sign in AS_SIGNS.items():
+        if len(shown) == 2 and claim.form[:2] == (called, ", "):
+            claim = replace(claim, form=("", sign, ""))
+    claim = replace(claim, form=tuple(it.replace(" == ", " = ") for it in claim.form))
+    text = values.claim(claim, snapshots)
+    one, *others = dict.fromkeys(_plain(side) for side in shown)
+    bare = len(shown) > 1 and not any(claim.form[:: len(shown)])
+    if others or not bare or not {*claim.form[1:-1]} <= {" = ", " ≈ ", " is "}:
+        return text
+    if one in PLAIN:
+        return one
+    return text if len(text) <= ROOM else f"{'both' if len(shown) == 2 else 'all'} {one}"
 
 
 def _plain(side: str) -> str:
@@ -232,19 +250,12 @@ def _kept_promise(claim: Claim) -> Html:
 
 
 def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
-    """Both sides' values; empty where they would only say `True`, or that `None is None`."""
+    """Both sides' values in the claim's test, or why an annotation does not hold; "" where nothing ran."""
     if claim.verdict in ("not-reached", "needs-device"):
         return ""
     if claim.kind == "axes":
         return claim.why
-    text = values.claim(claim, snapshots)
-    known = [snapshots[o.value] for o in claim.operands if o.value is not None]
-    bulky = any(isinstance(side, Tensor) and side.shape for side in known)
-    if claim.verdict == "holds" and (text in PLAIN or bulky):
-        return ""
-    if claim.verdict == "holds" and len(_shorten(claim, text, snapshots)) > LONGEST:
-        return ""
-    return text
+    return _held(claim, snapshots) if claim.verdict == "holds" else values.claim(claim, snapshots)
 
 
 def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Sequence
 
 from litbook.record.model import Piece, Section, Statement
@@ -103,7 +104,7 @@ class _Body:
         """The margin notes by the shown line that they stand beside."""
         section = self.section
         self.sheet.at(section.file, section.first)
-        notes = margin.build(self.evidence, self.others, self.sheet.setting, section)
+        notes = margin.build(self.evidence, self.others, self.sheet.setting, section, self.code)
         for error in self.evidence.errors:
             if error.kind != "inspect":  # of an inspection its value says so already
                 notes[error.line].append(margin.error(error))
@@ -212,27 +213,20 @@ def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], ev
     shown = (text[n] for n in numbers if text[n].text.strip() and not text[n].in_string)
     dedent = min((line.indent for line in shown), default=0)
     failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
+    last = {n: it.last for it in evidence.statements for n in range(it.first, it.last + 1)}
     cells = text.copier(numbers)
-    below: list[Html] = []
     for i, number in enumerate(numbers):
         dim = " lb-dim" if number in evidence.dimmed else ""
         cells.append(text.row(number, dedent, f"lb-c{dim}{' lb-failed' if number in failed else ''}"))
         if number in beside:
             free = next((k for k, n in enumerate(numbers[i + 1 :], 1) if n in beside), len(numbers) - i)
-            it = fitting.fit(beside[number], free, number)
-            notes = tag("div", it.beside, class_="lb-v", style=f"--s:{free}")
+            own = _own_rows(text, numbers[i : i + free], last.get(number, number))
+            notes = tag("div", fitting.fit(beside[number], own), class_="lb-v", style=f"--s:{own}")
             cells += [markup.SPACE, notes, markup.SPACE]  # spaces for the search
-            below.append(it.below)
-    block = tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
-    return markup.join([block, _below(below)])
+    return tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
 
 
-def _below(notes: Sequence[Html]) -> Html:
-    """What the margin cuts, whole. The margin has it all for those who do not see where it is cut.
-
-    No `div`: Material's search goes on at the end of the first element inside that has the same name.
-    """
-    found = markup.join(notes)
-    if not found:
-        return markup.NOTHING
-    return tag("aside", found, class_="lb-below", aria_hidden="true", data_search_exclude=markup.UNSEARCHED)
+def _own_rows(text: Text, numbers: Sequence[int], last: int) -> int:
+    """How many of these rows are a statement's own: those up to its `last` line, and blank ones after it."""
+    own = itertools.takewhile(lambda n: n <= last or not text[n].text.strip(), numbers[1:])
+    return 1 + len(list(own))

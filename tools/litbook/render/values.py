@@ -19,6 +19,7 @@ MOST = 5000  # characters of a text that are looked at: more than a record has o
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
 DIGITS = 6  # significant digits of a float whose repr is long
 SHORT_PART = 11  # characters up to which an exact number of bytes or FLOPs is used inside a list or table
+SHORT_SIDE = 32  # characters up to which a claim shows all numbers of a tensor
 SHORT_REPR = 8  # characters up to which a float's own repr is used
 
 # IEC 80000-13 (binary) and SI (decimal) prefixes.
@@ -62,7 +63,7 @@ def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
     if len(claim.form) != len(claim.operands) + 1:
         return _bound(_visible(claim.text))
     parts = map(str.__add__, claim.form, [*sides(claim, snapshots), ""])
-    return _bound(_visible("".join(parts).strip()))
+    return _bound(_visible("".join(parts).strip()), 3 * WIDEST)
 
 
 def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
@@ -75,10 +76,37 @@ def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
 
 
 def _side(snapshot: Snapshot) -> str:
-    """One side of a comparison: as its line, but a tensor without axes is only its number."""
-    if isinstance(snapshot, Tensor) and not snapshot.shape and len(snapshot.values) == 1:
+    """One side of a comparison: as its line, but of a tensor its numbers: `2×3: 0.5, 1.5, …` of many."""
+    if not isinstance(snapshot, Tensor) or not snapshot.values:
+        return line(snapshot)
+    if not snapshot.shape:
         return number(snapshot.values[0])
-    return line(snapshot)
+    numbers = _numbers(snapshot)
+    if len(numbers) == math.prod(snapshot.shape):
+        text = _nested(numbers, snapshot.shape)
+        if len(text) <= SHORT_SIDE:
+            return text
+    return _beginning(snapshot, numbers[:2])
+
+
+def _numbers(tensor: Tensor) -> list[str]:
+    """The values that the record has of a tensor; integers go without commas, which separate them."""
+    return [str(value) if type(value) is int else number(value) for value in tensor.values]
+
+
+def _beginning(tensor: Tensor, numbers: list[str]) -> str:
+    """The sizes of a tensor, and the first of its numbers: `16×1: 0.5, 1.5, …`."""
+    dots = [] if len(numbers) == math.prod(tensor.shape) else ["…"]
+    return f"{'×'.join(map(str, tensor.shape))}: {', '.join([*numbers, *dots])}"
+
+
+def _nested(items: SequenceOf[str], sizes: SequenceOf[int]) -> str:
+    """Numbers in brackets, as a tensor of these sizes is written: `[[1, 2], [3, 4]]`."""
+    if not sizes:
+        return items[0]
+    step = len(items) // sizes[0]
+    rows = (_nested(items[i : i + step], sizes[1:]) for i in range(0, len(items), step))
+    return f"[{', '.join(rows)}]"
 
 
 def number(value: Number, unit: str | None = None) -> str:
@@ -390,8 +418,8 @@ def _with(text: str, unit: str | None) -> str:
     return f"{text} {_visible(unit)}" if unit else text
 
 
-def _bound(text: str) -> str:
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+def _bound(text: str, widest: int = WIDEST) -> str:
+    return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
 def _visible(text: str) -> str:
@@ -416,8 +444,8 @@ def _exact(snapshot: Snapshot) -> str:
         return _enclose(snapshot, [_exact(item) for item in snapshot.items])
     if isinstance(snapshot, Mapping):
         return _pairs(snapshot, [_exact(item) for item in snapshot.items])
-    if isinstance(snapshot, Tensor) and not snapshot.shape and snapshot.values:
-        return str(snapshot.values[0])
+    if isinstance(snapshot, Tensor) and snapshot.values:
+        return _beginning(snapshot, _numbers(snapshot)) if snapshot.shape else str(snapshot.values[0])
     return line(snapshot)
 
 

@@ -261,7 +261,7 @@
         const a = row(it.id(f, n));
         if (a) marked.push(a, a.nextElementSibling);
       }
-      if (!marked.length) marked = told(it.id(f, first)).filter((n) => !n.matches(".lb-shelf, .lb-below"));
+      if (!marked.length) marked = told(it.id(f, first)).filter((n) => !n.matches(".lb-shelf"));
       for (const node of marked) node.classList.add("lb-now");
       if (marked[0]) marked[0].setAttribute("aria-current", "step");
       if (frames.length > 1) { // where the innermost call on this page came from
