@@ -42,14 +42,15 @@ class Timing:
     spread: float  # interquartile range divided by the median
     repeats: int
     device: str  # "cpu", or the name that CUDA reports
-    method: str  # the clock, how the warm-up went, and how many sets of buffers took turns
+    method: str  # the clock, the warm-up, and the sets of buffers in turn
 
 
 Inputs = Sequence[Sequence[torch.Tensor]]  # what the call is given, set by set
 Clock = Callable[[Callable[[], object], int], list[float]]  # seconds of each of so many calls
+Event = Callable[..., torch.cuda.Event]  # its constructor is untyped
 
 
-def time_call(
+def time_call(  # @stepover
     call: Callable[..., object],
     device: str | torch.device = "cpu",
     repeats: int = 20,
@@ -69,25 +70,34 @@ def time_call(
     """
     where = torch.device(device)
     if where.type not in LEAST:
-        raise ValueError(f"cannot time on {where}: expected one of {', '.join(LEAST)}")
-    if repeats < LEAST[where.type]:
-        raise ValueError(f"{repeats} repeats on {where}: expected at least {LEAST[where.type]}")
+        known = ", ".join(LEAST)
+        raise ValueError(f"cannot time on {where}: expected one of {known}")
+    least = LEAST[where.type]
+    if repeats < least:
+        raise ValueError(
+            f"{repeats} repeats on {where}: expected at least {least}"
+        )
     if patience < WINDOW:
-        raise ValueError(f"a patience of {patience} calls: expected at least {WINDOW}")
+        raise ValueError(
+            f"a patience of {patience} calls: expected at least {WINDOW}"
+        )
     if not inputs:
-        raise ValueError("no inputs: expected at least one set, which may be empty")
+        raise ValueError(
+            "no inputs: expected at least one set, which may be empty"
+        )
     turns = cycle(inputs)
 
     def once() -> None:
         call(*next(turns))
 
+    settings = repeats, tolerance, patience, total
     if where.type == "cuda":
         with torch.cuda.device(where):
             clock, name = _cuda_clock()
-            timing = _measure(once, clock, name, repeats, tolerance, patience, total)
+            timing = _measure(once, clock, name, *settings)
             device_name = torch.cuda.get_device_name(where)
     else:
-        timing = _measure(once, _clock_seconds, "perf_counter", repeats, tolerance, patience, total)
+        timing = _measure(once, _clock_seconds, "perf_counter", *settings)
         device_name = "cpu"
     seconds, spread, count, method = timing
     if len(inputs) > 1:
@@ -95,7 +105,9 @@ def time_call(
     return Timing(seconds, spread, count, device_name, method)
 
 
-def time_graph(call: Callable[..., object], inputs: Inputs = ((),), repeats: int = 20) -> Timing:
+def time_graph(  # @stepover
+    call: Callable[..., object], inputs: Inputs = ((),), repeats: int = 20
+) -> Timing:
     """Time one `call` on the current card without its launch: many of them in one CUDA graph.
 
     The calls take the sets of `inputs` in turn; each set is used as often as any other. What comes back
@@ -104,8 +116,8 @@ def time_graph(call: Callable[..., object], inputs: Inputs = ((),), repeats: int
     rounds = math.ceil(CAPTURED / len(inputs))
     torch.cuda.synchronize()
     side = torch.cuda.Stream()
-    with torch.cuda.stream(side):  # a first call may set up what a capture does not allow
-        call(*inputs[0])
+    with torch.cuda.stream(side):
+        call(*inputs[0])  # which may set up what a capture does not allow
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -114,12 +126,14 @@ def time_graph(call: Callable[..., object], inputs: Inputs = ((),), repeats: int
                 call(*given)
     timing = time_call(graph.replay, "cuda", repeats)
     calls = rounds * len(inputs)
-    method = f"{timing.method}, replays of a graph of {calls} calls on {len(inputs)} sets of buffers"
+    replays = f"replays of a graph of {calls} calls"
+    method = f"{timing.method}, {replays} on {len(inputs)} sets of buffers"
     return replace(timing, seconds=timing.seconds / calls, method=method)
 
 
 def beyond_cache(
-    make: Callable[[], Sequence[torch.Tensor]], device: str | torch.device = "cpu"
+    make: Callable[[], Sequence[torch.Tensor]],
+    device: str | torch.device = "cpu",
 ) -> list[Sequence[torch.Tensor]]:
     """Sets of tensors from `make`: one if it is large, else as many as fill the cache `ROOM` times."""
     sets = [make()]
@@ -132,14 +146,15 @@ def cache_bytes(device: str | torch.device) -> int:
     """Bytes of the last cache before main memory, `CACHE` where the system does not say."""
     where = torch.device(device)
     if where.type == "cuda":
-        return int(torch.cuda.get_device_properties(where).L2_cache_size) or CACHE
+        card = torch.cuda.get_device_properties(where)
+        return int(card.L2_cache_size) or CACHE
     try:
         return max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE")) or CACHE
     except (ValueError, OSError, AttributeError):
         return CACHE
 
 
-def _measure(
+def _measure(  # @stepover
     once: Callable[[], object],
     clock: Clock,
     name: str,
@@ -149,7 +164,9 @@ def _measure(
     total: float,
 ) -> tuple[float, float, int, str]:
     """Median, spread, repeats and method."""
-    calls, stable, last = _warm_up(lambda: clock(once, 1)[0], tolerance, patience)
+    calls, stable, last = _warm_up(
+        lambda: clock(once, 1)[0], tolerance, patience
+    )
     count = max(repeats, math.ceil(total / max(last, BRIEFEST)))
     times = clock(once, count)
     middle = median(times)
@@ -159,18 +176,21 @@ def _measure(
     return middle, (high - low) / middle, count, method
 
 
-def _warm_up(once: Callable[[], float], tolerance: float, patience: int) -> tuple[int, bool, float]:
+def _warm_up(  # @stepover
+    once: Callable[[], float], tolerance: float, patience: int
+) -> tuple[int, bool, float]:
     """Calls that the warm-up took, whether it ended because the times agreed, and their last median."""
     times: list[float] = []
     while len(times) < patience:
         times.append(once())
         last = times[-WINDOW:]
-        if len(last) == WINDOW and max(last) - min(last) <= tolerance * median(last):
+        apart = max(last) - min(last)
+        if len(last) == WINDOW and apart <= tolerance * median(last):
             return len(times), True, median(last)
     return len(times), False, median(times[-WINDOW:])
 
 
-def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:
+def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:  # @stepover
     """Seconds of each of `count` calls, by the host's clock."""
     times = []
     for _ in range(count):
@@ -182,7 +202,7 @@ def _clock_seconds(call: Callable[[], object], count: int) -> list[float]:
 
 def _cuda_clock() -> tuple[Clock, str]:
     """Events where the driver has them, else the host's clock and a wait; and how that is called."""
-    event: Callable[..., torch.cuda.Event] = torch.cuda.Event  # its constructor is untyped
+    event: Event = torch.cuda.Event
     try:
         start, end = event(enable_timing=True), event(enable_timing=True)
         start.record()
@@ -194,9 +214,9 @@ def _cuda_clock() -> tuple[Clock, str]:
     return _event_seconds, "CUDA events"
 
 
-def _event_seconds(call: Callable[[], object], count: int) -> list[float]:
+def _event_seconds(call: Callable[[], object], count: int) -> list[float]:  # @stepover
     """Seconds of each of `count` calls, by events on the current stream; waits once, at the end."""
-    event: Callable[..., torch.cuda.Event] = torch.cuda.Event
+    event: Event = torch.cuda.Event
     pairs = []
     for _ in range(count):
         start, end = event(enable_timing=True), event(enable_timing=True)
@@ -208,7 +228,7 @@ def _event_seconds(call: Callable[[], object], count: int) -> list[float]:
     return [start.elapsed_time(end) / 1000 for start, end in pairs]
 
 
-def _waiting_seconds(call: Callable[[], object], count: int) -> list[float]:
+def _waiting_seconds(call: Callable[[], object], count: int) -> list[float]:  # @stepover
     """Seconds of each of `count` calls, from an idle device until it is idle again."""
 
     def finished() -> None:

@@ -20,6 +20,8 @@ from .checkpoint import checkpoints
 from .precision import mixed_precision
 from .formulas import summary
 
+__beside__ = ("timing",)
+
 
 def main() -> None:
     note(

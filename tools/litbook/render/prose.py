@@ -83,7 +83,9 @@ def anchor(key: str) -> str:
     return "ref-" + re.sub(r"[^\w-]", "-", key)
 
 
-LINKED = "link to a function or class that this lecture defines, without @hide"
+LINKED = (
+    "link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
+)
 
 Resolve = Callable[[str], str | None]
 """A function's name -> the address of its section, from the page in hand; None where it has none."""

@@ -1,7 +1,8 @@
 """How the modules of a lecture are executed: instrumented, and otherwise as Python does it.
 
 A file becomes the module of its name. A folder becomes the package of its name: Python finds and imports its
-modules as ever, and is only given other code for them. Nothing here knows what the code records.
+modules, and those beside the lecture that are its text, as ever, and is only given other code for them.
+Nothing here knows what the code records.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ class Modules:
     def __init__(self, path: Path, lecture: Lecture, codes: list[types.CodeType], around: Around) -> None:
         self.lecture = lecture
         self._code, self._loaded = codes[0], dict[str, types.ModuleType]()
-        if path.is_dir():
-            self._find(path, codes, around)
-        else:
+        both = zip(lecture.files, codes, strict=True)
+        named = [(file, code) for file, code in both if file.module]
+        if named:
+            self._find({file.module: _Loader(file, code, self._loaded, around) for file, code in named})
+        if not path.is_dir():
             module = types.ModuleType(path.stem)
             module.__file__ = str(path)
             sys.modules[path.stem] = self._loaded[""] = module
 
-    def _find(self, folder: Path, codes: list[types.CodeType], around: Around) -> None:
-        """From now on `import` finds the modules of the folder with these codes."""
-        package = self.lecture.name
+    def _find(self, loaders: dict[str, _Loader]) -> None:
+        """From now on `import` finds these modules: those of the folder, and those beside the lecture."""
+        names = {name.partition(".")[0] for name in loaders}
         for name in list(sys.modules):  # another package may have the name
-            if name == package or name.startswith(f"{package}."):
+            if name.partition(".")[0] in names:
                 del sys.modules[name]
-        both = zip(self.lecture.files, codes, strict=True)
-        loaders = {file.module: _Loader(file, code, self._loaded, around) for file, code in both}
-        sys.meta_path.insert(0, _Finder(folder, loaders))
+        sys.meta_path.insert(0, _Finder(loaders))
 
     def load(self) -> None:
         """Run the lecture's file, or import its folder and so what that imports."""
@@ -90,17 +91,17 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of the lecture in `folder`, and leaves all others to Python."""
+    """Finds the modules of the lecture, and leaves all others to Python."""
 
-    def __init__(self, folder: Path, loaders: dict[str, _Loader]) -> None:
-        self._folder, self._loaders = folder, loaders
+    def __init__(self, loaders: dict[str, _Loader]) -> None:
+        self._loaders = loaders
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         """The module's place and loader; None for a module that is none of the lecture's."""
         loader = self._loaders.get(fullname)
         if loader is None:
             return None
-        inside = [str(self._folder)] if loader.is_package(fullname) else None
+        inside = [str(Path(loader.path).parent)] if loader.is_package(fullname) else None
         return importlib.util.spec_from_file_location(
             fullname, loader.path, loader=loader, submodule_search_locations=inside
         )

@@ -85,7 +85,8 @@ class Names:
         bound = {key: self._member(file, key, ()) for key in self._margins[file].bound}
         found = {f"{name}.{key}": it for key, it in bound.items() if isinstance(it, Definition)}
         for other in self.files[1:] if file == 0 else []:
-            found |= self._members(self._numbers[other.module], f"{name}.{other.name}")
+            if other.module == f"{self.files[0].module}.{other.name}":  # and not beside the lecture
+                found |= self._members(self._numbers[other.module], f"{name}.{other.name}")
         return found
 
     def clashes(self, file: int) -> Iterator[tuple[str, ast.alias | Definition, ast.alias | Definition]]:
@@ -148,7 +149,8 @@ class Names:
             yield node.name, node
         for alias, other, name in self.imports(file, node):
             if isinstance(node, ast.Import) and alias.asname is None:
-                yield alias.name.partition(".")[0], _Import(0, "", alias)
+                top = alias.name.partition(".")[0]
+                yield top, _Import(self._numbers[top], "", alias)
             else:
                 yield alias.asname or alias.name, _Import(other, name, alias)
 

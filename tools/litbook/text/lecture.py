@@ -6,10 +6,11 @@ The other modules of this package fill a `Lecture`; everybody else reads it. It 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from litbook.errors import Ambiguous, NotFound, Place
@@ -130,6 +131,21 @@ class File:
         """The file as the record keeps it."""
         digest = sha256(self.text.encode()).hexdigest()
         return model.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
+
+
+def modules_of(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """What each file of a lecture is called by Python, and within the lecture; the first has `main`.
+
+    A file in the folder of an `__init__.py` is a module of that package. Any other one stands beside the
+    lecture. A lecture that is one file goes without a name of either kind.
+    """
+    first, found = PurePosixPath(paths[0] if paths else ""), list[tuple[str, str]]()
+    package = first.parent.name if first.name == "__init__.py" else ""
+    for path in map(PurePosixPath, paths):
+        inside = package and path.parent == first.parent
+        name = "" if path == first else path.stem
+        found.append((f"{package}.{name}".rstrip(".") if inside else name, name))
+    return found
 
 
 @dataclass
@@ -272,7 +288,7 @@ class Lecture:
 
     def _full_name(self, function: int) -> str:
         spec = self.functions[function]
-        return f"{self.files[spec.file].name or '__init__'}.{spec.name}"
+        return f"{PurePosixPath(self.files[spec.file].path).stem}.{spec.name}"
 
     @cached_property
     def _named(self) -> dict[str, list[int]]:

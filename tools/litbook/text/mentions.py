@@ -11,11 +11,10 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from litbook.text import scopes
 from litbook.text.imports import Names
-from litbook.text.lecture import File
+from litbook.text.lecture import File, modules_of
 from litbook.text.tree import Definition, dotted, own_nodes, uncollected
 
 
@@ -70,15 +69,11 @@ def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, s
     found = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
     if len(files) == 1:
         return tuple(found)
-    paths = [PurePosixPath(path) for path, _ in files]
-    names = ["" if path.stem == "__init__" else path.stem for path in paths]
-    modules = [f"{path.parent.name}.{name}".rstrip(".") for path, name in zip(paths, names, strict=True)]
+    named = zip(files, trees, modules_of([path for path, _ in files]), strict=True)
     resolved = Names(
         [
             File(path, text, tree, module=module, name=name, number=number)
-            for number, ((path, text), tree, module, name) in enumerate(
-                zip(files, trees, modules, names, strict=True)
-            )
+            for number, ((path, text), tree, (module, name)) in enumerate(named)
         ]
     )
     return tuple(

@@ -261,9 +261,10 @@ class Plan:
 
     def _whole_modules(self) -> Iterator[Problem]:
         """Modules of the lecture that are used as values, or imported where no statement of the module is."""
-        top, inside = "import what you need: from .{} import …", "import it at the top of the file"
-        found = [(file, node, name, top.format(name)) for (file, name), node in self.program.whole.items()
-                 if (file, name) in self.read]  # fmt: skip
+        top, inside = "import what you need: from {} import …", "import it at the top of the file"
+        read = (it for it in self.program.whole.items() if it[0] in self.read)
+        found = [(file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}"))
+                 for (file, name), node in read]  # fmt: skip
         for unit in self.needed:
             inner = (it for it in blocks(unit.node) if isinstance(it, ast.ImportFrom))
             found += [(unit.file, it, str(it.module), inside)

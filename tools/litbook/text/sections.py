@@ -16,6 +16,7 @@ from hashlib import sha256
 
 from litbook.errors import Problem
 from litbook.text import scopes
+from litbook.text.beside import is_beside
 from litbook.text.imports import Names
 from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
 from litbook.text.tree import (
@@ -219,7 +220,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
     }
     for file in found.files:
         words, unseen = _words(file.tree, WORDS), _words(file.tree, WORDS.keys() - SEEN)
-        guarded = {it for node in file.tree.body if is_guard(node) for it in ast.walk(node)}
+        guarded = {it for node in file.tree.body if _is_formal(node) for it in ast.walk(node)}
         openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
             kind, target = _kind(statement, words, unseen), targets.get(statement)
@@ -245,12 +246,12 @@ def number_statements(found: Lecture, calls: Calls) -> None:
             )
 
 
-def is_guard(node: ast.AST) -> bool:
-    """`if __name__ == ...:`, which says what the file does as a program and nothing to a reader."""
+def _is_formal(node: ast.stmt) -> bool:
+    """What says nothing to a reader: `__beside__ = …`, and `if __name__ == …:` for the file as a program."""
     match node:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
-    return False
+    return is_beside(node)
 
 
 def _openers(file: File) -> Iterator[tuple[ast.stmt, int]]:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import tokenize
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import name_of
 from litbook.project import shown as shown_path
 from litbook.record import model
+from litbook.text.beside import WORD, modules_beside
 from litbook.text.claims import dissect, find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
@@ -34,7 +35,7 @@ from litbook.text.directives import (
     watches_in,
 )
 from litbook.text.imports import Names, find_circles
-from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture
+from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture, modules_of
 from litbook.text.refused import find_lost_sections, find_what_says_nothing
 from litbook.text.sections import (
     Calls,
@@ -102,34 +103,46 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     directives, expressions that do not parse, no `main`, files that import each other in a circle.
     """
     path = lecture_path(path)
-    shown, problems, files = shown or path.name, list[Problem](), lecture_files(path)
-    texts = _texts(path, shown, files, problems)
+    shown, problems = shown or path.name, list[Problem]()
+    texts = _texts(path, shown, problems)
     if problems:
         for it in texts:  # what is wrong with the others
             problems += _marked(it.path, _plain(it.text), True).problems
         raise UnusableLecture(problems)
-    return _placed(parse_files(tuple(texts)), files)
+    found, places = parse_files(tuple(texts)), {it.path: str(place) for it, place in texts.items()}
+    return replace(found, files=[replace(it, filename=places[it.path]) for it in found.files])
 
 
-def _texts(path: Path, shown: str, files: list[Path], problems: list[Problem]) -> list[Text]:
-    """The text of every file that can be read."""
+def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
+    """The text of every file that can be read, and where that lies: one text may lie in several places."""
     if not name_of(path).isidentifier():  # it becomes the names of pages, recordings and modules
         what, there = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
         way_out = f"call the {there} by letters, digits and _ alone"
         problems.append(Problem("no-name", what, None, way_out))
-        return []
-    if not path.is_dir():
-        return [Text(shown, text) for text in _text(path, shown, problems)]
-    if not (path / "__init__.py").is_file():
+        return {}
+    if path.is_dir() and not (path / "__init__.py").is_file():
         what = f"{shown} is a folder without __init__.py"
         problems.append(Problem("no-init", what, None, "a lecture that is a folder has its main() there"))
-    found = []
-    for file in files:
-        name = "" if file.stem == "__init__" else file.stem
-        module = f"{path.name}.{name}" if name else path.name
-        there = f"{shown}/{file.name}"
-        found += [Text(there, text, module, name) for text in _text(file, there, problems)]
-    return found
+    files = lecture_files(path)
+    places = {f"{shown}/{file.name}" if path.is_dir() else shown: file for file in files}
+    texts = {at: text for at, file in places.items() for text in _text(file, at, problems)}
+    for at, text in [*texts.items()][:1]:  # the file that has `main`
+        places[at] = places[at] if path.is_dir() else path.resolve()
+        folder, own = path.resolve().parent, {path.stem, *(file.stem for file in files)}
+        names = _beside(Text(at, text), folder, own, problems)
+        others = {(PurePosixPath(shown).parent / f"{it}.py").as_posix(): folder / f"{it}.py" for it in names}
+        texts |= {at: text for at, file in others.items() for text in _text(file, at, problems)}
+        places |= others
+    named = zip(texts.items(), modules_of([*texts]), strict=True)
+    return {Text(*text, *called): places[text[0]] for text, called in named}
+
+
+def _beside(text: Text, folder: Path, own: Collection[str], problems: list[Problem]) -> list[str]:
+    """The modules beside the lecture that are its text, too; none where the text has no tree."""
+    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # parsing it will say so
+        if WORD in text.text:
+            return modules_beside(File(text.path, _plain(text.text), _ast(text)), folder, own, problems)
+    return []
 
 
 def _text(path: Path, shown: str, problems: list[Problem]) -> list[str]:
@@ -144,15 +157,6 @@ def _text(path: Path, shown: str, problems: list[Problem]) -> list[str]:
     return []
 
 
-def _placed(found: Lecture, files: list[Path]) -> Lecture:
-    """The lecture with the places of its files: one text may lie in several."""
-    if len(files) == 1 and not found.files[0].module:
-        return replace(found, files=[replace(found.files[0], filename=str(files[0].resolve()))])
-    folder = files[0].parent.resolve()
-    placed = [replace(it, filename=str(folder / f"{it.name or '__init__'}.py")) for it in found.files]
-    return replace(found, files=placed)
-
-
 @uncollected()
 def outline(path: Path) -> Lecture:
     """The functions, sections and headings of the lecture at `path`: all that a list of them needs.
@@ -162,7 +166,7 @@ def outline(path: Path) -> Lecture:
     """
     path, problems = lecture_path(path), list[Problem]()
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
-        texts = _texts(path, path.name, lecture_files(path), problems)
+        texts = _texts(path, path.name, problems)
         if not problems:
             files = [File(it.path, _plain(it.text), _ast(it), "", it.module, it.name) for it in texts]
             found, _, _ = _found(files, problems)
@@ -204,13 +208,8 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
 
 def parse_sources(sources: Sequence[model.Source]) -> Lecture:
     """The lecture whose files a record holds, taken apart as in `parse`."""
-    paths = [PurePosixPath(it.path) for it in sources]
-    if paths[0].name != "__init__.py":
-        return parse(sources[0].text, sources[0].path)
-    names = ["" if it.stem == "__init__" else it.stem for it in paths]
-    modules = [f"{it.parent.name}.{name}".rstrip(".") for it, name in zip(paths, names, strict=True)]
-    given = zip(sources, modules, names, strict=True)
-    return parse_files(tuple(Text(it.path, it.text, module, name) for it, module, name in given))
+    named = zip(sources, modules_of([it.path for it in sources]), strict=True)
+    return parse_files(tuple(Text(it.path, it.text, *called) for it, called in named))
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
