@@ -2,6 +2,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -282,4 +283,28 @@ def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
     ax.hist(relative.flatten().numpy(), bins, color=BLUE, alpha=0.55, label="±3·std")
     ax.set(yscale="log", xlabel="weight / std", ylabel="weights")
     ax.legend(frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:   # @hide
+    """One panel of stacked areas for each step: KiB alive after each operation, by kind."""
+    fig = Figure(figsize=(8, 3.8), layout="constrained")
+    fig.patch.set_alpha(0)
+    panels = fig.subplots(1, len(timelines))
+    for ax, (title, moments) in zip(panels, timelines.items(), strict=True):
+        kinds = list(moments[0].held)
+        sizes = [[m.held[kind] / KiB for m in moments] for kind in kinds]
+        colors = (BLUE, RED, GREEN, GOLD, GREY)
+        areas = ax.stackplot(range(len(moments)), sizes, labels=kinds, colors=colors, step="post")
+        phases = [m.phase for m in moments]
+        for phase in ("backward", "update"):
+            ax.axvline(phases.index(phase), color=GREY, ls="--", lw=1)
+        ax.patch.set_alpha(0)
+        ax.set_title(title, color=GREY, fontsize=11)
+        ax.set_xlabel("operation", color=GREY)
+        ax.tick_params(colors=GREY)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(GREY)
+    panels[0].set_ylabel("KiB", color=GREY)
+    fig.legend(handles=areas, loc="outside upper center", ncols=5, frameon=False, labelcolor=GREY)
     return fig
