@@ -308,3 +308,18 @@ def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:   # @hide
     panels[0].set_ylabel("KiB", color=GREY)
     fig.legend(handles=areas, loc="outside upper center", ncols=5, frameon=False, labelcolor=GREY)
     return fig
+
+
+def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figure:  # @hide
+    """Error in percent against block size for both kinds of scale, and a dot for each format in use."""
+    fig, ax = blank(7, 3.2)
+    for errors, name, color in ((power, "powers of two", RED), (finer, "E4M3", BLUE)):
+        ax.plot(list(errors), [100 * e for e in errors.values()], color=color, lw=2, label=name)
+    for name, size, errors, color in (("MXFP4", 32, power, RED), ("NVFP4", 16, finer, BLUE)):
+        ax.plot(size, 100 * errors[size], "o", color=color, ms=8)
+        ax.annotate(name, (size, 100 * errors[size]), (6, 8 if size == 32 else -14),
+                    textcoords="offset points", color=GREY)
+    ax.set_xscale("log", base=2)
+    ax.set(xlabel="numbers in a block", ylabel="error, %", ylim=(0, None))
+    ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
+    return fig
