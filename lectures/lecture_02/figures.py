@@ -2,6 +2,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -282,4 +283,43 @@ def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
     ax.hist(relative.flatten().numpy(), bins, color=BLUE, alpha=0.55, label="±3·std")
     ax.set(yscale="log", xlabel="weight / std", ylabel="weights")
     ax.legend(frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:   # @hide
+    """One panel of stacked areas for each step: KiB alive after each operation, by kind."""
+    fig = Figure(figsize=(8, 3.8), layout="constrained")
+    fig.patch.set_alpha(0)
+    panels = fig.subplots(1, len(timelines))
+    for ax, (title, moments) in zip(panels, timelines.items(), strict=True):
+        kinds = list(moments[0].held)
+        sizes = [[m.held[kind] / KiB for m in moments] for kind in kinds]
+        colors = (BLUE, RED, GREEN, GOLD, GREY)
+        areas = ax.stackplot(range(len(moments)), sizes, labels=kinds, colors=colors, step="post")
+        phases = [m.phase for m in moments]
+        for phase in ("backward", "update"):
+            ax.axvline(phases.index(phase), color=GREY, ls="--", lw=1)
+        ax.patch.set_alpha(0)
+        ax.set_title(title, color=GREY, fontsize=11)
+        ax.set_xlabel("operation", color=GREY)
+        ax.tick_params(colors=GREY)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(GREY)
+    panels[0].set_ylabel("KiB", color=GREY)
+    fig.legend(handles=areas, loc="outside upper center", ncols=5, frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figure:  # @hide
+    """Error in percent against block size for both kinds of scale, and a dot for each format in use."""
+    fig, ax = blank(7, 3.2)
+    for errors, name, color in ((power, "powers of two", RED), (finer, "E4M3", BLUE)):
+        ax.plot(list(errors), [100 * e for e in errors.values()], color=color, lw=2, label=name)
+    for name, size, errors, color in (("MXFP4", 32, power, RED), ("NVFP4", 16, finer, BLUE)):
+        ax.plot(size, 100 * errors[size], "o", color=color, ms=8)
+        ax.annotate(name, (size, 100 * errors[size]), (6, 8 if size == 32 else -14),
+                    textcoords="offset points", color=GREY)
+    ax.set_xscale("log", base=2)
+    ax.set(xlabel="numbers in a block", ylabel="error, %", ylim=(0, None))
+    ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
     return fig

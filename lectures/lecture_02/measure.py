@@ -173,6 +173,11 @@ def decoder_flops(
     return int(forward.get_total_flops()), flops(loss.backward)
 
 
+def error_of(y: Tensor, exact: Tensor) -> float:
+    """The size of the error relative to the size of the exact result."""
+    return float((y - exact).norm() / exact.norm())
+
+
 def gradient_bytes(model: nn.Module) -> int:
     """Bytes of all gradients that the model holds."""
     gradients = [p.grad for p in model.parameters()]

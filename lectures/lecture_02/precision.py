@@ -14,7 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, link, misbelief, note, question, requires
 
-from .measure import cool_down, float32_products, narrow_format, scaled, shrunk
+from .blocks import (
+    an_outlier_ruins_its_own_block_only,
+    four_bits_hold_eight_sizes,
+    smaller_blocks_need_finer_scales,
+)
+from .measure import (
+    cool_down, error_of, float32_products, narrow_format, scaled, shrunk,
+)
 from .models import Stack, linear_batch
 
 
@@ -29,6 +36,9 @@ def mixed_precision() -> None:
     a_step_is_timed_in_both_precisions()
     the_loss_scale_finds_its_own_level()
     one_byte_needs_a_scale()
+    four_bits_hold_eight_sizes()
+    an_outlier_ruins_its_own_block_only()
+    smaller_blocks_need_finer_scales()
     what_supports_one_byte_training()
     quantized_weights_trade_error_for_bytes()
 
@@ -220,11 +230,6 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
     """`x` after a round trip through a one-byte format, stretched to fill its range or as it is."""
     scale = torch.finfo(dtype).max / x.abs().max() if stretch else 1.0
     return (x * scale).to(dtype).float() / scale
-
-
-def error_of(y: Tensor, exact: Tensor) -> float:
-    """The size of the error relative to the size of the exact result."""
-    return float((y - exact).norm() / exact.norm())
 
 
 def one_byte_needs_a_scale() -> None:

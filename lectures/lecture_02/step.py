@@ -16,6 +16,10 @@ from .measure import (
     bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops, tensors_in,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
+from .timeline import (
+    gradients_kept_as_zeros_are_there_at_the_peak,
+    the_batch_decides_where_memory_peaks,
+)
 from .units import GiB, MiB
 
 
@@ -31,6 +35,8 @@ def the_bill_of_a_step() -> None:
     gradients_come_in_two_kinds()
     the_bill_in_bytes()
     the_bill_is_measured_on_the_card()
+    the_batch_decides_where_memory_peaks()
+    gradients_kept_as_zeros_are_there_at_the_peak()
     small_batches_make_the_optimizer_count()
     parts_of_a_batch_add_up_to_the_whole()
     sharding_divides_the_state()

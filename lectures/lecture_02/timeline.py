@@ -1,0 +1,203 @@
+"""Memory over one training step, operation by operation."""
+from typing import Any, NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from litbook import aside, figure, note, question
+
+from .figures import plot_timeline
+from .measure import tensors_in
+from .models import OPTIMIZERS, Stack, linear_batch
+
+KINDS = "parameters", "moments", "gradients", "activations", "temporaries"
+
+
+class Moment(NamedTuple):
+    """What is alive after an operation of a step."""
+
+    phase: str
+    held: dict[str, int]  # bytes of each kind
+
+    @property
+    def total(self) -> int:
+        """Bytes of all kinds together."""
+        return sum(self.held.values())
+
+
+class Timeline(TorchDispatchMode):
+    """Notes which storages are alive after each operation. What kind each is may be said later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.kinds: dict[int, str] = {}
+        self.steps: list[tuple[str, list[int]]] = []  # phase, storages
+        self.phase = "forward"
+
+    def __enter__(self) -> "Timeline":
+        super().__enter__()
+        return self
+
+    def place(self, t: Tensor) -> int:
+        """A number for a tensor's storage; while it is referred to, no other gets the same."""
+        storage = t.untyped_storage()
+        if storage._cdata not in self.seen:
+            entry = StorageWeakRef(storage), storage.nbytes()
+            self.seen[storage._cdata] = entry
+        return int(storage._cdata)
+
+    def owns(self, kind: str, t: Tensor) -> Tensor:
+        """Count the tensor's storage as one of this kind, before and after, unless it has one."""
+        self.kinds.setdefault(self.place(t), kind)
+        return t
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        for t in tensors_in(results):
+            self.place(t)
+        alive = [n for n, (r, _) in self.seen.items() if not r.expired()]
+        self.steps.append((self.phase, alive))
+        return results
+
+    def moments(self) -> list[Moment]:
+        """The bytes of each kind after each operation."""
+        found = []
+        for phase, alive in self.steps:
+            held = dict.fromkeys(KINDS, 0)
+            for n in alive:
+                held[self.kinds.get(n, "temporaries")] += self.seen[n][1]
+            found.append(Moment(phase, held))
+        return found
+
+
+def memory_over_a_step(  # @stepover
+    width: int, layers: int, batch: int, zeros: bool = False
+) -> list[Moment]:
+    """Watch the second step of AdamW. With `zeros`, old gradients are set to zero and kept."""
+    model, (x, y) = Stack(width, layers), linear_batch(width, batch)
+    optimizer = OPTIMIZERS["AdamW"](model.parameters())
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=not zeros)
+    states = [v for s in optimizer.state.values() for v in s.values()]
+    with Timeline() as watch:
+        for kind, tensors in (
+            ("parameters", model.parameters()), ("activations", (x, y)),
+            ("moments", (t for t in states if t.dim() > 0)),
+            ("gradients", (w.grad for w in model.parameters() if w.grad is not None)),
+        ):
+            for t in tensors:
+                watch.owns(kind, t)
+        with saved_tensors_hooks(lambda t: watch.owns("activations", t), lambda t: t):
+            loss = F.mse_loss(model(x), y)
+        watch.phase = "backward"
+        loss.backward()
+        for w in model.parameters():
+            assert w.grad is not None, "just computed"
+            watch.owns("gradients", w.grad)
+        watch.phase = "update"
+        optimizer.step()
+    return watch.moments()
+
+
+def the_batch_decides_where_memory_peaks() -> None:
+    """Gradients come as activations go, so the batch decides where memory peaks."""
+    note(
+        "Whether a step fits is decided at its fullest moment. Which moment is that? Not one at "
+        "which all kinds of memory are there in full, because there is none: a backward pass "
+        "frees the activations of a layer as it makes the gradient of its weights."
+    )
+    note(
+        "So predict two candidates, with $P$ parameters in $L$ hidden layers of width $D$, a "
+        "batch of $B$, and four bytes a number. Early in the backward pass all but the last "
+        "output are still there, two activation gradients pass by, and the first weight "
+        "gradients have come. In the update, all weight gradients are there, and AdamW takes "
+        "its three temporary matrices:\n\n"
+        "$$\\mathrm{backward} = 3P + BD(L+2) + D^2 + D \\qquad "
+        "\\mathrm{update} = 4P + BD + 3D^2$$"
+    )
+    note(
+        "`memory_over_a_step` looks at every storage after every operation, and asks whether it "
+        "is still alive. First with a large batch:"
+    )
+    width, layers, large, small = 64, 4, 512, 16
+    weights = width**2 * layers + width
+    matrix, state = width**2, 3 * weights
+    backward = 4 * (state + large * width * (layers + 2) + matrix + width)  # @inspect backward as B
+    wide = memory_over_a_step(width, layers, large)
+    fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
+    assert fullest.phase == "backward", "where the peak is"
+    assert fullest.held["gradients"] == 4 * (matrix + width), "two of five gradients"
+    share = fullest.total / backward  # @inspect share
+    assert round(share, 2) == 1.0, "measured, of the prediction"
+    note("And with a small one. Now activations hardly matter, and the update is the bottleneck:")
+    update = 4 * (4 * weights + small * width + 3 * matrix)  # @inspect update as B
+    narrow = memory_over_a_step(width, layers, small)
+    fullest = max(narrow, key=lambda moment: moment.total)  # @inspect fullest.held as B
+    assert fullest.phase == "update", "where the peak is"
+    assert fullest.held["temporaries"] // 4 // matrix == 3, "temporary matrices"
+    share = fullest.total / update  # @inspect share
+    assert round(share, 3) == 1.0, "measured, of the prediction"
+    figure(
+        plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}),
+        caption="Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: "
+                "where the backward pass and the update begin.",
+        alt="Two stacked area charts over the operations of a step, on parameters and moments of "
+            "constant height. With the large batch, activations climb to the end of the forward "
+            "pass and then fall in stairs while gradients rise, and temporaries peak early in the "
+            "backward pass. With the small batch, activations are a thin line, gradients rise in "
+            "the backward pass and stay, and the update adds spikes of temporaries, the highest "
+            "of all.",
+    )
+    note(
+        "What can be saved follows from where the peak is. A smaller batch or "
+        "[checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not "
+        "the second; another optimizer, or a [fused "
+        "update](#the_four_kinds_of_memory_are_a_list_not_a_total), lowers the second."
+    )
+    turn = (weights + 2 * matrix - width) / (width * (layers + 1))  # @hide
+    question(
+        "Set the two formulas equal. From which batch on does this model peak in the backward "
+        "pass?",
+        answer=int(turn) + 1,
+    )
+
+
+@aside
+def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
+    """Gradients that are zeroed instead of dropped stand beside all the activations."""
+    note(
+        "`zero_grad(set_to_none=False)` fills the gradients with zeros and keeps them. It looks "
+        "like a matter of taste. At the peak of a large batch it is a copy of the model: the "
+        "zeros wait through the whole forward pass, and each new gradient is made beside its "
+        "old one, and then added."
+    )
+    width, layers, batch = 64, 4, 512
+    weights = width**2 * layers + width
+    dropped = max(m.total for m in memory_over_a_step(width, layers, batch))
+    kept = max(m.total for m in memory_over_a_step(width, layers, batch, zeros=True))
+    extra = kept - dropped  # @inspect extra as B
+    assert extra == 4 * (weights - width), "the model but for its head"
+    note(
+        "The head's gradient is missing from the difference. It comes before that peak in either "
+        "case. With a small batch the peak is in the update, where all gradients are needed, and "
+        "zeros cost nothing more:"
+    )
+    dropped = max(m.total for m in memory_over_a_step(width, layers, 16))  # @inspect dropped as B
+    kept = max(m.total for m in memory_over_a_step(width, layers, 16, zeros=True))
+    assert kept == dropped, "the same peak"
+    wide = [  # @hide
+        max(m.total for m in memory_over_a_step(32, 2, 512, zeros=zeros))
+        for zeros in (False, True)
+    ]
+    question(
+        "By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden "
+        "layers, at the large batch?",
+        answer=wide[1] - wide[0], unit="B",
+    )
