@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook.errors import LitbookError, RecordError
-from litbook.project import CHECKOUT, Project, name_of, recording_of
+from litbook.project import CHECKOUT, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -154,12 +154,22 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _lecture(name: str) -> Path:
+    """The lecture of that name or path; one that is named by its path needs no book around it."""
+    try:
+        return Project.find(Path.cwd()).lecture(name)
+    except NoBook:
+        if os.path.lexists(name) or os.sep in name:
+            return Project(Path.cwd()).lecture(name)
+        raise
+
+
 def _run_command(words: list[str]) -> int:
     parser = _parser("litbook run", "Run a lecture, check its claims, and print prose, code and values.")
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
         parser.error("the following arguments are required: LECTURE")
-    return _run(Project.find(Path.cwd()).lecture(asked.lecture), asked)
+    return _run(_lecture(asked.lecture), asked)
 
 
 def _record_command(words: list[str]) -> int:
@@ -170,10 +180,9 @@ def _record_command(words: list[str]) -> int:
     )
     asked = parser.parse_intermixed_args(words)
     asked.record = asked.quiet = True
-    project = Project.find(Path.cwd())
-    for name in [asked.lecture] if asked.lecture else project.names():
+    for name in [asked.lecture] if asked.lecture else Project.find(Path.cwd()).names():
         asked.lecture = name
-        if status := _run(project.lecture(name), asked):
+        if status := _run(_lecture(name), asked):
             return status
     return 0
 
@@ -189,8 +198,10 @@ def _compare_command(words: list[str]) -> int:
 def _list_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="litbook list", description="List lectures, or one's sections.")
     parser.add_argument("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
-    asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    return _list_sections(project.lecture(asked.lecture)) if asked.lecture else _list_lectures(project)
+    asked = parser.parse_args(words)
+    if asked.lecture:
+        return _list_sections(_lecture(asked.lecture))
+    return _list_lectures(Project.find(Path.cwd()))
 
 
 def _check_command(words: list[str]) -> int:
@@ -208,15 +219,16 @@ def _check_command(words: list[str]) -> int:
     add("--sample", metavar="N", type=int, help="of the claims, change only N, drawn at random")
     add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
-    asked, project = parser.parse_intermixed_args(words), Project.find(Path.cwd())
+    asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
+        names = Project.find(Path.cwd()).names()
         again = (
             f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
         )
         command = [sys.executable, "-c", again, "check"]
-        every = [subprocess.run([*command, name, *words], check=False) for name in project.names()]
+        every = [subprocess.run([*command, name, *words], check=False) for name in names]
         return max((done.returncode for done in every), default=0)
-    path = project.lecture(asked.lecture).resolve()
+    path = _lecture(asked.lecture).resolve()
     from litbook import checks
 
     found, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
@@ -434,7 +446,8 @@ def _keep(against: Against, record: model.Record, asked: argparse.Namespace) -> 
 
 def _way_out(asked: argparse.Namespace, record: model.Record) -> str:
     device = record.environment.device.kind
-    command = f"python tools/run_lecture.py {asked.lecture} --device {device} --approve"
+    program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
+    command = f"{program} {asked.lecture} --device {device} --approve"
     return harmless(f"If the new values are the right ones: {command}")
 
 
