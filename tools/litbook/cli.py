@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -239,12 +241,32 @@ def _check_command(words: list[str]) -> int:
     return int(found)
 
 
+def _new_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook new", description="Begin a book, in a folder of its own.")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
+    folder = parser.parse_args(words).folder
+    from litbook.site import new
+
+    files = new.begin(folder)
+    go = "" if folder.samefile(Path.cwd()) else f"cd {shlex.quote(str(folder))} && "
+    _say("\n    ".join([f"{harmless(str(folder))} holds a book of one lecture:", *files]))
+    _say(f"\nTo see it, and each change when you save it:\n    {harmless(go)}litbook serve")
+    return 0
+
+
+def _needs_mkdocs(command: str) -> None:
+    """Raises `LitbookError` where what draws a site is not installed."""
+    if importlib.util.find_spec("mkdocs") is None:
+        raise LitbookError(f"litbook {command} needs MkDocs\n    pip install 'litbook[site]'")
+
+
 def _build_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="litbook build", description="Build the site; every problem fails it."
     )
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    _needs_mkdocs("build")
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
@@ -256,9 +278,11 @@ def _serve_command(words: list[str]) -> int:
     parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
+    config = asked.config_file or Project.find(Path.cwd()).config
+    _needs_mkdocs("serve")
     from litbook.site import preview
 
-    return preview.serve(asked.config_file or Project.find(Path.cwd()).config, asked.port, asked.timeout)
+    return preview.serve(config, asked.port, asked.timeout)
 
 
 def _badge_command(words: list[str]) -> int:
@@ -272,6 +296,7 @@ def _badge_command(words: list[str]) -> int:
 
 
 COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
+    "new": (_new_command, "begin a book: one lecture, and all that publishes it"),
     "run": (_run_command, "run a lecture, or some of its sections, and count its claims"),
     "record": (_record_command, KEEPS),
     "compare": (_compare_command, COMPARES),
