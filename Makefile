@@ -129,6 +129,6 @@ $(STAMP): pyproject.toml constraints.txt $(if $(filter yes,$(WORKS)),,FORCE)
 	fi
 	$(PIP) install -q -c constraints.txt setuptools
 	$(PIP) install -q -c constraints.txt --no-deps $(if $(TORCH_INDEX),--index-url '$(TORCH_INDEX)') torch
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[site,dev]'
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[torch,site,dev]'
 	$(PIP) check
 	@touch $(STAMP)

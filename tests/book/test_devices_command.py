@@ -73,15 +73,10 @@ torch.__version__ = os.environ["STANDIN_TORCH"]
 kept = standin(Card(**json.loads(os.environ["STANDIN"])))
 kept.__enter__()
 """
-CONFIG = f"""
+CONFIG = """
 site_name: A book
-theme: {{name: material, font: false}}
-hooks: [{REPO}/tools/litbook/site/plugin.py]
-plugins: []
-markdown_extensions: [attr_list, md_in_html, tables, admonition, pymdownx.superfences]
-extra_css: [assets/litbook/litbook.css, assets/litbook/player.css]
-extra_javascript: [{{path: assets/litbook/player.js, defer: true}}]
-not_in_nav: /lectures/*/notebooks/
+theme: {name: material}
+plugins: [litbook]
 nav:
   - Start: index.md
   - Lectures: []

@@ -14,7 +14,7 @@ from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
 from litbook.render import devices
 from litbook.render.edition import Edition
-from litbook.site import plugin as site
+from litbook.site.plugin import LitbookPlugin
 
 LECTURE = f"""{HEAD}
 def main():
@@ -105,7 +105,9 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     file.parent.mkdir()
     file.write_text(json.dumps(data), encoding="utf-8")
     docs = tmp_path / "docs"
-    entries = site.build(Project(tmp_path, folder, docs), lambda _: build)
+    plugin = LitbookPlugin()
+    plugin.load_config({})
+    entries = plugin.build(Project(tmp_path, folder, docs), lambda _: build)
     assert {"Devices": "lectures/devices.md"} in entries
     page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
     assert "123 s" in page  # the sum is all that a recording keeps of its seconds

@@ -184,13 +184,9 @@ def test_the_preview_has_the_calculator_and_shows_a_saved_card(repo: Path, tmp_p
         shutil.copyfile(repo / "lectures" / name, tmp_path / "lectures" / name)
     (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
     (tmp_path / "docs" / "index.md").write_text("<!-- cards -->\n\n<!-- formulas -->\n")
-    plugin = "site/plugin.py\n"
-    assert plugin in CONFIG
-    (tmp_path / "mkdocs.yml").write_text(
-        CONFIG.replace(plugin, f"{plugin}  - {repo}/docs/hooks/calculator.py\n")
-    )
+    (tmp_path / "mkdocs.yml").write_text(f"{CONFIG}hooks: [{repo}/docs/hooks/calculator.py]\n")
     with serving(tmp_path) as served:
-        assert "989.5" in served.page("") and "def largest_model" in served.page("")
+        assert "989.5" in served.page("") and ">largest_model<" in served.page("")
         assert served.page("assets/calculator-data.js").count("H100 SXM") == 1
         cards = tmp_path / "lectures" / "hardware.py"
         cards.write_text(cards.read_text(encoding="utf-8").replace('"H100 SXM"', '"H100 XXL"'))

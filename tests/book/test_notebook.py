@@ -19,7 +19,7 @@ from litbook.record import model
 from litbook.render import notebook, notebook_page, standin
 from litbook.render.bibliography import Entry
 from litbook.render.prose import ELEMENTS, MATHML
-from litbook.site import plugin as hook
+from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
 PLACE = "lectures/lecture_02/notebooks/a.ipynb"
@@ -566,7 +566,7 @@ def test_the_formatting_of_values_is_that_of_the_stand_in():
 )
 def test_an_address_that_colab_cannot_use_is_a_warning_and_gives_no_link(given, kept, caplog):
     config = {"extra": {"colab": given}}
-    hook._check_colab(config)
+    LitbookPlugin()._check_colab(config)
     assert bool(config["extra"]["colab"]) is kept
     if kept:
         assert caplog.text == ""

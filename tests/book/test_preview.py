@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pygments.lexers import PythonLexer
-from tests.running import LITBOOK, REPO, until
+from tests.running import LITBOOK, until
 
 from litbook.render import code
 
@@ -34,14 +34,12 @@ SERVE = [*LITBOOK, "serve"]
 PATIENCE = 40.0  # seconds; on an idle machine all of it takes less than one
 TIMEOUT = 6  # of a lecture
 
-CONFIG = f"""
+CONFIG = """
 site_name: A book
 theme:
   name: material
   font: false
-hooks:
-  - {REPO}/tools/litbook/site/plugin.py
-plugins: []
+plugins: [litbook]
 markdown_extensions: [attr_list, md_in_html]
 nav:
   - Start: index.md
@@ -372,9 +370,7 @@ SHAPE = """
 nav:
   - Start: index.md
   - Lectures: []
-plugins:
-  - search
-not_in_nav: /lectures/*/notebooks/
+plugins: [search, litbook]
 markdown_extensions: [attr_list, md_in_html, tables, admonition]
 """
 
@@ -486,7 +482,7 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert f"cannot listen on http://localhost:{served.port}/" in done.stderr
-    assert f"another port: make serve PORT={served.port + 1}" in done.stderr
+    assert f"another port: litbook serve --port {served.port + 1}" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The hook: which pages exist, when they are written, and what makes a strict build fail."""
+"""The plugin: which pages exist, when they are written, and what makes a strict build fail."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pathlib import Path
 import pytest
 from tests.book.test_page import at, changed, lived, recorded
 from tests.records import fill, line
+from tests.running import COMMAND
 
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import Project
 from litbook.record import encoding, model, recordings
-from litbook.site import plugin as site
+from litbook.site.plugin import LitbookPlugin
 
 REPO = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A project with one lecture that the hook believes to have run."""
-    monkeypatch.setattr(site, "_records", {})
+def project(tmp_path):
+    """A project with one lecture that the plugin believes to have run."""
     (tmp_path / "lectures").mkdir()
     (tmp_path / "lectures" / "lecture_02.py").write_text("text")
     (tmp_path / "lectures" / "references.bib").write_text("@misc{glu, title={GLU}, year=2020}")
@@ -37,8 +37,15 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def build(project, run=lambda path: lived()):
-    return site.build(Project(project), run)
+def build(project, run=lambda path: lived(), plugin=None, **options):
+    return (plugin or loaded(**options)).build(Project(project), run)
+
+
+def loaded(**options):
+    """The plugin with these options."""
+    plugin = LitbookPlugin()
+    assert plugin.load_config(options) == ([], [])
+    return plugin
 
 
 def whole() -> model.Record:
@@ -122,11 +129,12 @@ def test_a_lecture_runs_again_only_when_a_file_beside_it_changed(project):
         runs.append(path.name)
         return lived()
 
-    build(project, run)
-    build(project, run)
+    plugin = loaded()
+    build(project, run, plugin)
+    build(project, run, plugin)
     assert runs == ["lecture_02.py"]
     (project / "lectures" / "hardware.py").write_text("peak = 1")
-    build(project, run)
+    build(project, run, plugin)
     assert runs == ["lecture_02.py"] * 2
 
 
@@ -186,7 +194,6 @@ def test_each_difference_from_this_devices_recording_is_a_warning_with_the_way_o
             replace(s, dtype="float16") if isinstance(s, model.Tensor) else s for s in was
         ),
     )  # fmt: skip
-    site._records.clear()
     build(project, lambda path: other)
     found = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert found
@@ -194,9 +201,7 @@ def test_each_difference_from_this_devices_recording_is_a_warning_with_the_way_o
         lines = message.splitlines()
         assert re.match(r"lectures/lecture_02\.py:\d+: \w+: .+ is not what was recorded$", lines[0])
         assert lines[1] == "    .dtype: was float32, is float16"
-        assert lines[-1] == (
-            "    if that is right: python tools/run_lecture.py lecture_02 --device cpu --approve"
-        )
+        assert lines[-1] == ("    if that is right: litbook record lecture_02 --device cpu --approve")
 
 
 def test_a_recording_of_this_device_that_cannot_be_used_is_a_warning_and_is_not_overwritten(project, caplog):
@@ -257,12 +262,7 @@ def one() -> None:
 
 @pytest.fixture
 def site_project(tmp_path):
-    """A copy of this site's configuration with a lecture of its own; the engine is not installed for it."""
-    shutil.copytree(
-        REPO / "tools" / "litbook",
-        tmp_path / "tools" / "litbook",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    """A copy of this site's configuration with a lecture of its own."""
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     shutil.copytree(REPO / "docs" / "hooks", tmp_path / "docs" / "hooks")
     (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
@@ -278,7 +278,7 @@ def mkdocs(project: Path, lecture: str | None, *words: str) -> subprocess.Comple
     if lecture is not None:
         (project / "lectures" / "lecture_01.py").write_text(lecture)
     command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict", *words]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": ""}
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(REPO / "tools")}
     return subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=200, check=False
     )
@@ -381,16 +381,9 @@ def test_the_search_finds_lines_and_values_and_glues_nothing_to_them(site_projec
 
 
 def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_project):
-    shutil.copy(REPO / "tools" / "run_lecture.py", site_project / "tools")
     lecture = site_project / "lectures" / "lecture_01.py"
     lecture.write_text(HOLDS)
-    command = [
-        sys.executable,
-        str(site_project / "tools" / "run_lecture.py"),
-        "lecture_01",
-        "--device",
-        "cpu",
-    ]
+    command = [*COMMAND, str(lecture), "--device", "cpu"]
     subprocess.run([*command, "--record"], check=True, capture_output=True, timeout=60)
     assert mkdocs(site_project, HOLDS).returncode == 0
     file = site_project / "lectures" / "recordings" / "lecture_01.cpu.json"
@@ -401,7 +394,7 @@ def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_
     assert (
         "lectures/lecture_01.py:13: one: two is not what was recorded\n"
         "    was 3, is 2, by 1 (0.333 of it)\n"
-        "    if that is right: python tools/run_lecture.py lecture_01 --device cpu --approve\n"
+        "    if that is right: litbook record lecture_01 --device cpu --approve\n"
     ) in done.stderr
     subprocess.run([*command, "--approve"], check=True, capture_output=True, timeout=60)
     assert mkdocs(site_project, HOLDS).returncode == 0

@@ -35,7 +35,7 @@ SET_UP = [
     "venv",
     "pip install -q -c constraints.txt setuptools",
     "pip install -q -c constraints.txt --no-deps torch",
-    "pip install -q -c constraints.txt --no-build-isolation -e .[site,dev]",
+    "pip install -q -c constraints.txt --no-build-isolation -e .[torch,site,dev]",
     "pip check",
 ]
 
@@ -194,7 +194,7 @@ def test_a_changed_requirement_updates_the_environment_in_place(machine: Machine
     assert machine.notes() == [*SET_UP[1:], "mkdocs build --strict"]
 
 
-@pytest.mark.parametrize("step", ["setuptools", "torch", "site,dev", "check"])
+@pytest.mark.parametrize("step", ["setuptools", "torch", "torch,site,dev", "check"])
 def test_an_interrupted_installation_is_made_anew_by_the_next_call(machine: Machine, step: str) -> None:
     assert machine.make("site", FAIL=step).returncode == 2
     machine.notes()

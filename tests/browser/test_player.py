@@ -26,6 +26,7 @@ from litbook.render import page as pages
 from litbook.render import player
 from litbook.render.books import Entry
 from litbook.run.run import run
+from litbook.site.plugin import SCRIPTS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -247,9 +248,8 @@ def test_data_is_a_script_that_can_stand_anywhere(tmp_path: Path) -> None:
 
 
 def test_the_scripts_of_a_lecture_page_are_small() -> None:
-    named = re.findall(r"assets/litbook/([\w-]+\.js)", (REPO / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert "player.js" in named
-    assert sum(len((ASSETS / name).read_bytes()) for name in named) <= MOST_SCRIPT
+    assert "player.js" in SCRIPTS
+    assert sum(len((ASSETS / name).read_bytes()) for name in SCRIPTS) <= MOST_SCRIPT
 
 
 # ------------------------------------------------------------------------------- a book to step through
@@ -356,7 +356,7 @@ LARGE += "\n\ndef count(n):\n    for i in range(n):\n        x = i % 7  # @inspe
 for k in range(MANY):
     LARGE += f'\n\ndef s{k}():\n    """Section {k}"""\n    t = sum(count(1_666))  # @inspect t\n    u = {k}\n'
 
-CONFIG = f"""
+CONFIG = """
 site_name: Small
 site_url: SITE
 theme:
@@ -368,14 +368,7 @@ theme:
       scheme: default
     - media: "(prefers-color-scheme: dark)"
       scheme: slate
-extra_css: [assets/litbook/litbook.css, assets/litbook/player.css]
-extra_javascript:
-  - path: assets/litbook/player.js
-    defer: true
-  - path: assets/litbook/copy.js
-    defer: true
-hooks: [{json.dumps(str(REPO / "tools" / "litbook" / "site" / "plugin.py"))}]
-markdown_extensions: [attr_list, md_in_html]
+plugins: [search, litbook]
 nav: [index.md, Lectures: []]
 """
 

@@ -155,7 +155,17 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert caught.value.code == 0
     assert all(f"\n  {name} " in said for name in cli.COMMANDS)
-    assert list(cli.COMMANDS) == ["run", "record", "compare", "list", "check", "build", "serve", "badge"]
+    assert list(cli.COMMANDS) == [
+        "new",
+        "run",
+        "record",
+        "compare",
+        "list",
+        "check",
+        "build",
+        "serve",
+        "badge",
+    ]
 
 
 @pytest.mark.parametrize("words", [[], ["ruin"]])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.running import section, write
 
-from litbook.errors import NotFound
-from litbook.project import CHECKOUT, Project, name_of, recording_of, recordings_of, shown
+from litbook.errors import LitbookError, NotFound
+from litbook.project import NoBook, Project, name_of, recording_of, recordings_of, shown
 
 
 @pytest.fixture
@@ -68,9 +68,36 @@ def test_a_folder_that_is_no_lecture_names_its_files(book: Project) -> None:
         book.lecture(str(book.folder))
 
 
-def test_a_book_is_found_from_anywhere_in_it_else_it_is_this_tree(book: Project, tmp_path: Path) -> None:
+def test_a_book_is_found_from_anywhere_in_it_and_nowhere_else(book: Project) -> None:
     assert Project.find(book.folder / "lecture_03" / "models.py") == book
-    assert Project.find(Path("/")).root == CHECKOUT
+    with pytest.raises(NoBook) as caught:
+        Project.find(Path("/"))
+    assert str(caught.value) == (
+        "this is no book: there is no mkdocs.yml here or in a folder above\n"
+        "    go into a book, or begin one: litbook new DIR\n"
+        "    a lecture can also be named by its path: litbook run path/to/lecture.py"
+    )
+
+
+OPTIONS = """
+docs_dir: pages
+theme: {name: material, x: !ENV [X, 1], y: !!python/name:material.emoji.twemoji }
+plugins:
+  - search
+  - litbook: {lectures: chapters, bibliography: sources.bib}
+"""
+
+
+def test_a_books_folders_are_those_that_its_configuration_names(tmp_path: Path) -> None:
+    (tmp_path / "mkdocs.yml").write_text(OPTIONS)
+    book = Project.find(tmp_path)
+    assert (book.folder, book.docs) == (tmp_path / "chapters", tmp_path / "pages")
+    assert book.bibliography == tmp_path / "sources.bib"
+    (tmp_path / "mkdocs.yml").write_text("plugins: {litbook: {lectures: chapters}}\n")
+    assert Project.find(tmp_path).bibliography == tmp_path / "chapters" / "references.bib"
+    (tmp_path / "mkdocs.yml").write_text("plugins: [")
+    with pytest.raises(LitbookError, match=r"^mkdocs.yml cannot be read: while parsing a flow"):
+        Project.find(tmp_path)
 
 
 def test_a_folder_of_docs_may_lie_elsewhere(book: Project) -> None:

@@ -140,13 +140,15 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     from litbook.run.run import run
-    from litbook.site import plugin as site
+    from litbook.site.plugin import LitbookPlugin
 
     (tmp_path / "lectures").mkdir()
     text = section('note("Of 16 bytes.")\nreturn\nassert 1').replace("One.", "One thing.")
     (tmp_path / "lectures" / "lecture_90.py").write_text(text, encoding="utf-8")
+    plugin = LitbookPlugin()
+    plugin.load_config({})
     with caplog.at_level("WARNING"):
-        site.build(Project(tmp_path), lambda path: run(path, device="cpu"))
+        plugin.build(Project(tmp_path), lambda path: run(path, device="cpu"))
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook.errors import LitbookError, RecordError
-from litbook.project import CHECKOUT, Project, name_of, recording_of
+from litbook.project import CHECKOUT, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -154,12 +156,22 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _lecture(name: str) -> Path:
+    """The lecture of that name or path; one that is named by its path needs no book around it."""
+    try:
+        return Project.find(Path.cwd()).lecture(name)
+    except NoBook:
+        if os.path.lexists(name) or os.sep in name:
+            return Project(Path.cwd()).lecture(name)
+        raise
+
+
 def _run_command(words: list[str]) -> int:
     parser = _parser("litbook run", "Run a lecture, check its claims, and print prose, code and values.")
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
         parser.error("the following arguments are required: LECTURE")
-    return _run(Project.find(Path.cwd()).lecture(asked.lecture), asked)
+    return _run(_lecture(asked.lecture), asked)
 
 
 def _record_command(words: list[str]) -> int:
@@ -170,10 +182,9 @@ def _record_command(words: list[str]) -> int:
     )
     asked = parser.parse_intermixed_args(words)
     asked.record = asked.quiet = True
-    project = Project.find(Path.cwd())
-    for name in [asked.lecture] if asked.lecture else project.names():
+    for name in [asked.lecture] if asked.lecture else Project.find(Path.cwd()).names():
         asked.lecture = name
-        if status := _run(project.lecture(name), asked):
+        if status := _run(_lecture(name), asked):
             return status
     return 0
 
@@ -189,8 +200,10 @@ def _compare_command(words: list[str]) -> int:
 def _list_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="litbook list", description="List lectures, or one's sections.")
     parser.add_argument("lecture", metavar="LECTURE", nargs="?", help=LECTURE)
-    asked, project = parser.parse_args(words), Project.find(Path.cwd())
-    return _list_sections(project.lecture(asked.lecture)) if asked.lecture else _list_lectures(project)
+    asked = parser.parse_args(words)
+    if asked.lecture:
+        return _list_sections(_lecture(asked.lecture))
+    return _list_lectures(Project.find(Path.cwd()))
 
 
 def _check_command(words: list[str]) -> int:
@@ -208,15 +221,16 @@ def _check_command(words: list[str]) -> int:
     add("--sample", metavar="N", type=int, help="of the claims, change only N, drawn at random")
     add("--seed", metavar="S", type=int, default=0, help="of the draw (default: 0)")
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
-    asked, project = parser.parse_intermixed_args(words), Project.find(Path.cwd())
+    asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
+        names = Project.find(Path.cwd()).names()
         again = (
             f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
         )
         command = [sys.executable, "-c", again, "check"]
-        every = [subprocess.run([*command, name, *words], check=False) for name in project.names()]
+        every = [subprocess.run([*command, name, *words], check=False) for name in names]
         return max((done.returncode for done in every), default=0)
-    path = project.lecture(asked.lecture).resolve()
+    path = _lecture(asked.lecture).resolve()
     from litbook import checks
 
     found, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
@@ -227,12 +241,32 @@ def _check_command(words: list[str]) -> int:
     return int(found)
 
 
+def _new_command(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="litbook new", description="Begin a book, in a folder of its own.")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is empty, or not there yet")
+    folder = parser.parse_args(words).folder
+    from litbook.site import new
+
+    files = new.begin(folder)
+    go = "" if folder.samefile(Path.cwd()) else f"cd {shlex.quote(str(folder))} && "
+    _say("\n    ".join([f"{harmless(str(folder))} holds a book of one lecture:", *files]))
+    _say(f"\nTo see it, and each change when you save it:\n    {harmless(go)}litbook serve")
+    return 0
+
+
+def _needs_mkdocs(command: str) -> None:
+    """Raises `LitbookError` where what draws a site is not installed."""
+    if importlib.util.find_spec("mkdocs") is None:
+        raise LitbookError(f"litbook {command} needs MkDocs\n    pip install 'litbook[site]'")
+
+
 def _build_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="litbook build", description="Build the site; every problem fails it."
     )
     parser.add_argument("--site-dir", metavar="DIR", help="where to (default: as mkdocs.yml says)")
     asked, project = parser.parse_args(words), Project.find(Path.cwd())
+    _needs_mkdocs("build")
     command = [sys.executable, *"-m mkdocs build --strict --config-file".split(), str(project.config)]
     command += ["--site-dir", asked.site_dir] if asked.site_dir else []
     return subprocess.run(command, check=False).returncode
@@ -244,9 +278,11 @@ def _serve_command(words: list[str]) -> int:
     parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
+    config = asked.config_file or Project.find(Path.cwd()).config
+    _needs_mkdocs("serve")
     from litbook.site import preview
 
-    return preview.serve(asked.config_file or Project.find(Path.cwd()).config, asked.port, asked.timeout)
+    return preview.serve(config, asked.port, asked.timeout)
 
 
 def _badge_command(words: list[str]) -> int:
@@ -260,6 +296,7 @@ def _badge_command(words: list[str]) -> int:
 
 
 COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
+    "new": (_new_command, "begin a book: one lecture, and all that publishes it"),
     "run": (_run_command, "run a lecture, or some of its sections, and count its claims"),
     "record": (_record_command, KEEPS),
     "compare": (_compare_command, COMPARES),
@@ -434,7 +471,8 @@ def _keep(against: Against, record: model.Record, asked: argparse.Namespace) -> 
 
 def _way_out(asked: argparse.Namespace, record: model.Record) -> str:
     device = record.environment.device.kind
-    command = f"python tools/run_lecture.py {asked.lecture} --device {device} --approve"
+    program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
+    command = f"{program} {asked.lecture} --device {device} --approve"
     return harmless(f"If the new values are the right ones: {command}")
 
 

@@ -1,7 +1,7 @@
 """Where a book is: its root, lectures, bibliography, recordings, docs and cache. The one answer to "where".
 
 In goes any path inside a book, or that of a lecture anywhere; out come paths and the names that people read.
-It opens no file and knows neither what a lecture says nor what a record is.
+The one file that it opens is `mkdocs.yml`; it knows neither what a lecture says nor what a record is.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from litbook.errors import NotFound
+from litbook.errors import LitbookError, NotFound
 
 CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
@@ -22,22 +23,50 @@ CHECKOUT = (
 )  # the tree that this litbook stands in, where it is not installed
 
 
+class NoBook(LitbookError):
+    """A command that is about a book was given outside one."""
+
+    slug = "no-book"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this is no book: there is no {CONFIG} here or in a folder above\n"
+            "    go into a book, or begin one: litbook new DIR\n"
+            "    a lecture can also be named by its path: litbook run path/to/lecture.py"
+        )
+
+
 @dataclass(frozen=True)
 class Project:
-    """A book. `lectures_at` and `docs_at` are folders, from the root or absolute."""
+    """A book. `lectures_at`, `docs_at` and `bibliography_at` are from the root, or absolute."""
 
     root: Path
     lectures_at: str | Path = "lectures"
     docs_at: str | Path = "docs"
+    bibliography_at: str | Path = ""
 
     @classmethod
     def find(cls, start: Path) -> Project:
-        """The book around `start`: a folder with `mkdocs.yml`; else the tree that this litbook stands in."""
+        """The book around `start`: a folder with `mkdocs.yml`. Raises `NoBook`."""
         start = start.resolve()
         for folder in (start, *start.parents):
             if (folder / CONFIG).is_file():
-                return cls(folder)
-        return cls(CHECKOUT if (CHECKOUT / CONFIG).is_file() else start)
+                return cls.of(folder / CONFIG)
+        raise NoBook
+
+    @classmethod
+    def of(cls, config: Path) -> Project:
+        """The book of a `mkdocs.yml`, in the folders that this names. Raises `LitbookError`."""
+        said = _said(config)
+        plugins = said.get("plugins") or []
+        named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
+        own: dict[str, Any] = next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
+        return cls(
+            config.parent,
+            str(own.get("lectures") or cls.lectures_at),
+            str(said.get("docs_dir") or cls.docs_at),
+            str(own.get("bibliography") or cls.bibliography_at),
+        )
 
     @property
     def config(self) -> Path:
@@ -52,7 +81,8 @@ class Project:
     @property
     def bibliography(self) -> Path:
         """What citations name."""
-        return self.folder / "references.bib"
+        at = self.bibliography_at
+        return self.root / at if at else self.folder / "references.bib"
 
     @property
     def cache(self) -> Path:
@@ -103,6 +133,23 @@ class Project:
                 raise NotFound("lecture", name, self.names())
         beside = sorted(str(p) for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
         raise NotFound("lecture", name, beside or self.names())
+
+
+def _said(config: Path) -> dict[str, Any]:
+    """What `mkdocs.yml` says; nothing without a reader of YAML, which comes with MkDocs."""
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        return {}
+
+    # Nothing is made of MkDocs' tags (`!ENV`, `!!python/name:`): no folder needs them.
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
+    loader.add_multi_constructor("", lambda *_: None)
+    try:
+        said = yaml.load(config.read_text(encoding="utf-8"), loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise LitbookError(f"{config.name} cannot be read: {error}") from None
+    return said if isinstance(said, dict) else {}
 
 
 def is_lecture(path: Path) -> bool:

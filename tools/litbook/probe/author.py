@@ -191,9 +191,11 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
 
 
 def has_device(device: str) -> bool:
-    """Whether torch sees a device of this kind here. Imports torch."""
-    import torch
-
+    """Whether torch is here and sees a device of this kind. Imports torch."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return False
     return device == "cuda" and torch.cuda.is_available()
 
 

@@ -28,6 +28,7 @@ def said(error: BaseException | None) -> str:
 
 
 _AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
+EXTRA = {"torch", "numpy", "einops", "jaxtyping", "matplotlib"}  # as pyproject.toml has it
 _ENGINE = Path(__file__).resolve().parents[1]
 
 Line = tuple[str, int, str, str]
@@ -91,7 +92,9 @@ def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
 
 
 def way_out(files: Files, error: BaseException) -> str:
-    """Of a tensor of many truths that was asked for one: how to ask for all."""
+    """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
+        return "\npip install 'litbook[torch]'"
     places = [(files.file_of(code.co_filename), line) for code, line in _places(error)]
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
         return ""

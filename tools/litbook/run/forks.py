@@ -23,8 +23,11 @@ _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they ar
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError:  # then it has no threads
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -6,7 +6,7 @@ why a strict build of it fails, as text. It runs nothing and makes no page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,18 +49,23 @@ def edition(path: Path, record: model.Record, found: Found) -> Edition:
 
 
 def _way_out(path: Path, here: model.Record) -> str:
-    command = f"python tools/run_lecture.py {name_of(path)} --device {here.environment.device.kind} --approve"
-    return f"if that is right: {command}"
+    device = here.environment.device.kind
+    return f"if that is right: litbook record {name_of(path)} --device {device} --approve"
 
 
-def problems(it: Edition, prose: Sequence[Problem] = ()) -> Iterator[str]:
-    """What is wrong with the record, with its `prose`, and with the text behind it."""
-    yield from report.problems(it.record)  # the command line prints the same
-    yield from map(str, prose)
+def problems(it: Edition, found: Found, numbers: str = "error", prose: Sequence[Problem] = ()) -> None:
+    """What is wrong with the record, with its `prose`, and with the text behind it, goes into `found`.
+
+    `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off").
+    """
     kept = [*it.recordings, *([it.own] if it.own else [])]
-    yield from (str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead)
-    yield from map(str, vacuous.vacuous(it.record))
-    yield from map(str, unbacked.in_sources(it.record.sources))
+    found.wrong += report.problems(it.record)  # the command line prints the same
+    found.wrong += map(str, prose)
+    found.wrong += [str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead]
+    found.wrong += map(str, vacuous.vacuous(it.record))
+    if numbers != "off":
+        into = found.wrong if numbers == "error" else found.remarks
+        into += map(str, unbacked.in_sources(it.record.sources))
 
 
 def differing(editions: Sequence[Edition]) -> devices.Found:

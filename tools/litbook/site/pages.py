@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from litbook.errors import LitbookError, Problem
@@ -24,6 +25,14 @@ DATA = ("claims.json", "claims.svg")
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What an author has chosen: which of `ENDS` and "notebooks" not to have, and what is strict."""
+
+    without: frozenset[str] = frozenset()
+    unbacked: str = "error"  # or "warn" or "off": what a number is that nothing backs
+
+
 @dataclass
 class Pages:
     """Every page of the lectures that have a record.
@@ -36,6 +45,7 @@ class Pages:
     bibliography: Bibliography = field(default_factory=dict)
     book: str = ""
     colab: str = ""
+    choices: Choices = Choices()
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -50,6 +60,8 @@ class Pages:
 
     def notebooks(self) -> list[str]:
         """The page of every notebook that there is; the nav does not show them."""
+        if "notebooks" in self.choices.without:
+            return []
         return [
             f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name.removesuffix('.ipynb')}.md"
             for it in self.editions
@@ -62,7 +74,7 @@ class Pages:
             return []
         lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
                     for it, (_, titles) in zip(self.editions, self.titles(), strict=True)]  # fmt: skip
-        ends = [{title: f"{PLACE}/{name}.md"} for name, title in ENDS.items()]
+        ends = [{ENDS[Path(place).stem]: place} for place in self._ends()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
     def text(self, place: str, problems: list[Problem]) -> str:
@@ -79,7 +91,7 @@ class Pages:
             case [folder, name]:
                 it = next(it for it in self.editions if it.folder == folder)
                 made = page.one(it.record, name, self.bibliography, it.recordings, problems)
-                return _linked(it, name, made)
+                return made if "notebooks" in self.choices.without else _linked(it, name, made)
             case [folder, notebook.FOLDER, _]:
                 return self._notebook(folder)[place]
         raise LookupError(place)
@@ -105,7 +117,7 @@ class Pages:
         """Every file of one lecture, with its text; what is wrong with it goes into `found`."""
         problems: list[Problem] = []
         made = page.pages(it.record, self.bibliography, it.recordings, problems)
-        found.wrong += problems_of(it, problems)
+        problems_of(it, found, self.choices.unbacked, problems)
         made |= player.data(it.record, it.recordings)
         notebooks = self.notebooks_of(it, found)
         for name, text in made.items():
@@ -121,6 +133,8 @@ class Pages:
 
     def notebooks_of(self, it: Edition, found: Found) -> dict[str, str]:
         """The lecture's notebooks and their pages, by place; where none can be made, a word in `found`."""
+        if "notebooks" in self.choices.without:
+            return {}
         folder = self.project.folder
         modules = {
             file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8", errors="replace")
@@ -153,7 +167,7 @@ class Pages:
         return self.notebooks_of(it, Found()) if it else {}
 
     def _ends(self) -> list[str]:
-        return [f"{PLACE}/{name}.md" for name in ENDS]
+        return [f"{PLACE}/{name}.md" for name in ENDS if name not in self.choices.without]
 
 
 def _linked(it: Edition, name: str, text: str) -> str:

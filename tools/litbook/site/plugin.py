@@ -1,8 +1,9 @@
-"""Which pages exist, as a MkDocs hook: run the lectures, write their pages, say what fails.
+"""Which pages exist, as a MkDocs plugin: run the lectures, write their pages, say what fails.
 
-The pages are ordinary Markdown files, written before MkDocs collects them. Each failed claim, error and
-problem in prose is a warning for people, and is counted: a strict build fails because of the count, not of
-a line of a log.
+`plugins: [search, litbook]` is all that a book needs: the plugin brings its styles, scripts and Markdown
+extensions. The pages are ordinary Markdown files, written before MkDocs collects them. Each failed claim,
+error and problem in prose is a warning for people, and is counted: a strict build fails because of the count,
+not of a line of a log.
 """
 
 from __future__ import annotations
@@ -13,87 +14,312 @@ import hashlib
 import logging
 import re
 import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from mkdocs.config import base
+from mkdocs.config import config_options as kinds
 from mkdocs.exceptions import Abort
+from mkdocs.plugins import BasePlugin
+from mkdocs.structure.files import InclusionLevel
+from mkdocs.utils import nest_paths
 
-TOOLS = Path(__file__).resolve().parents[2]
-if str(TOOLS) not in sys.path:  # MkDocs loads a hook by its path, also where litbook is not installed
-    sys.path.insert(0, str(TOOLS))
+from litbook.errors import LitbookError, NotFound
+from litbook.project import Project, shown
+from litbook.record import model
+from litbook.render import frame, notebook_page, page, verdicts
+from litbook.render import report as failures
+from litbook.render.bibliography import Bibliography
+from litbook.render.bibliography import read as read_bibliography
+from litbook.render.edition import Edition
+from litbook.run import process
+from litbook.site import editions, policy
+from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
-from litbook.errors import LitbookError  # noqa: E402
-from litbook.project import Project, shown  # noqa: E402
-from litbook.record import model  # noqa: E402
-from litbook.render import frame, notebook_page, page, verdicts  # noqa: E402
-from litbook.render import report as failures  # noqa: E402
-from litbook.render.bibliography import Bibliography  # noqa: E402
-from litbook.render.bibliography import read as read_bibliography  # noqa: E402
-from litbook.render.edition import Edition  # noqa: E402
-from litbook.run import process  # noqa: E402
-from litbook.site import editions, policy  # noqa: E402
-from litbook.site.pages import NavEntry, Pages  # noqa: E402
+if TYPE_CHECKING:
+    from litbook.site.preview import Preview
 
 Runner = Callable[[Path], model.Record]
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
-PREVIEW = "litbook-preview"  # under this key of `extra`, `litbook.site.preview` hands itself over
+STYLES = ("litbook.css", "notebook.css", "player.css")
+SCRIPTS = ("player.js", "folder.js", "copy.js")
+EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
+    "admonition": {},
+    "attr_list": {},
+    "md_in_html": {},
+    "tables": {},
+    "toc": {"permalink": False, "toc_depth": 3},
+    "pymdownx.highlight": {"anchor_linenums": False},
+    "pymdownx.superfences": {},
+}
 MOST = 20  # problems that the end of a strict build names; all stand above
 INTERRUPTED = 130  # the exit status of Ctrl-C
-NAV = "Lectures"  # the entry of the nav that the pages replace
 _PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
 BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
 
-# Records of this process by lecture and hash of everything a lecture may read: `mkdocs serve` calls the
-# hook for every saved file, also when only a docs page changed.
-_records: dict[Path, tuple[str, model.Record]] = {}
 
-# What is wrong with the lectures of this build: see `wrong`.
-_problems: list[str] = []
+class Severity(kinds.Choice[str]):
+    """One of three words; in YAML a bare `off` is False."""
 
-# The book's configuration, locked while this process builds.
-_turn: list[IO[str]] = []
+    def __init__(self) -> None:
+        super().__init__(("error", "warn", "off"), default="error")
 
-# `build` or `serve`: what MkDocs was started for.
-_command: list[str] = []
-
-# What the last build has shown: the front page is made later, and counts it.
-_editions_built: list[Edition] = []
+    def run_validation(self, value: object) -> str:
+        """The word; raises MkDocs' error for any other."""
+        return super().run_validation("off" if value is False else value)
 
 
-def on_startup(command: str, **_: Any) -> None:
-    """MkDocs says once what it is started for."""
-    _command[:] = [command]
+class Options(base.Config):
+    """What stands below `litbook:` in `mkdocs.yml`; paths are from the root of the book."""
+
+    lectures = kinds.Type(str, default=Project.lectures_at)
+    bibliography = kinds.Type(str, default="")  # else references.bib beside the lectures
+    title = kinds.Type(str, default="Lectures")  # the entry of the nav that the pages replace
+    ledger = kinds.Type(bool, default=True)
+    misbeliefs = kinds.Type(bool, default=True)
+    devices = kinds.Type(bool, default=True)
+    notebooks = kinds.Type(bool, default=True)
+    unbacked = Severity()  # what a number is that nothing backs
 
 
-def on_config(config: Any) -> Any:
-    """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
-    project = Project(Path(config["config_file_path"]).parent, docs_at=config["docs_dir"])
-    _problems.clear()
-    _check_colab(config)
-    if PREVIEW not in config["extra"]:
-        _take_turn(project)
-    preview = config["extra"].get(PREVIEW)  # it makes pages when they are asked for, and writes none
-    if preview:
-        entries = preview.pages().entries()
-    else:
-        entries = build(project, _run, config["site_name"], config["extra"].get("colab") or "")
-    _copy_assets(project.assets)
-    if config["nav"] is not None:
-        config["nav"] = [{NAV: entries} if _is_place(item) else item for item in config["nav"]]
-        if not entries:
-            config["nav"] = [item for item in config["nav"] if not _is_place(item)]
-    return config
+class LitbookPlugin(BasePlugin[Options]):
+    """One book for MkDocs. It lives as long as `mkdocs serve`, and sees a configuration for every build."""
+
+    def __init__(self) -> None:
+        # Records by lecture and hash of all that a lecture may read: `mkdocs serve` builds for every saved
+        # file, also when only a docs page changed.
+        self.records: dict[Path, tuple[str, model.Record]] = {}
+        self.problems: list[str] = []  # what is wrong with the lectures of this build: see `wrong`
+        self.turn: IO[str] | None = None  # the book's configuration, locked while this process builds
+        self.command = ""  # `build` or `serve`: what MkDocs was started for
+        self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
+        self.entries: list[NavEntry] = []
+        self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
+
+    def load_config(
+        self, options: dict[str, Any], config_file_path: str | None = None
+    ) -> tuple[base.ConfigErrors, base.ConfigWarnings]:
+        """MkDocs hands over the options: an unknown one is an error that names the nearest."""
+        errors, warnings = super().load_config(options, config_file_path)
+        names = [name for name, _ in self.config_scheme]
+        errors += [
+            (name, base.ValidationError(str(NotFound("option", str(name), names))))
+            for name in options
+            if name not in names
+        ]
+        return errors, [it for it in warnings if it[0] not in options]
+
+    # -- what MkDocs calls, in its order
+
+    def on_startup(self, *, command: str, dirty: bool) -> None:  # noqa: ARG002 (MkDocs' signature)
+        """MkDocs says once what it is started for."""
+        self.command = command
+
+    def on_config(self, config: Any) -> Any:
+        """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
+        project = self.project(config)
+        self.problems.clear()
+        self._dress(config)
+        self._check_colab(config)
+        if self.preview:
+            self.entries = self.preview.pages().entries()
+        else:
+            self._take_turn(project)
+            colab = config["extra"].get("colab") or ""
+            self.entries = self.build(project, process.record_of, config["site_name"], colab)
+        _copy_assets(project.assets)
+        if config["nav"] is not None:
+            nav = [{self.config.title: self.entries} if self._is_place(it) else it for it in config["nav"]]
+            config["nav"] = [it for it in nav if self.entries or not self._is_place(it)]
+        return config
+
+    def on_files(self, files: Any, *, config: Any) -> Any:
+        """Each lecture page links to its notebook, and no menu has it. A book without a nav gets one."""
+        pages = list(files.documentation_pages())
+        for file in pages:
+            if Path(file.src_uri).match(f"{PLACE}/*/notebooks/*"):
+                file.inclusion = InclusionLevel.NOT_IN_NAV
+        if config["nav"] is None:
+            own = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
+            own.sort(key=lambda uri: (uri != "index.md", uri))
+            config["nav"] = [*nest_paths(own), *([{self.config.title: self.entries}] if self.entries else [])]
+        return files
+
+    def on_nav(self, nav: Any, **_: Any) -> Any:
+        """Titles are text, whatever they hold."""
+        frame.titled(nav.items)
+        return nav
+
+    def on_page_markdown(self, markdown: str, **_: Any) -> str:
+        """The front page's numbers come out of the records, too."""
+        if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
+            return markdown
+        found = self.preview.pages().editions if self.preview else self.editions
+        if not found:
+            return markdown
+        counted = str(verdicts.tally([(it.record, it.recordings) for it in found]))
+        if self.config.ledger:
+            counted += f"\n\n{BADGE}"
+        return markdown.replace("<!-- claims -->", counted).replace(
+            "<!-- excerpt -->", page.excerpt(found[0].record)
+        )
+
+    def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
+        """Titles are text in the browser's tab and in the header, too."""
+        frame.headed(page)
+        return context
+
+    def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
+        """What Material leaves nameless gets a name, and the page its policy."""
+        return self._guarded(frame.named(output), config)
+
+    def on_post_template(self, output_content: str, *, template_name: str, config: Any) -> str:
+        """The page for addresses that lead nowhere has a policy, too."""
+        return self._guarded(output_content, config) if template_name.endswith(".html") else output_content
+
+    def on_post_build(self, *, config: Any) -> None:
+        """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
+        self._end()
+        if config["strict"] and self.problems:
+            raise Abort(verdict(self.problems))
+
+    def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002 (MkDocs' signature)
+        """A build that fails ends, too."""
+        self._end()
+
+    def on_serve(self, server: Any, *, config: Any, builder: Any) -> Any:  # noqa: ARG002 (MkDocs' signature)
+        """`mkdocs serve` also watches the lectures."""
+        server.watch(str(self.project(config).folder))
+        return server
+
+    # -- the same in steps
+
+    def project(self, config: Any) -> Project:
+        """Where this book is."""
+        root, own = Path(config["config_file_path"]).parent, self.config
+        return Project(root, own.lectures, config["docs_dir"], own.bibliography)
+
+    def choices(self) -> Choices:
+        """Which pages exist, and how severe a number is that nothing backs."""
+        without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
+        return Choices(without, self.config.unbacked)
+
+    def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
+        """Write the pages of every lecture of the project; the nav's entries come back.
+
+        `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
+        """
+        found = editions.Found()
+        self.editions = list(self._editions(project, run, found))
+        bibliography = _bibliography(project, found)
+        pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
+        written = {
+            _write(project.docs / place, text)
+            for files in (*(pages.of(it, found) for it in pages.editions), pages.ends())
+            for place, text in files
+        }
+        for text in found.wrong:
+            self.wrong(text)
+        for text in found.remarks:
+            log.info("%s", failures.harmless(text))
+        _remove_stale(project.pages, written)
+        return pages.entries()
+
+    def wrong(self, text: str) -> None:
+        """Something is wrong with the book: a warning for people, and one more for a strict build."""
+        text = failures.harmless(text)
+        self.problems.append(text)
+        log.warning("%s", text)
+
+    def _editions(self, project: Project, run: Runner, found: editions.Found) -> Iterator[Edition]:
+        """Run every lecture, one after the other; those that can be shown."""
+        for path in project.lectures():
+            try:
+                yield editions.edition(path, self._recorded(path, run), found)
+            except LitbookError as error:
+                if error.exit_status == INTERRUPTED:
+                    raise KeyboardInterrupt from None
+                found.wrong.append(f"{path.name} cannot be run: {error}")
+        if not project.lectures():
+            found.wrong.append(
+                f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
+            )
+
+    def _recorded(self, path: Path, run: Runner) -> model.Record:
+        """The record of the lecture as it is now; run again only if a file in its folder has changed."""
+        now = _fingerprint(path.parent)
+        if path not in self.records or self.records[path][0] != now:
+            self.records[path] = (now, run(path))
+        return self.records[path][1]
+
+    def _dress(self, config: Any) -> None:
+        """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
+        if config["theme"].name != "material":
+            log.warning(
+                "the theme is %s: the lectures' pages are made for Material\n    theme: {name: material}",
+                config["theme"].name,
+            )
+        at = "assets/litbook"
+        config["extra_css"][:0] = [it for n in STYLES if (it := f"{at}/{n}") not in config["extra_css"]]
+        scripts = [kinds.ExtraScriptValue(f"{at}/{name}") for name in SCRIPTS]
+        for script in scripts:
+            script.defer = True
+        there = {str(script) for script in config["extra_javascript"]}
+        config["extra_javascript"][:0] = [script for script in scripts if str(script) not in there]
+        for name, settings in EXTENSIONS.items():
+            if name not in config["markdown_extensions"]:
+                config["markdown_extensions"].append(name)
+            config["mdx_configs"].setdefault(name, dict(settings))
+        self._plain_theme(config["theme"])
+
+    def _plain_theme(self, theme: Any) -> None:
+        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin."""
+        theme["font"] = False
+        features = theme.get("features") or []
+        theme["features"] = [*features, *(["toc.integrate"] if "toc.integrate" not in features else [])]
+
+    def _is_place(self, item: Any) -> bool:
+        return isinstance(item, dict) and self.config.title in item
+
+    def _guarded(self, text: str, config: Any) -> str:
+        """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
+        serves = self.command == "serve" and not self.preview
+        return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
+
+    def _check_colab(self, config: Any) -> None:
+        """A wrong address would give every notebook a link that leads nowhere."""
+        given = config["extra"].get("colab")
+        if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
+            expected = "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the built site"
+            self.wrong(
+                f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. Without it the notebooks say "
+                "how to upload one."
+            )
+            config["extra"]["colab"] = ""
+
+    def _take_turn(self, project: Project) -> None:
+        """One build at a time, until this one or its process ends: all write the same pages."""
+        self._end()
+        turn = project.config.open()
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            turn.close()
+            said = f"another build of {shown(project.config)} is running, and writes the same pages"
+            raise Abort(f"{said}\n    wait for its end, or build a copy of the book") from None
+        self.turn = turn
+
+    def _end(self) -> None:
+        """Let go of what one build holds."""
+        if self.turn:
+            self.turn.close()
+        self.turn = None
 
 
-def on_post_build(config: Any) -> None:
-    """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
-    _end()
-    if config["strict"] and _problems:
-        raise Abort(verdict(_problems))
+_scripts = functools.cache(policy.scripts)
 
 
 def verdict(problems: list[str]) -> str:
@@ -102,148 +328,6 @@ def verdict(problems: list[str]) -> str:
     left = len(problems) - MOST
     head = f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'} in the lectures:"
     return "\n    ".join([head, *lines, *([f"and {left} more"] if left > 0 else [])])
-
-
-def wrong(text: str) -> None:
-    """Something is wrong with the book: a warning for people, and one more that the strict build counts."""
-    text = failures.harmless(text)
-    _problems.append(text)
-    log.warning("%s", text)
-
-
-def _take_turn(project: Project) -> None:
-    """One build at a time, until this one or its process ends: all write the same pages."""
-    _end()
-    turn = project.config.open()
-    try:
-        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        turn.close()
-        said = f"another build of {shown(project.config)} is running, and writes the same pages"
-        raise Abort(f"{said}\n    wait for its end, or build a copy of the book") from None
-    _turn.append(turn)
-
-
-def _end() -> None:
-    """Let go of what one build holds."""
-    for turn in _turn:
-        turn.close()
-    _turn.clear()
-
-
-def on_build_error(error: Exception) -> None:
-    """A build that fails ends, too."""
-    del error
-    _end()
-
-
-def on_serve(server: Any, config: Any, builder: Any) -> Any:  # noqa: ARG001 (MkDocs' signature)
-    """`mkdocs serve` also watches the lectures."""
-    server.watch(str(Project(Path(config["config_file_path"]).parent).folder))
-    return server
-
-
-def on_page_markdown(markdown: str, **given: Any) -> str:
-    """The front page's numbers come out of the records, too."""
-    if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
-        return markdown
-    preview = given["config"]["extra"].get(PREVIEW) if "config" in given else None
-    found = preview.pages().editions if preview else _editions_built
-    if not found:
-        return markdown
-    counted = f"{verdicts.tally([(it.record, it.recordings) for it in found])}\n\n{BADGE}"
-    return markdown.replace("<!-- claims -->", counted).replace(
-        "<!-- excerpt -->", page.excerpt(found[0].record)
-    )
-
-
-def on_nav(nav: Any, **_: Any) -> Any:
-    """Titles are text, whatever they hold."""
-    frame.titled(nav.items)
-    return nav
-
-
-def on_page_context(context: Any, page: Any, **_: Any) -> Any:
-    """So they are in the browser's tab and in the header."""
-    frame.headed(page)
-    return context
-
-
-def on_post_page(output: str, config: Any, **_: Any) -> str:
-    """What Material leaves nameless gets a name, and the page its policy."""
-    return _guarded(frame.named(output), config)
-
-
-def on_post_template(output_content: str, template_name: str, config: Any) -> str:
-    """The page for addresses that lead nowhere has a policy, too."""
-    return _guarded(output_content, config) if template_name.endswith(".html") else output_content
-
-
-def _guarded(text: str, config: Any) -> str:
-    """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
-    serves = _command[-1:] == ["serve"] and PREVIEW not in config["extra"]
-    return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
-
-
-_scripts = functools.cache(policy.scripts)
-
-
-def build(project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
-    """Write the pages of every lecture of the project; the nav's entries come back.
-
-    `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
-    """
-    found = editions.Found()
-    pages = Pages(project, _editions(project, run, found), _bibliography(project, found), book, colab)
-    written = {
-        _write(project.docs / place, text)
-        for files in (*(pages.of(it, found) for it in pages.editions), pages.ends())
-        for place, text in files
-    }
-    for text in found.wrong:
-        wrong(text)
-    for text in found.remarks:
-        log.info("%s", failures.harmless(text))
-    _remove_stale(project.pages, written)
-    _editions_built[:] = pages.editions
-    return pages.entries()
-
-
-def _editions(project: Project, run: Runner, found: editions.Found) -> list[Edition]:
-    """Run every lecture, one after the other; those that can be shown."""
-    made = []
-    for path in project.lectures():
-        try:
-            made.append(editions.edition(path, _recorded(path, run), found))
-        except LitbookError as error:
-            if error.exit_status == INTERRUPTED:
-                raise KeyboardInterrupt from None
-            found.wrong.append(f"{path.name} cannot be run: {error}")
-    if not project.lectures():
-        found.wrong.append(
-            f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
-        )
-    return made
-
-
-# ---------------------------------------------------------------------------- running
-
-
-def _run(path: Path) -> model.Record:
-    return process.record_of(path)
-
-
-def _recorded(path: Path, run: Runner) -> model.Record:
-    """The record of the lecture as it is now; run again only if a file in its folder has changed."""
-    now = _fingerprint(path.parent)
-    if path not in _records or _records[path][0] != now:
-        _records[path] = (now, run(path))
-    return _records[path][1]
-
-
-def _fingerprint(folder: Path) -> str:
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
 def _bibliography(project: Project, found: editions.Found) -> Bibliography:
@@ -256,25 +340,12 @@ def _bibliography(project: Project, found: editions.Found) -> Bibliography:
         return {}
 
 
-def _check_colab(config: Any) -> None:
-    """A wrong address would give every notebook a link that leads nowhere."""
-    given = config["extra"].get("colab")
-    if given and not re.fullmatch(notebook_page.GITHUB, str(given)):
-        expected = (
-            "https://github.com/OWNER/REPOSITORY/blob/BRANCH, where GitHub has the files of the built site"
-        )
-        wrong(
-            f"mkdocs.yml: extra.colab is {given!r}; expected {expected}. Without it the notebooks say how to "
-            "upload one."
-        )
-        config["extra"]["colab"] = ""
-
-
 # ---------------------------------------------------------------------------- files
 
 
-def _is_place(item: Any) -> bool:
-    return isinstance(item, dict) and NAV in item
+def _fingerprint(folder: Path) -> str:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
 def _write(path: Path, text: str) -> Path:

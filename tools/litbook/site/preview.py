@@ -32,7 +32,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from litbook.errors import LitbookError, Problem
-from litbook.project import Project
+from litbook.project import CONFIG, Project
 from litbook.record import model
 from litbook.render import notebook, report
 from litbook.render.bibliography import Bibliography
@@ -40,8 +40,9 @@ from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
 from litbook.render.report import harmless
 from litbook.run import process
-from litbook.site import editions, plugin
-from litbook.site.pages import PLACE, Pages
+from litbook.site import editions
+from litbook.site.pages import PLACE, Choices, Pages
+from litbook.site.plugin import LitbookPlugin
 from litbook.site.server import Server
 
 SETTLED = 0.1  # seconds without another save, then a lecture runs
@@ -83,7 +84,7 @@ class Preview:
 
     def __init__(self, config_file: Path, folder: Path, address: str, timeout: float = TIMEOUT) -> None:
         self.config_file, self.folder, self.address = config_file.resolve(), folder, address
-        self.project = Project(self.config_file.parent)
+        self.project = Project.of(self.config_file)
         self.timeout = timeout
         self.drafts: dict[Path, Draft] = {}
         self.lock = threading.RLock()  # held while pages are made, and while what they are made of changes
@@ -95,6 +96,7 @@ class Preview:
         self.trouble = ""  # why there is no site at all
         self.titles: Any = None
         self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
+        self.choices = Choices()
         self.warm = process.Warm()
         self.todo: list[Path] = []  # lectures that wait, the one that runs first
         self.work = threading.Condition(self.lock)
@@ -142,7 +144,7 @@ class Preview:
     def _show(self, draft: Draft, record: model.Record) -> None:
         draft.found = editions.Found()
         draft.edition = editions.edition(draft.path, record, draft.found)
-        draft.found.wrong += editions.problems(draft.edition)
+        editions.problems(draft.edition, draft.found, self.choices.unbacked)
         draft.when = time.strftime("%H:%M:%S")
         draft.generation += 1
         for text in [*draft.found.wrong, *draft.found.remarks]:
@@ -161,7 +163,7 @@ class Preview:
     def pages(self) -> Pages:
         """Every page that there is now; the hook asks, too."""
         found = [it.edition for _, it in sorted(self.drafts.items()) if it.edition is not None]
-        return Pages(self.project, found, self.bibliography(), self.book, self.colab)
+        return Pages(self.project, found, self.bibliography(), self.book, self.colab, self.choices)
 
     def refresh(self) -> None:
         """Collect the pages anew: a page of the docs, the configuration or a part's name has changed."""
@@ -177,10 +179,14 @@ class Preview:
 
     def _collect(self) -> None:
         config = load_config(str(self.config_file), site_dir=str(self.folder), site_url=self.address)
-        config.extra[plugin.PREVIEW] = self
+        ours = config.plugins.get("litbook")
+        if not isinstance(ours, LitbookPlugin):
+            raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
+        ours.preview, self.choices = self, ours.choices()
         self.book = str(config.site_name)
         config.plugins.on_startup(command="serve", dirty=False)
-        config.plugins.events["page_context"].clear()  # of the search alone, which needs all pages at once
+        # Not that of the search, which needs all pages at once.
+        config.plugins.events["page_context"][:] = [ours.on_page_context]
         config = config.plugins.on_config(config)
         self.colab = config.extra.get("colab") or ""
         config.plugins.on_pre_build(config=config)
@@ -367,7 +373,7 @@ def _served(config_file: Path, port: int, timeout: float, folder: Path) -> int:
     try:
         server = Server(preview, port)
     except OSError as error:
-        way_out = f"another port: make serve PORT={port + 1}"
+        way_out = f"another port: litbook serve --port {port + 1}"
         log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
         return 2
     gc.disable()  # in the middle of a page it takes as long as half the page; `watch` does it between saves

@@ -1,0 +1,202 @@
+"""A book from nothing: `litbook new`, and every command in what it leaves; also where no torch is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.running import LITBOOK, REPO, section
+
+from litbook.site import new
+
+EXTRA = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
+USES = re.compile(r"uses: (\S+@\w{40})")
+
+
+def litbook(folder: Path, *words: str, without: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What `litbook WORDS` says in the folder; modules in `without` hide installed ones."""
+    hidden = [str(without)] if without else []
+    path = os.pathsep.join([*hidden, str(REPO / "tools")])
+    return subprocess.run(
+        [*LITBOOK, *words],
+        cwd=folder, capture_output=True, text=True, timeout=200, check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": path},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose modules say that the libraries of the extra are not installed."""
+    folder = tmp_path_factory.mktemp("without")
+    for name in EXTRA:
+        (folder / name).mkdir()
+        text = f"raise ModuleNotFoundError(\"No module named '{name}'\", name={name!r})\n"
+        (folder / name / "__init__.py").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A new book."""
+    new.begin(tmp_path / "mybook")
+    return tmp_path / "mybook"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file())
+
+
+def test_a_new_book_is_six_files_and_the_next_command(tmp_path: Path) -> None:
+    done = litbook(tmp_path, "new", "my book")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(
+        "\nTo see it, and each change when you save it:\n    cd 'my book' && litbook serve\n"
+    )
+    assert files(tmp_path / "my book") == sorted(new.FILES)
+    config = (tmp_path / "my book" / "mkdocs.yml").read_text()
+    assert config.splitlines() == [
+        'site_name: "my book"',
+        "theme: {name: material}",
+        "plugins: [search, litbook]",
+    ]
+
+
+def test_a_folder_that_is_not_empty_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        (tmp_path / "full" / name).mkdir(parents=True)
+    done = litbook(tmp_path, "new", "full")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "litbook: full is not empty, and nothing was written: it holds a, b, c and 2 more\n    name another folder\n"
+    )
+    assert files(tmp_path) == []
+    (tmp_path / "file").touch()
+    done = litbook(tmp_path, "new", "file")
+    assert (done.returncode, done.stderr) == (2, "litbook: no book can be begun in file: Not a directory\n")
+
+
+def test_an_empty_folder_that_is_there_will_do(tmp_path: Path) -> None:
+    done = litbook(tmp_path, "new", ".")
+    assert done.returncode == 0
+    assert done.stdout.endswith(":\n    litbook serve\n"), "one is there already"
+
+
+def test_every_command_works_in_a_new_book(book: Path) -> None:
+    done = litbook(book, "run", "lecture_01")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n3 claims hold, 0 fail, 0 need another device\n")
+    assert litbook(book, "list").stdout == "lecture_01  Lecture 01: what a float keeps of a decimal\n"
+    done = litbook(book, "check")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    done = litbook(book, "record")
+    assert done.returncode == 0 and "recorded in" in done.stdout
+    assert litbook(book / "docs", "build").returncode == 0
+    page = (book / "site" / "lectures" / "lecture_01" / "index.html").read_text()
+    assert "Goldberg" in page and "the roundings do not cancel" in page
+    assert "3 claims, all hold" in (book / "site" / "index.html").read_text()
+
+
+def test_git_ignores_what_a_build_writes(book: Path) -> None:
+    before = files(book)
+    assert litbook(book, "build").returncode == 0
+    subprocess.run(["git", "init", "--quiet"], cwd=book, check=True)
+    asked = ["git", "ls-files", "--others", "--exclude-standard"]
+    done = subprocess.run(asked, cwd=book, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == before
+
+
+def test_the_workflow_of_a_new_book_uses_the_actions_of_this_one(book: Path) -> None:
+    ours = set(USES.findall((REPO / ".github" / "workflows" / "site.yml").read_text()))
+    its = USES.findall((book / ".github" / "workflows" / "pages.yml").read_text())
+    assert len(its) == 4 and set(its) <= ours
+
+
+# ---------------------------------------------------------------------------- without the extra
+
+ARRAYS = section('text = ",".join(map(str, range(3)))  # @inspect text\nassert text == "0,1,2", "in order"')
+CUDA = '\n\n@requires("cuda")\ndef two():\n    "Two."\n    assert 1 + 1 == 2, "there"\n'
+PLAIN = ARRAYS.replace("    one()\n", "    one()\n    two()\n", 1) + CUDA
+
+
+def test_a_book_without_torch_runs_records_checks_and_builds(book: Path, without: Path) -> None:
+    (book / "lectures" / "lecture_02.py").write_text(PLAIN)
+    done = litbook(book, "run", "lecture_02", without=without)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n1 claim holds, 0 fail, 1 needs another device\n")
+    for words in (
+        ["record"],
+        ["check", "lecture_02", "--mutants"],
+        ["check", "lecture_01", "--code"],
+        ["build"],
+    ):
+        done = litbook(book, *words, without=without)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "in order" in (book / "site" / "lectures" / "lecture_02" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("place", ["at the top", "in a section"])
+def test_a_lecture_that_imports_torch_where_it_is_missing_names_the_extra(
+    book: Path, without: Path, place: str
+) -> None:
+    text = section("x = 1", "import torch") if place == "at the top" else section("import torch\nx = 1")
+    (book / "lectures" / "lecture_02.py").write_text(text)
+    done = litbook(book, "run", "lecture_02", "--quiet", without=without)
+    assert done.returncode == 1
+    assert (
+        "ModuleNotFoundError: No module named 'torch'\n        pip install 'litbook[torch]'\n" in done.stdout
+    )
+
+
+def test_the_extra_is_what_the_error_says_it_brings() -> None:
+    from litbook.probe.raised import EXTRA as BRINGS
+
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    assert {re.split(r"\W", it)[0] for it in project["optional-dependencies"]["torch"]} == BRINGS
+    assert project["dependencies"] == ["rich"]
+
+
+# ---------------------------------------------------------------------------- outside a book
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["build"], ["serve"], ["record"], ["check"], ["run", "lecture_01"]]
+)
+def test_outside_a_book_a_command_says_so_and_how_to_begin_one(tmp_path: Path, words: list[str]) -> None:
+    done = litbook(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "litbook: this is no book: there is no mkdocs.yml here or in a folder above\n"
+        "    go into a book, or begin one: litbook new DIR\n"
+        "    a lecture can also be named by its path: litbook run path/to/lecture.py\n"
+    )
+
+
+def test_outside_a_book_a_lecture_is_found_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "any.py").write_text(ARRAYS)
+    assert litbook(tmp_path, "run", "any.py", "--quiet").stdout.endswith(
+        "1 claim holds, 0 fail, 0 need another device\n"
+    )
+
+
+def test_without_mkdocs_the_site_names_its_extra(book: Path, tmp_path: Path) -> None:
+    hides = "import sys\nsys.modules['mkdocs'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hides)
+    for command in ("build", "serve"):
+        done = litbook(book, command, without=tmp_path)
+        assert (done.returncode, done.stderr) == (
+            2, f"litbook: litbook {command} needs MkDocs\n    pip install 'litbook[site]'\n",
+        )  # fmt: skip
+
+
+def test_the_module_of_the_command_line_is_a_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "litbook.cli"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPO / "tools")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: litbook COMMAND")

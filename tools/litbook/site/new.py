@@ -1,0 +1,44 @@
+"""A new book: one lecture, its bibliography, a front page, the configuration, a workflow that publishes.
+
+In goes the path of a folder that is empty or not there; out come its files, of the texts in `new/`. It knows
+nothing of what a lecture says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from string import Template
+
+from litbook.errors import LitbookError
+
+TEXTS = Path(__file__).with_name("new")
+FILES = {  # in the book -> its text
+    "lectures/lecture_01.py": "lecture_01.py.txt",
+    "lectures/references.bib": "references.bib.txt",
+    "docs/index.md": "index.md.txt",
+    "mkdocs.yml": "mkdocs.yml.txt",
+    ".github/workflows/pages.yml": "pages.yml.txt",
+    ".gitignore": "gitignore.txt",
+}
+NAMED = {"docs/index.md", "mkdocs.yml"}  # they say what the book is called
+
+
+def begin(folder: Path) -> list[str]:
+    """Write a book into the folder; what was written comes back. Raises `LitbookError` where anything is."""
+    if folder.is_dir() and (there := sorted(it.name for it in folder.iterdir())):
+        held = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+        raise LitbookError(
+            f"{folder} is not empty, and nothing was written: it holds {held}\n    name another folder"
+        )
+    title = folder.resolve().name or "A book"
+    try:
+        for name, text in FILES.items():
+            file, content = folder / name, (TEXTS / text).read_text(encoding="utf-8")
+            if name in NAMED:
+                content = Template(content).substitute(name=json.dumps(title), title=title)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise LitbookError(f"no book can be begun in {folder}: {error.strerror}") from None
+    return list(FILES)
