@@ -33,9 +33,9 @@ def modules_beside(file: File, folder: Path, own: Collection[str], problems: lis
         elif name in sys.stdlib_module_names:
             what, way_out = f"{name!r} is a module of Python's own", "give yours another name"
         elif not name.isidentifier() or not (folder / f"{name}.py").is_file():
-            modules = sorted(it.stem for it in folder.glob("*.py") if not fnmatch(it.stem, PATTERN))
+            there = {it.stem for it in folder.glob("*.py") if not fnmatch(it.stem, PATTERN)}
             what = f"there is no module {name!r} beside the lecture"
-            way_out = f"beside it stand: {', '.join(modules) or 'none'}"
+            way_out = f"beside it stand: {', '.join(sorted(there.difference(own))) or 'none'}"
         else:
             found.append(name)
             continue

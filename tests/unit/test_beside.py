@@ -1,0 +1,256 @@
+"""`__beside__`: a module beside a lecture becomes its text, and is recorded, shown, linked and judged as such."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.unit.test_folder import folder, plainly
+
+from litbook.errors import Problem, UnusableLecture
+from litbook.render import notebook, page, player, report
+from litbook.run import process
+from litbook.run.run import run
+from litbook.text import source, unrun
+from litbook.text.source import Lecture
+
+COUNTERS = '''"""Counters"""
+
+TERMS = 2
+
+
+def product(n):
+    """Of a square."""
+    assert n < 5, "small"
+    total = TERMS * n**3
+    return total
+'''
+SECTION = '''"""A book"""
+from litbook import link
+from counters import product
+__beside__ = ("counters",)
+
+
+def main():
+    part()
+
+
+def part():
+    link(product)
+    count = product(3)  # @inspect count
+    assert count == 54, "by hand"
+'''
+UNREAD = "__beside__ is said once, at the left margin, as strings that stand there"
+PLACE = 'write the names of modules beside the lecture: __beside__ = ("counters",)'
+
+
+def alone(at: Path, text: str = SECTION, **beside: str) -> Path:
+    """A lecture that is one file, and modules beside it."""
+    for name, body in {"book": text, **(beside or {"counters": COUNTERS})}.items():
+        (at / f"{name}.py").write_text(body, encoding="utf-8")
+    return at / "book.py"
+
+
+def in_folder(at: Path, init: str = SECTION, **files: str) -> Path:
+    """The same lecture as a folder."""
+    (at / "counters.py").write_text(COUNTERS, encoding="utf-8")
+    return folder(at, init=init, **files)
+
+
+def names(found: Lecture) -> list[tuple[str, str, str]]:
+    return [(file.path, file.module, file.name) for file in found.files]
+
+
+# ------------------------------------------------------------------------------- the text
+
+
+def test_a_module_beside_the_lecture_is_one_of_its_files(tmp_path: Path) -> None:
+    found = source.read(alone(tmp_path))
+    assert names(found) == [("book.py", "", ""), ("counters.py", "counters", "counters")]
+    assert [file.filename for file in found.files] == [
+        str(tmp_path / it) for it in ("book.py", "counters.py")
+    ]
+    assert [it.key for it in found.functions] == [
+        "<module>", "main", "part", "counters.<module>", "counters.product",
+    ]  # fmt: skip
+    assert names(source.outline(tmp_path / "book.py")) == names(found)
+    assert names(source.parse_sources(found.sources())) == names(found)
+
+
+def test_it_stands_above_a_folder_and_behind_the_modules_in_it(tmp_path: Path) -> None:
+    made = in_folder(tmp_path, models="x = 1\n")
+    found = source.read(made, "lectures/book")
+    assert names(found) == [
+        ("lectures/book/__init__.py", "book", ""),
+        ("lectures/book/models.py", "book.models", "models"),
+        ("lectures/counters.py", "counters", "counters"),
+    ]
+    assert names(source.parse_sources(found.sources())) == names(found)
+    assert found.files[2].filename == str(tmp_path / "counters.py")
+
+
+def test_without_the_word_a_module_beside_the_lecture_is_plain(tmp_path: Path) -> None:
+    text = SECTION.replace("__beside__", "beside")
+    assert len(source.read(alone(tmp_path, text)).files) == 1
+
+
+@pytest.mark.parametrize(
+    "imported, called",
+    [
+        ("from counters import product", "product"),
+        ("from counters import product as cubed", "cubed"),
+        ("from counters import *", "product"),
+        ("import counters", "counters.product"),
+        ("import counters as c", "c.product"),
+    ],
+)
+def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported: str, called: str) -> None:
+    text = SECTION.replace("from counters import product", imported).replace("product(", f"{called}(")
+    text = text.replace("link(product)", f"link({called})")
+    for made in (alone(tmp_path, text), in_folder(tmp_path, text)):
+        found = source.read(made)
+        assert found.functions[found.meaning(called) or 0].key == "counters.product"
+        record = run(made)
+        assert [c.verdict for _, c in record.claims()] == ["holds"]
+        problems: list[Problem] = []
+        [body] = page.pages(record, {}, (), problems).values()
+        assert problems == []
+        assert 'href="#counters-L6"' in body
+
+
+def test_a_lecture_has_no_attribute_for_what_stands_beside_it(tmp_path: Path) -> None:
+    made = in_folder(tmp_path, SECTION + "import book\n")
+    assert source.read(made).meaning("book.counters.product") is None
+    assert source.read(made).meaning("book.part") is not None
+
+
+SAID = {  # what is said, and of it: the column, what is wrong, the way out
+    '("counter",)': (
+        15,
+        "there is no module 'counter' beside the lecture",
+        "beside it stand: counters, types",
+    ),
+    '("counters", "counters")': (27, "__beside__ names 'counters' twice", "name it once"),
+    '["lecture_03"]': (
+        15,
+        "'lecture_03' is a lecture itself",
+        "move what both need into a module beside them",
+    ),
+    '("book",)': (15, "the lecture itself has a module 'book'", "give one of them another name"),
+    '("types",)': (15, "'types' is a module of Python's own", "give yours another name"),
+    '("counters")': (1, UNREAD, PLACE),
+    '("counters", 3)': (1, UNREAD, PLACE),
+    'tuple(["counters"])': (1, UNREAD, PLACE),
+    "NAMES": (1, UNREAD, PLACE),
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_what_cannot_be_meant_is_said_with_its_place(tmp_path: Path, said: str) -> None:
+    made = alone(tmp_path, f"__beside__ = {said}\ndef main(): pass\n", counters="", lecture_03="", types="")
+    column, what, way_out = SAID[said]
+    with pytest.raises(UnusableLecture) as caught:
+        source.read(made)
+    mark = " " * (column + 3) + "^"
+    assert str(caught.value) == f"book.py:1:{column}: {what}\n    __beside__ = {said}\n{mark}\n    {way_out}"
+
+
+def test_a_second_statement_and_one_in_a_block_are_refused(tmp_path: Path) -> None:
+    text = '__beside__ = ("counters",)\nif True:\n    __beside__ = ()\n__beside__ += ()\ndef main(): pass\n'
+    with pytest.raises(UnusableLecture) as caught:
+        source.read(alone(tmp_path, text, counters=""))
+    assert re.findall(r"^book\.py:\d+:\d+", str(caught.value), re.MULTILINE) == ["book.py:3:5", "book.py:4:1"]
+
+
+def test_a_module_of_the_folder_has_its_name_to_itself(tmp_path: Path) -> None:
+    made = in_folder(tmp_path, counters="")
+    with pytest.raises(UnusableLecture, match="the lecture itself has a module 'counters'"):
+        source.read(made)
+
+
+def test_what_is_wrong_with_its_text_is_said_with_its_own_path(tmp_path: Path) -> None:
+    made = alone(tmp_path, SECTION, counters="def product(:\n")
+    with pytest.raises(UnusableLecture, match=r"^counters\.py:1:13: syntax error: invalid syntax"):
+        source.read(made)
+
+
+# ------------------------------------------------------------------------------- the run
+
+
+def test_it_is_recorded_shown_linked_and_entered_under_its_own_lines(tmp_path: Path) -> None:
+    record = run(alone(tmp_path))
+    assert [it.path for it in record.sources] == ["book.py", "counters.py"]
+    [definition] = record.definitions
+    assert (definition.key, definition.file, definition.first) == ("counters.product", 1, 6)
+    problems: list[Problem] = []
+    [body] = page.pages(record, {}, (), problems).values()
+    assert problems == []
+    assert re.search(r'id="counters-L8" href="#counters-L8"', body)
+    assert '<p class="lb-link"><a href="#product">product</a></p>' in body
+    assert "__beside__" not in body
+    [steps] = player.data(record, ()).values()
+    assert '["counters-","counters.py"]' in steps
+    assert record.by_key["part"].calls == ("counters.product",)
+
+
+def test_the_notebook_has_what_it_needs_of_it(tmp_path: Path) -> None:
+    record = run(alone(tmp_path))
+    [text] = notebook.notebooks(record, modules={"counters.py": COUNTERS}).values()
+    assert "def product(n):" in text and "TERMS = 2" in text
+    assert "counters" not in text.partition("# Imports")[2].partition("def product")[0]
+
+
+def test_a_notebook_says_which_import_it_needs(tmp_path: Path) -> None:
+    text = SECTION.replace("from counters import product", "import counters").replace(
+        "product(", "counters.product("
+    )
+    record = run(alone(tmp_path, text.replace("link(product)", "pass")))
+    with pytest.raises(UnusableLecture, match="import what you need: from counters import …"):
+        notebook.notebooks(record)
+
+
+def test_its_false_assert_fails_the_run_whoever_catches_it(tmp_path: Path) -> None:
+    text = SECTION.replace(
+        "    link(product)\n", "    try:\n        product(7)\n    except AssertionError:\n        pass\n"
+    )
+    [said] = report.problems(process.record_of(in_folder(tmp_path, text)))
+    assert said.startswith("counters.py:8: assert fails: small\n")
+    assert "its exception ended nothing" in said
+
+
+def test_its_exception_and_its_dead_assert_have_their_own_lines(tmp_path: Path) -> None:
+    text = COUNTERS + "\n\ndef unused(n):\n    assert n\n"
+    record = run(alone(tmp_path, SECTION.replace("product(3)", "product(9)"), counters=text))
+    [(_, error)] = record.errors()
+    assert [(path, line) for path, line, *_ in error.trace] == [("book.py", 13), ("counters.py", 8)]
+    dead = [it.problem.place for it in unrun.unrun(record) if "n" in it.problem.what]
+    assert ("counters.py", 14) in [(it.path, it.line) for it in dead if it]
+
+
+def test_a_plain_module_that_imports_it_gets_the_lectures_own(tmp_path: Path) -> None:
+    text = SECTION.replace(
+        "from counters import product", "import counters, plain\nfrom counters import product"
+    )
+    text = text.replace("    link(product)", "    assert plain.counters is counters, 'one module'")
+    made = in_folder(tmp_path, text)
+    (tmp_path / "plain.py").write_text("import counters\n")
+    assert {c.verdict for _, c in run(made).claims()} == {"holds"}
+
+
+def test_plain_python_runs_the_lecture_as_ever(tmp_path: Path) -> None:
+    made = in_folder(tmp_path)
+    (made / "__main__.py").write_text("from . import main\nmain()\n")
+    done = plainly(made)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_link_to_a_plain_module_says_how_to_take_it_in(tmp_path: Path) -> None:
+    text = SECTION.replace("__beside__", "beside")
+    problems: list[Problem] = []
+    page.pages(run(alone(tmp_path, text)), {}, (), problems)
+    assert str(problems[0]) == (
+        "book.py:12:5: no page shows a section, helper or class 'product' to link to\n"
+        "    link(product)\n    ^\n"
+        "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
+    )
