@@ -363,7 +363,7 @@ def _cell(made: _Made, group: Sequence[Code], role: str, starts: list[str], fold
         lines[-1] = group[-1].quiet
     if device:
         lines = [f"if {made.word('has_cuda')}():", *lines]
-    outputs = [] if definition else _outputs(made, group)
+    outputs = _outputs(made, group)
     tags = ["hide-input"] if folded or all(code.hidden for code in group) else []
     tags += ["raises-exception"] if any(o["output_type"] == "error" for o in outputs) else []
     tags += [f"needs-{device}"] if device else []
@@ -418,7 +418,7 @@ Event = tuple[int, int, Callable[[], Iterator[Any]]]
 
 def _outputs(made: _Made, group: Sequence[Code]) -> list[Any]:
     """What these lines printed and showed when they were recorded, and the failure that ended them."""
-    events = [event for code in group for event in _events(made, code)]
+    events = [event for code in group if not code.definition for event in _events(made, code)]
     outputs: list[Any] = []
     for output in (it for _, _, make in sorted(events, key=lambda event: event[:2]) for it in make()):
         if outputs and outputs[-1].output_type == output.output_type == "stream":
