@@ -78,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> model.Record:
 
 
 def fold_of(body: str) -> str:
-    (found,) = re.findall(r'<details class="lb-aside">.*?</details>', body)
+    (found,) = re.findall(r'<details class="lb-aside(?: lb-waits)?">.*?</details>', body)
     return found
 
 
@@ -109,7 +109,7 @@ def test_an_aside_of_an_aside_is_folded_once(made: model.Record) -> None:
 
 def test_an_aside_of_another_device_says_so_on_its_fold(made: model.Record) -> None:
     fold = fold_of(page.pages(made)["other.md"])
-    assert "<summary>Aside · 1 claim: " in fold and "1 not run (needs a GPU)" in fold and "On a card." in fold
+    assert "<summary>Aside · Not run (needs a GPU) · shows 1 claim: " in fold and "On a card." in fold
 
 
 def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Record) -> None:

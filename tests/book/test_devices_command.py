@@ -147,7 +147,7 @@ def test_a_claim_that_fails_on_the_card_and_a_full_card_keep_the_record_and_reco
         f"lecture_07.py:{at('kept = ')}: OutOfMemoryError: out of memory: CUDA out of memory. Tried to allocate "
         "60.00 MiB. GPU 0 has a total capacity of 64.00 MiB (stand-in)\n"
     ) in done.stdout
-    last = "2 claims hold, 1 fails, 0 need another device, 1 was not reached; 1 error"
+    last = "2 claims hold, 1 fails, 0 not run, 1 was not reached; 1 error"
     assert done.stdout.splitlines()[-1] == last
     assert done.stderr == (
         "run_lecture.py: not recorded: a claim fails or the lecture raised\n"
@@ -165,9 +165,7 @@ def test_a_claim_that_fails_on_the_card_and_a_full_card_keep_the_record_and_reco
 def test_where_every_claim_holds_the_recording_has_the_name_of_its_device(book: Book) -> None:
     done = book.run(LARGE, "--record", "--out", "run.json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        f"recorded in lectures/recordings/{SLUG}\n\n4 claims hold, 0 fail, 0 need another device\n"
-    )
+    assert done.stdout == (f"recorded in lectures/recordings/{SLUG}\n\n4 claims hold, 0 fail, 0 not run\n")
     assert [it.name for it in book.recordings.iterdir()] == [SLUG]
     for file in (book.recordings / SLUG, book.folder / "run.json"):
         device = encoding.read(file).environment.device
@@ -215,7 +213,7 @@ def test_the_site_shows_the_recording_under_the_name_of_its_card_and_nowhere_as_
     }  # fmt: skip
 
     devices = unescape((site / "devices" / "index.html").read_text(encoding="utf-8"))
-    assert "Not recorded" not in devices
+    assert "Not run" not in devices
     assert "What differed on STAND-IN 128" in devices
     assert "This recording was made by torch 2.11.0+stand-in, this build by torch " in devices
 

@@ -61,7 +61,7 @@ def stand_in(tmp_path: Path) -> model.Record:
 
 def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Record) -> None:
     page = devices.page([Edition("lecture_sample", build)], {})
-    assert "Not recorded on a GPU yet." in page
+    assert "Not run (needs a GPU)." in page
     assert "1 claim in 1 section wait for one: " in page
     assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
     assert build.environment.python in page
@@ -71,7 +71,7 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
     build: model.Record, stand_in: model.Record
 ) -> None:
     page = devices.page([Edition("lecture_sample", build, [stand_in])], {})
-    assert "Not recorded" not in page
+    assert "Not run" not in page
     rows = {row.split("</th>")[0].rsplit(">", 1)[-1]: row for row in page.split("<tr>")}
     for name, expected in {
         "device": "NVIDIA &lt;H200&gt;", "its memory": "139.8 GiB", "driver": "580.1", "CUDA": "13.0", "date": "19 Nov 2026",

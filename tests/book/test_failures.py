@@ -210,7 +210,7 @@ def test_an_inspect_that_raises_is_reported_at_its_line_and_the_run_goes_on(lect
     )
     assert "    x = [1]  # @inspect x[3]" in done.stdout
     assert "✓ still here" in done.stdout
-    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device; 1 error"
+    assert last_line(done) == "1 claim holds, 0 fail, 0 not run; 1 error"
 
 
 def test_failing_claims_are_all_listed_at_the_end_and_the_rest_runs(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def two():
         f"lecture_sample.py:{second}: claim fails: more than 2\n    assert len(y) > 2\n    2 > 2\n" in ending
     )
     assert "✓ three" in done.stdout
-    assert last_line(done) == "1 claim holds, 2 fail, 0 need another device"
+    assert last_line(done) == "1 claim holds, 2 fail, 0 not run"
 
 
 def test_a_failing_claim_says_that_its_caption_raised(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_failing_claim_says_that_its_caption_raised(tmp_path: Path) -> None:
     assert f"        ✗ {said}   3 == 4\n" in done.stdout
     assert f"lecture_sample.py:{line}: claim fails: {said}\n    assert x == 4\n    3 == 4\n" in done.stdout
     assert f"lecture_sample.py:{line + 1}: claim fails: ('no', 'string')\n    assert x == 5\n" in done.stdout
-    assert last_line(done) == "0 claims hold, 2 fail, 0 need another device"
+    assert last_line(done) == "0 claims hold, 2 fail, 0 not run"
 
 
 def test_a_failing_claim_about_tensors_shows_them(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def two():
         f"    called from lecture_sample.py:{caller} in one\n"
     ) in done.stdout
     assert "json/decoder.py" not in done.stdout + done.stderr
-    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device, 1 was not reached; 1 error"
+    assert last_line(done) == "1 claim holds, 0 fail, 0 not run, 1 was not reached; 1 error"
 
 
 BESIDE = """
@@ -346,7 +346,7 @@ def test_an_error_in_a_module_beside_the_lecture_names_that_file_and_the_line_th
         "    called from lectures/decoder.py:5 in walk\n"
         "    called from lectures/decoder.py:5 in walk\n"
         "    called from lectures/lecture_03.py:12 in one\n"
-        "\n0 claims hold, 0 fail, 0 need another device; 1 error\n"
+        "\n0 claims hold, 0 fail, 0 not run; 1 error\n"
     )
     assert done.stdout.endswith(f"\n\n{said}")
     assert "! line 12, in lectures/decoder.py:3: AttributeError: " in done.stdout
@@ -604,7 +604,7 @@ def test_hostile_values_are_bounded_in_time_and_size(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines())) < 400
     assert out.stat().st_size < 200_000
-    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device"
+    assert last_line(done) == "1 claim holds, 0 fail, 0 not run"
 
 
 def test_hostile_captions_and_exceptions_are_kept_as_text(tmp_path: Path) -> None:
@@ -621,7 +621,7 @@ def test_hostile_captions_and_exceptions_are_kept_as_text(tmp_path: Path) -> Non
     done = command(write(tmp_path, text))
     assert done.returncode == 1
     assert "@inspect nope(x) raised Said: (its text raised ValueError)" in done.stdout
-    assert last_line(done) == "3 claims hold, 0 fail, 0 need another device; 2 errors"
+    assert last_line(done) == "3 claims hold, 0 fail, 0 not run; 2 errors"
     assert max(map(len, done.stdout.splitlines())) < 1500
 
 
@@ -720,7 +720,7 @@ def test_out_onto_a_folder_runs_nothing(tmp_path: Path, lecture) -> None:
 def test_out_onto_a_full_disk_is_said_after_the_verdict(lecture) -> None:
     done = command(lecture("assert True"), "--out", "/dev/full")
     assert done.returncode == 2
-    assert last_line(done) == "1 claim holds, 0 fail, 0 need another device"
+    assert last_line(done) == "1 claim holds, 0 fail, 0 not run"
     assert "--out /dev/full: No space left on device; nothing was written" in done.stderr
     assert Path("/dev/full").is_char_device()  # a rename would have replaced it
 

@@ -581,8 +581,8 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    assert "○ needs another device not run" in body
-    assert "This section needs cuda, which this build did not have. Not recorded on a GPU yet." in body
+    line = "Not run (needs a GPU) · shows 1 claim: python tools/run_lecture.py lecture_02 --device cuda"
+    assert line in body and "○ not run" not in body and "…" not in body
 
 
 def test_a_recording_speaks_for_a_section_that_did_not_run_here():
@@ -598,7 +598,7 @@ def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     assert (
         "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
     )
-    assert "Not recorded" not in body
+    assert "· shows" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
 
@@ -936,14 +936,14 @@ def test_a_badge_is_one_picture_whose_text_is_text():
     [
         ("A copy.…", "A copy."),
         ("Not in the cache:…", "Not in the cache:"),
-        ("… MiB of them.", "… MiB of them."),
-        ("A rate of … here.", "A rate of … here."),
-        ("…; …. …\n\n| how | ms |\n|---|---|\n…", "*A recording puts a table here: how · ms*"),
+        ("… MiB of them. It is told. So are … others.", "It is told."),
+        ("A rate of … here.", ""),
+        ("…; …. …\n\n| how | ms |\n|---|---|\n…", ""),
         (
             "Three ways:\n\n| how | ms |\n|---|---|\n…",
-            "Three ways:\n\n*A recording puts a table here: how · ms*",
+            "",
         ),
-        ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |\n…"),
+        ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |"),
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):

@@ -103,7 +103,7 @@ DIFFERS = (
     "lecture_sample.py:17: one: 6 * WIDTH is not what was recorded\n"
     "    was 24, is 48, by 24 (0.5 of it)\n"
 )
-COUNTS = "2 claims hold, 0 fail, 1 needs another device"
+COUNTS = "2 claims hold, 0 fail, 1 not run"
 
 
 # ---------------------------------------------------------------------------- making and comparing

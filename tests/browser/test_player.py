@@ -201,7 +201,7 @@ def there():
 def test_a_section_that_did_not_run_is_told_where_it_is_called(tmp_path: Path) -> None:
     made = record(tmp_path, GPU, device="cpu")
     call = line_of(GPU, "    there()")
-    why = "This section needs cuda, which this build did not have. Not recorded on a GPU yet."
+    why = "Not run (needs a GPU)."
     data = track(made)
     assert remarks(data) == [(call, why)]
     assert [data["remarks"][0][0], "There, on a card", "there"] in data["sections"]

@@ -108,7 +108,7 @@ def test_sections_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cli.main([path, "two"]) == 0
     assert cli.main([path, "--device", "cpu", "two"]) == 0
     assert cli.main([path, "--quiet", "two", "--device", "cpu", "one"]) == 1
-    assert capsys.readouterr().out.endswith("1 claim holds, 1 fails, 0 need another device\n")
+    assert capsys.readouterr().out.endswith("1 claim holds, 1 fails, 0 not run\n")
 
 
 def test_out_replaces_a_record_whole_also_through_a_link(

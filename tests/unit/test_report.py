@@ -59,12 +59,12 @@ def counted(**counts: int) -> model.Record:
 @pytest.mark.parametrize(
     ("counts", "line"),
     [
-        ({}, "0 claims hold, 0 fail, 0 need another device"),
-        ({"holds": 1}, "1 claim holds, 0 fail, 0 need another device"),
-        ({"holds": 212, "needs_device": 14}, "212 claims hold, 0 fail, 14 need another device"),
-        ({"holds": 2, "fails": 1, "needs_device": 1}, "2 claims hold, 1 fails, 1 needs another device"),
-        ({"not_reached": 1}, "0 claims hold, 0 fail, 0 need another device, 1 was not reached"),
-        ({"not_reached": 2}, "0 claims hold, 0 fail, 0 need another device, 2 were not reached"),
+        ({}, "0 claims hold, 0 fail, 0 not run"),
+        ({"holds": 1}, "1 claim holds, 0 fail, 0 not run"),
+        ({"holds": 212, "needs_device": 14}, "212 claims hold, 0 fail, 14 not run"),
+        ({"holds": 2, "fails": 1, "needs_device": 1}, "2 claims hold, 1 fails, 1 not run"),
+        ({"not_reached": 1}, "0 claims hold, 0 fail, 0 not run, 1 was not reached"),
+        ({"not_reached": 2}, "0 claims hold, 0 fail, 0 not run, 2 were not reached"),
     ],
 )
 def test_the_last_line_counts_in_plain_words(counts: dict[str, int], line: str) -> None:
@@ -73,7 +73,7 @@ def test_the_last_line_counts_in_plain_words(counts: dict[str, int], line: str) 
 
 def test_errors_are_counted_and_nothing_holds_with_them(tmp_path: Path) -> None:
     made = record(tmp_path, section("assert 1\n1 / 0"))
-    assert report.summary(made) == "1 claim holds, 0 fail, 0 need another device; 1 error"
+    assert report.summary(made) == "1 claim holds, 0 fail, 0 not run; 1 error"
     assert not report.holds(made)
     assert report.holds(counted(holds=1, needs_device=1))
     assert not report.holds(counted(holds=1, fails=1))

@@ -127,7 +127,7 @@ def test_claims_that_need_another_device_are_counted_with_those_of_nested_sectio
         ("here", "holds", ""), ("there", "needs-device", "needs cuda"), ("inside", "needs-device", "needs cuda"),
     ]  # fmt: skip
     assert made.count() == model.Counts(holds=1, needs_device=2)
-    assert report.summary(made) == "1 claim holds, 0 fail, 2 need another device"
+    assert report.summary(made) == "1 claim holds, 0 fail, 2 not run"
     assert report.holds(made)
 
 

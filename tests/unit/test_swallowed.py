@@ -284,7 +284,7 @@ def test_the_report_names_the_line_the_caption_the_values_and_what_became_of_it(
         "        if it is meant to fail, mark its line: # @fails\n"
         "    assert x > 4, f'{x} is small'\n"
         "\n"
-        "0 claims hold, 0 fail, 0 need another device; 1 error\n"
+        "0 claims hold, 0 fail, 0 not run; 1 error\n"
     )
 
 

@@ -63,7 +63,7 @@ def test_no_two_empty_lines_follow_each_other_and_no_line_ends_in_space(name: st
 
 def test_quiet_prints_the_count_alone_where_all_is_well() -> None:
     done = sample("tour", "--quiet")
-    assert done.stdout == "5 claims hold, 0 fail, 1 needs another device\n"
+    assert done.stdout == "5 claims hold, 0 fail, 1 not run\n"
 
 
 def test_quiet_prints_what_went_wrong_as_the_whole_run_does() -> None:
@@ -75,7 +75,7 @@ def test_quiet_prints_what_went_wrong_as_the_whole_run_does() -> None:
 def test_a_section_alone_prints_that_section() -> None:
     text = sample("tour", "nested").stdout
     assert re.findall(r"^#+ .*", text, re.MULTILINE) == ["### A part has sections of its own"]
-    assert text.endswith("1 claim holds, 0 fail, 0 need another device\n")
+    assert text.endswith("1 claim holds, 0 fail, 0 not run\n")
 
 
 # ------------------------------------------------------------------------ a terminal

@@ -107,17 +107,17 @@ def test_the_problem_names_the_place_and_the_way_out(tmp_path: Path) -> None:
         (
             section("1 / 0\nassert 2 == 2"),
             "lecture_sample.py:11: ZeroDivisionError: division by zero\n    1 / 0\n\n",
-            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+            "0 claims hold, 0 fail, 0 not run, 1 was not reached; 1 error",
         ),
         (
             section("assert 2 == 2").replace("    one()", "    {}['a']\n    one()", 1),
             "lecture_sample.py:6: KeyError: 'a'\n    {}['a']\n\n",
-            "0 claims hold, 0 fail, 0 need another device, 1 was not reached; 1 error",
+            "0 claims hold, 0 fail, 0 not run, 1 was not reached; 1 error",
         ),
         (
             section("assert 2 == 3"),
             "lecture_sample.py:11: claim fails: 2 == 3\n    assert 2 == 3\n    2 == 3\n\n",
-            "0 claims hold, 1 fails, 0 need another device",
+            "0 claims hold, 1 fails, 0 not run",
         ),
     ],
 )

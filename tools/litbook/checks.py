@@ -170,7 +170,7 @@ def _summary(lecture: source.Lecture, found: list[Outcome], some: bool) -> str:
     text += f"{excused} excused, {alive} survive{'s' * (alive == 1)}"
     device = [claim for claim in lecture.claims if _device(lecture, claim)]
     if device and not some:
-        text += f"; {_claims(len(device))} {'needs' if len(device) == 1 else 'need'} another device"
+        text += f"; {_claims(len(device))} not run (another device)"
     rest = len(lecture.claims) - len(device) - len(found)
     if rest and not some:
         text += f"; {_claims(rest)} {'was' if rest == 1 else 'were'} not reached"

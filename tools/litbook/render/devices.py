@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Record
-from litbook.render import books, markup, prose, report, values
+from litbook.render import books, margin, markup, prose, report, values
 from litbook.render.edition import Edition
 from litbook.render.evidence import day
 from litbook.render.markup import Html, tag
@@ -98,7 +98,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     "time taken": lambda r: f"{r.seconds:,.0f} s" if r.seconds else "",
     "claims that hold": lambda r: f"{r.count().holds:,}",
     "claims that fail": lambda r: f"{r.count().fails:,}",
-    "claims for another device": lambda r: f"{r.count().needs_device:,}",
+    "claims not run": lambda r: f"{r.count().needs_device:,}",
 }
 
 
@@ -117,7 +117,7 @@ def _missing(edition: Edition) -> Html:
         return markup.NOTHING
     sections = len(set(waiting))
     command = f"python tools/run_lecture.py {edition.folder} --device {needed[0]} --record"
-    missing = "Not recorded on a GPU yet." if needed == ["cuda"] else "Not recorded yet."
+    missing = f"{margin.not_run(needed[0])}."
     return tag(
         "p",
         tag("strong", missing),

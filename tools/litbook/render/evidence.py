@@ -176,27 +176,47 @@ def calls_of_frames(section: Section) -> list[int | None]:
     return found
 
 
+DRAWING = "**A drawing:** "  # how prose of a picture that was never drawn begins
 HOLE = "…"  # in prose that never ran: what running would have put there
-_ENDED = re.compile(rf"(?<=[.:!?]){HOLE}$")
+_SENTENCE = re.compile(r"(?<=[.!?:]) +(?=[^a-z])")
 
 
 def unspoken(prose: str) -> str:
-    """What prose that never ran says anyway: no end that a value decides, no table without rows.
+    """What prose that never ran says anyway: no sentence that waits for a value, no table without rows."""
+    if prose.startswith(DRAWING):
+        return ""
+    blocks = ("\n".join(filter(None, map(_without_holes, block.splitlines()))) for block in _spoken(prose))
+    return "\n\n".join(filter(None, blocks))
 
-    `A copy.…` is `A copy.`; of a table remains which columns it is going to have. A value inside a sentence
-    stays an ellipsis.
-    """
+
+def _spoken(prose: str) -> list[str]:
+    """The blocks of prose but for tables without rows, and what introduces them."""
     kept: list[str] = []
     for block in prose.split("\n\n"):
-        lines = block.splitlines()
-        if lines[-1:] == [HOLE] and len(lines) == 3 and set(lines[1]) <= set("|-: "):
-            if kept and kept[-1].startswith(HOLE):  # it introduced the table
-                kept.pop()
-            columns = " · ".join(cell.strip() for cell in lines[0].strip("| ").split("|"))
-            kept.append(f"*A recording puts a table here: {columns}*")
-        else:
-            kept.append(_ENDED.sub("", block))
-    return "\n\n".join(kept)
+        if not columns(block):
+            kept.append(block)
+        elif kept and kept[-1].endswith((":", HOLE)):
+            kept.pop()
+    return kept
+
+
+def columns(block: str) -> list[str]:
+    """Of a table whose rows would have come from the run, what its columns are; else nothing."""
+    lines = block.splitlines()
+    if lines[-1:] != [HOLE] or len(lines) != 3 or not set(lines[1]) <= set("|-: "):
+        return []
+    return [cell.strip() for cell in lines[0].strip("| ").split("|")]
+
+
+def _without_holes(line: str) -> str:
+    kept = [it.removesuffix(HOLE).rstrip() for it in _SENTENCE.split(line) if _is_whole(it)]
+    return " ".join(kept)
+
+
+def _is_whole(sentence: str) -> bool:
+    """Whether nothing inside it is left to the run; at its end, more might have followed."""
+    rest = sentence.removesuffix(HOLE)
+    return HOLE not in rest and (rest == sentence or rest.rstrip().endswith((".", ":", "!", "?")))
 
 
 def stamp(record: Record) -> str:

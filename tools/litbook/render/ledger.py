@@ -28,7 +28,7 @@ FILTERS = (
     ("holds", "hold"),
     ("fails", "fail"),
     ("not-reached", "not reached"),
-    ("needs-device", "need another device"),
+    ("needs-device", "not run"),
 )
 
 

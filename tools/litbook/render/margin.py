@@ -24,13 +24,14 @@ AS_SIGNS = {
     "math.isclose(": " ≈ ",
 }
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
+DEVICES = {"cuda": "a GPU", "": "another device"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
 WORDS = {
     "holds": "holds",
     "fails": "fails",
     "not-reached": "not reached",
-    "needs-device": "needs another device",
+    "needs-device": "not run",
 }
 
 
@@ -268,27 +269,21 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Secti
             if there.text == claim.text and there.verdict in ("holds", "fails"):
                 parts = WORDS[there.verdict], sides(there, other.entry.snapshots), other.stamp
                 return " · ".join(filter(None, parts))
-    if here.requires:  # the section's box says which device, and why
-        return "not run"
-    device = claim.why or "another device"
-    return f"{device}: {unrecorded(device)}"
+    # of a section the box says which device
+    return "" if here.requires else f"(needs {DEVICES.get(claim.why, claim.why)})"
 
 
 def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
     if evidence.stamp:
-        return (
-            f"This section needs {device} and did not run in this build. "
-            f"What stands here was recorded elsewhere: {evidence.stamp}."
-        )
-    missing = f"This section needs {device}, which this build did not have."
+        return f"{not_run(device)}. What stands here was recorded elsewhere: {evidence.stamp}."
     older = [other.stamp for other in others if other.entry.ran]
-    return f"{missing} Recorded elsewhere: {older[0]}." if older else f"{missing} {unrecorded(device)}."
+    return f"{not_run(device)}. Recorded elsewhere: {older[0]}." if older else f"{not_run(device)}."
 
 
-def unrecorded(device: str) -> str:
-    """What a page says where there are no values, because nobody has recorded them."""
-    return "Not recorded on a GPU yet" if device == "cuda" else "Not recorded yet"
+def not_run(device: str) -> str:
+    """The one wording of what waits for a device: `Not run (needs a GPU)`."""
+    return f"Not run (needs {DEVICES.get(device, device)})"
 
 
 # ---------------------------------------------------------------------------- what went wrong

@@ -605,7 +605,7 @@ def _tell_statement(made: _Made, item: cells.Told) -> None:
             if statement.prose and item.first <= statement.first <= item.last:
                 prose = evidence.unspoken(statement.prose)
                 asked = prose.startswith("**Check yourself.** ")
-                answer = "\n\nIts answer comes from a run; this line has not run." if asked else ""
+                answer = "\n\nNot run: the answer comes from the run." if asked else ""
                 made.prose(name, made.text.markdown(prose + answer, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)

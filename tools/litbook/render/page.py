@@ -15,7 +15,7 @@ from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day, statements
 from litbook.render.markup import Html, tag
-from litbook.render.section import body, heading
+from litbook.render.section import body, heading, waits
 from litbook.render.sheet import Sheet, Text
 
 
@@ -118,7 +118,8 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     """A section stands where it is called; an aside with its body folded."""
     title, blocks = heading(sheet, target, level + 1), body(sheet, target, level + 1)
     record = sheet.record
-    if not target.aside or record.by_key[target.parent].aside:  # whose fold this one lies in
+    # An aside in an aside lies in its fold, and what waits for a device has one of its own.
+    if not target.aside or record.by_key[target.parent].aside or waits(sheet, target):
         return [*title, *blocks]
     found = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
     words = [markup.text("Aside"), *([verdicts.counts(found)] if found else [])]

@@ -9,10 +9,17 @@ from litbook.record.model import Piece, Snapshot, Tensor
 from litbook.render import cards, markup, prose, values
 from litbook.render.evidence import Evidence
 from litbook.render.markup import Html, tag
+from litbook.text import working
+
+LONGEST = 120  # characters of an expression that an answer shows
+SHORT = 30  # characters of a value that is put into one
 
 
-def box(piece: Piece, evidence: Evidence, setting: prose.Setting) -> Html:
-    """The box of one question, with the name of the recording that its answer is from, if it is from one."""
+def box(piece: Piece, evidence: Evidence, setting: prose.Setting, source: str = "") -> Html:
+    """The box of one question; its answer says how it comes about, and which recording it is from, if any.
+
+    `source` is the text of the call that asked.
+    """
     parts = [
         tag("p", "Check yourself", class_="lb-asktitle"),
         prose.passage(piece.text, setting),
@@ -21,15 +28,48 @@ def box(piece: Piece, evidence: Evidence, setting: prose.Setting) -> Html:
     if piece.answer is not None:
         answer = evidence.snapshot(piece.answer)
         value = tag("b", values.line(answer, piece.unit))
-        where = f"captured when line {piece.line} ran" + (f": {evidence.stamp}" if evidence.stamp else "")
-        small = tag("small", where)
-        reply = tag("p", value, " ", small, class_="lb-reply")
+        small = [" ", tag("small", evidence.stamp)] if evidence.stamp else []
+        reply = tag("p", *_working(source, _names(piece, evidence)), value, *small, class_="lb-reply")
         parts += [
             _opening("Answer", reply, _card(answer)),
             tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True),
         ]
     name = f"Check yourself, line {piece.line}"
     return tag("div", *parts, class_="lb-ask", role="group", aria_label=name)
+
+
+def known(source: str, constants: working.Constants) -> Html:
+    """The answer to a question that no run has asked, where it is arithmetic on numbers of the text.
+
+    `constants` are those that the lecture's files set outside of functions.
+    """
+    found, unit = working.work_out(source, constants)
+    if found is None:
+        return markup.NOTHING
+    value = tag("b", _spell(found, unit))
+    reply = tag("p", *_working(source, {}), value, class_="lb-reply")
+    paper = tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True)
+    return markup.join([_opening("Answer", reply), paper])
+
+
+def _spell(found: working.Numbers, unit: str | None) -> str:
+    if isinstance(found, list):
+        return f"[{', '.join(_spell(it, unit) for it in found)}]"
+    return values.number(found, unit)
+
+
+def _working(source: str, names: dict[str, str]) -> list[Html]:
+    """The expression of the source, and the same with its values put in, each before a `=`."""
+    steps = working.steps(source, names)
+    return [markup.join([tag("code", it), " = "]) for it in steps if len(it) <= LONGEST]
+
+
+def _names(piece: Piece, evidence: Evidence) -> dict[str, str]:
+    """What the section has shown before the question, as it is put into the working."""
+    seen = [(v.text, v.value) for v in evidence.values if v.line <= piece.line and v.kind == "inspect"]
+    seen += [(o.text, o.value) for c in evidence.claims if c.line <= piece.line for o in c.operands]
+    found = {text: evidence.snapshot(at) for text, at in seen if at is not None}
+    return {text: line for text, it in found.items() if 0 < len(line := values.short(it)) <= SHORT}
 
 
 def _opening(title: str, *inside: Html) -> Html:

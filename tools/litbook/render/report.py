@@ -37,11 +37,11 @@ def _spell(character: str) -> str:
 
 
 def summary(record: Record) -> str:
-    """The last line of every run: `212 claims hold, 0 fail, 14 need another device`."""
+    """The last line of every run: `212 claims hold, 0 fail, 14 not run`."""
     counts = record.count()
     text = f"{_number(counts.holds, 'claim')} {'holds' if counts.holds == 1 else 'hold'}"
     text += f", {counts.fails} {'fails' if counts.fails == 1 else 'fail'}"
-    text += f", {counts.needs_device} {'needs' if counts.needs_device == 1 else 'need'} another device"
+    text += f", {counts.needs_device} not run"
     if counts.not_reached:
         text += f", {counts.not_reached} {'was' if counts.not_reached == 1 else 'were'} not reached"
     if errors := len(list(record.errors())):

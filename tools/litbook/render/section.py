@@ -7,11 +7,12 @@ import itertools
 from collections.abc import Sequence
 
 from litbook.record.model import Piece, Section, Statement
-from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
-from litbook.render.evidence import Evidence, gather, others, statements, unspoken
+from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions, values
+from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
+from litbook.text import working
 from litbook.text.words import SEEN
 
 UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
@@ -27,6 +28,31 @@ def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
 def body(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """Prose, code and what came out of a section, in source order; its headings below `level`."""
     return _Body(sheet, section, level).parts()
+
+
+def waits(sheet: Sheet, section: Section) -> bool:
+    """Whether nothing of a section has been seen, for want of a device; of a part, its sections say so."""
+    inside = any(it.parent == section.key for it in sheet.record.sections)
+    return (
+        bool(section.requires)
+        and not inside
+        and not section.ran
+        and not any(other.entry.ran for other in others(section, sheet.book.recordings))
+    )
+
+
+def _promise(section: Section) -> str:
+    """What a section that has not run will show: `3 claims, a table (how · ms), a drawing`."""
+    said = [it.prose for it in section.statements]
+    tables = [found for text in said for block in text.split("\n\n") if (found := columns(block))]
+    drawn = sum(text.startswith(DRAWING) for text in said)
+    return ", ".join(
+        [
+            values.many(len(section.claims), "claim"),
+            *(f"a table ({' · '.join(it)})" for it in tables),
+            *([values.many(drawn, "drawing")] if drawn else []),
+        ]
+    )
 
 
 class _Body:
@@ -66,7 +92,22 @@ class _Body:
                 parts.append(_block(self.text, item.lines, beside, self.evidence))
                 parts += self._shelf(item.lines)
         parts.append(self.text.anchors(n for n in range(at + 1, section.last + 1) if n not in shown))
-        return [part for part in parts if part]
+        parts = [part for part in parts if part]
+        return [self._folded(parts)] if waits(sheet, section) else parts
+
+    def _folded(self, parts: Sequence[Html]) -> Html:
+        """A section that waits for a device on one line: what it will show, and how to run it."""
+        section, name = self.section, self.sheet.record.lecture
+        command = tag("code", f"python tools/run_lecture.py {name} --device {section.requires}")
+        state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
+        words = ["Aside", state] if section.aside else [state]
+        summary = tag("summary", " · ".join([*words, f"shows {_promise(section)}"]), ": ", command)
+        return tag(
+            "details",
+            summary,
+            *map(markup.unlisted, parts),
+            class_="lb-aside lb-waits" if section.aside else "lb-waits",
+        )
 
     def _take_prose(self) -> None:
         """From here on prose is this section's: its headings are named after it and stand below its own."""
@@ -95,13 +136,15 @@ class _Body:
     def _absence(self) -> Html:
         """Why the section has nothing of this build, where it needed another device."""
         device, evidence = self.section.requires, self.evidence
-        if not device or (evidence.calls and not evidence.stamp):
+        if not device or (evidence.calls and not evidence.stamp) or waits(self.sheet, self.section):
             return markup.NOTHING
         why = margin.absence(device, evidence, self.others)
         return tag("p", why, class_="lb-elsewhere")
 
     def _beside(self) -> dict[int, list[Html]]:
-        """The margin notes by the shown line that they stand beside."""
+        """The margin notes by the shown line that they stand beside; none where all of them wait."""
+        if waits(self.sheet, self.section):
+            return {}
         section = self.section
         self.sheet.at(section.file, section.first)
         notes = margin.build(self.evidence, self.others, self.sheet.setting, section, self.code)
@@ -143,14 +186,19 @@ def _span(item: outline.Item) -> tuple[int, int]:
 def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
+    if said.startswith("**Commonly said:** ") and "**Run:**" not in said:
+        return []  # what refutes it comes from the run
     for head, class_ in UNSPOKEN.items():
         if said.startswith(head):
             inside = prose.passage(said, sheet.setting)
             if class_ == "lb-ask":
-                device = section.requires
-                why = f"needs {device}, which this build did not have" if device else "was not reached"
-                remark = markup.text(f"Its answer comes from a run; this section {why}.")
-                inside = markup.join([inside, tag("p", tag("small", remark))])
+                text = sheet.source(section.file)
+                source = "\n".join(text[n].text for n in range(note.first, note.last + 1))
+                answer = questions.known(source, _constants(sheet, section))
+                if not answer:
+                    why = margin.not_run(section.requires) if section.requires else "Not reached"
+                    answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
+                inside = markup.join([inside, answer])
             return [tag("div", inside, class_=class_, role="note")]
     return prose.blocks(said, sheet.setting)
 
@@ -165,10 +213,26 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
         lines = (tag("p", words[0], " “", said, "”"), tag("p", words[1], " ", run))
         return [tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":
-        return [questions.box(piece, evidence, setting)]
+        return [questions.box(piece, evidence, setting, _source(sheet, piece, evidence))]
     if piece.kind == "link":
         return [_link(sheet, piece)]
     return [_picture(sheet, piece)]
+
+
+def _constants(sheet: Sheet, section: Section) -> working.Constants:
+    """What names mean in a section wherever it runs: constants of the lecture that it does not set itself."""
+    own = {name for it in section.statements for name in it.binds}
+    found = working.constants(it.text for it in sheet.record.sources)
+    return {name: value for name, value in found.items() if name not in own}
+
+
+def _source(sheet: Sheet, piece: Piece, evidence: Evidence) -> str:
+    """The text of the statement that handed a piece over."""
+    its = next((it for it in evidence.statements if it.first <= piece.line <= it.last), None)
+    if its is None:
+        return ""
+    text = sheet.source(sheet.record.by_key[evidence.entry.key].file)
+    return "\n".join(text[n].text for n in range(its.first, its.last + 1))
 
 
 def _link(sheet: Sheet, piece: Piece) -> Html:

@@ -109,6 +109,13 @@ def _nested(items: SequenceOf[str], sizes: SequenceOf[int]) -> str:
     return f"[{', '.join(rows)}]"
 
 
+def short(snapshot: Snapshot) -> str:
+    """A number as one would write it into a formula, `65536`; "" for what is none."""
+    if not isinstance(snapshot, Scalar) or snapshot.number is None or isinstance(snapshot.number, bool):
+        return ""
+    return str(snapshot.number) if isinstance(snapshot.number, int) else number(snapshot.number)
+
+
 def number(value: Number, unit: str | None = None) -> str:
     """A number as the record holds it (see `trace.Number`), with its unit."""
     if isinstance(value, str) and value.rstrip(")").endswith("j"):

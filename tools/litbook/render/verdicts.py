@@ -14,7 +14,7 @@ from litbook.record.model import Record, Section, Verdict
 from litbook.render import books, markup, values
 from litbook.render.books import Book
 from litbook.render.evidence import day, here, others
-from litbook.render.margin import SIGNS
+from litbook.render.margin import DEVICES, SIGNS
 from litbook.render.markup import Html, tag
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
@@ -84,7 +84,7 @@ def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
 def _words(ruling: Ruling, count: int) -> str:
     """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
-        device = {"cuda": "a GPU", "": "another device"}.get(ruling.device, ruling.device)
+        device = DEVICES.get(ruling.device, ruling.device)
         return f"{count:,} not run ({'needs' if count == 1 else 'need'} {device})"
     word = {"holds": "hold", "fails": "fail", "not-reached": "not reached"}[ruling.verdict]
     return f"{count:,} {word}" + (f", as recorded on {ruling.device}" if ruling.device else "")

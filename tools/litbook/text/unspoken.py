@@ -29,7 +29,7 @@ def unspoken(statement: ast.stmt) -> str:
             return f"**Commonly said:** “{said}”\n\n**Run:** {run}"
         case "figure" | "image", _:
             caption = named.get("caption") or named.get("alt") or ast.Constant("…")
-            return f"**Not drawn yet:** {inspect.cleandoc(_unspoken_text(caption))}"
+            return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
         case "link", [target, *rest]:
             name = dotted(given[0])
             text, to = (rest or [""])[0], f"#{name}" if name else target

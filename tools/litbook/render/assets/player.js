@@ -4,7 +4,7 @@
   "use strict";
   const doc = document, root = doc.documentElement, known = new Map();
   const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]", SCROLLS = ".lb-scroll, .lb-slices";
-  const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ needs another device:" };
+  const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ not run:" };
   const ICONS = {
     first: "M6 5v14M19 5l-9 7 9 7z", back: "M16 5l-9 7 9 7z", forward: "M8 5l9 7-9 7z", last: "M18 5v14M5 5l9 7-9 7z",
     over: "M4 13a8 7 0 0 1 15-2M20 4v7h-7M12 19h.1", out: "M12 14V4M7 9l5-5 5 5M5 19h14",
