@@ -12,7 +12,7 @@ FACTORS = 3.4445, -4.7750, 2.0315  # of the polynomial, by [@muon]
 def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
     """The matrix with its singular values sent through Muon's polynomial, `rounds` times."""
     a, b, c = FACTORS
-    x = g / g.norm()
+    x: Tensor = g / g.norm()
     for _ in range(rounds):
         gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
@@ -45,7 +45,8 @@ def muon_levels_a_gradient_with_products() -> None:
     for _ in range(5):
         s = a * s + b * s**3 + c * s**5
     level = torch.linalg.svdvals(newton_schulz(g))
-    assert torch.allclose(level, s.sort(descending=True).values), "measured, predicted"
+    predicted = s.sort(descending=True).values
+    assert torch.allclose(level, predicted), "measured, predicted"
     spread = (level[0] / level[-1]).item()  # @inspect spread as times
     assert round(spread, 1) == 1.7, "strongest to weakest, after"
     note(
@@ -53,7 +54,8 @@ def muon_levels_a_gradient_with_products() -> None:
         "the identity, before and after, as a share of the identity:"
     )
     one = torch.eye(32)
-    before, after = (error_of(x @ x.T, one) for x in (g / g.norm(), newton_schulz(g)))
+    pair = g / g.norm(), newton_schulz(g)
+    before, after = (error_of(x @ x.T, one) for x in pair)
     distance = before, after  # @inspect distance
     assert round(before, 2) == 0.97, "before: far from orthogonal"
     assert round(after, 2) == 0.34, "after: nearer"
@@ -107,8 +109,8 @@ def a_large_batch_pays_for_the_products() -> None:
 
     small, large = square / step(32), square / step(32 * 500)
     shares = small, large  # @inspect shares as %
-    assert small == 5 * m / 32 == 5, "five times the rest, at a batch as large as the layer is wide"
-    assert large == 5 * m / (32 * 500) == 0.01, "a hundredth of it, at five hundred times that"
+    assert small == 5 * m / 32 == 5, "as many rows as the layer is wide"
+    assert large == 5 * m / (32 * 500) == 0.01, "five hundred times as many"
     note(
         "A *row* is a token here. A language model that is `8192` wide and sees `4000000` tokens "
         "in a step pays this much on top:"

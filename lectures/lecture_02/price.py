@@ -25,7 +25,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     assert 3.53e6 < hours < 3.54e6, "three and a half million"
     days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days
     bills = [round(n * 24 * d) for n, d in days.items()]  # @inspect bills
-    assert bills[0] == bills[1] == round(hours), "the same bill for months and for days"
+    assert bills == [round(hours)] * 2, "the same bill for months and for days"
     note(
         "The price of an hour is no constant of nature. DeepSeek reckons with `2` dollars for an "
         "H800, a card with the same peak [@deepseek-v3]; take up to twice that as the range. That "
@@ -41,7 +41,7 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     )
     stated = 7.0e6
     reached = work / (rate * HOUR * stated)  # @inspect reached as %
-    assert round(reached, 2) == 0.25, "of the peak, if these hours hold this work only"
+    assert round(reached, 2) == 0.25, "if this work is all they hold"
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "stated, of estimated"
     note(
@@ -76,7 +76,8 @@ def boards_draw_half_of_the_power() -> None:
     hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)
     watts = board, machine, machine * 1.1, machine * 1.6
     energy = [w / 1000 * hours for w in watts]  # @inspect energy as kWh
-    assert [round(e / 1e6, 1) for e in energy] == [2.5, 4.5, 5.0, 7.2], "million kilowatt-hours"
+    millions = [round(e / 1e6, 1) for e in energy]
+    assert millions == [2.5, 4.5, 5.0, 7.2], "million kilowatt-hours"
     spread = energy[-1] / energy[0]  # @inspect spread as times
     assert round(spread, 1) == 2.9, "between the ends"
     note(
@@ -86,7 +87,8 @@ def boards_draw_half_of_the_power() -> None:
     per_flop = board / (rate * mfu)  # @inspect per_flop as J
     per_token = per_flop * 6 * 70e9  # @inspect per_token as J
     assert round(per_token, 1) == 0.6, "joules for a token of training"
-    assert math.isclose(per_token * 15e12 / 3.6e6, energy[0]), "the same kilowatt-hours"
+    again = per_token * 15e12 / 3.6e6  # @inspect again as kWh
+    assert math.isclose(again, energy[0]), "the boards, once more"
     note(
         "Is it the electricity that costs? At an assumed `0.10` dollars for a kilowatt-hour, as a "
         "share of the rent at `2` dollars an hour:"
@@ -111,13 +113,16 @@ class Fit(NamedTuple):
 
     def loss(self, parameters: float, tokens: float) -> float:
         """The loss that the fit predicts."""
-        short = self.a / parameters**self.alpha + self.b / tokens**self.beta
-        return self.floor + short
+        size: float = self.a / parameters**self.alpha
+        data: float = self.b / tokens**self.beta
+        return self.floor + size + data
 
     def best(self, work: float) -> float:
         """The size with the lowest loss for that many FLOPs: where the derivative is zero."""
         ratio = self.alpha * self.a / (self.beta * self.b)
-        return float((ratio * (work / 6) ** self.beta) ** (1 / (self.alpha + self.beta)))
+        power: float = ratio * (work / 6) ** self.beta
+        size: float = power ** (1 / (self.alpha + self.beta))
+        return size
 
 
 FITS = {
@@ -151,22 +156,25 @@ def near_the_best_size_the_loss_is_flat() -> None:
         return min(sizes, key=lambda n: fit.loss(n, work / 6 / n))
 
     best = {key: fit.best(work) for key, fit in FITS.items()}  # @inspect best
-    assert [round(n / 1e9) for n in best.values()] == [95, 246], "billions, by either fit"
+    billions = [round(n / 1e9) for n in best.values()]
+    assert billions == [95, 246], "billion parameters, by either fit"
     steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]
-    assert [round(step) for step in steps] == [0, 0], "found by the search, to a step"  # @zero
+    gaps = [round(step) for step in steps]
+    assert gaps == [0, 0], "found by the search, to a step"  # @zero
     rule = [work / 6 / n**2 for n in best.values()]  # @inspect rule
     assert [round(r) for r in rule] == [117, 17], "tokens per parameter"
     note(
         f"By one fit our model is nearly the best; by the other it should be "
         f"{best['besiroglu2024'] / 70e9:.1f} times as large. How much would be gained, and what "
-        "would a token cost that the model writes, at two FLOPs per parameter?"
+        "would a token cost that the model writes, at $2N$ FLOPs?"
     )
     gains = [
-        fit.loss(70e9, 15e12) - fit.loss(n, work / 6 / n) for fit, n in zip(FITS.values(), best.values())
+        fit.loss(70e9, 15e12) - fit.loss(best[k], work / 6 / best[k])
+        for k, fit in FITS.items()
     ]  # @inspect gains
     assert [round(g, 3) for g in gains] == [0.001, 0.01], "lower loss"
     dearer = [n / 70e9 for n in best.values()]  # @inspect dearer as times
-    assert [round(d, 1) for d in dearer] == [1.4, 3.5], "the cost of every token written"
+    assert [round(d, 1) for d in dearer] == [1.4, 3.5], "every token costs more"
     note(
         "The loss is flat around its minimum, so two fits can disagree about its place. The cost "
         "of use is not flat. Who means to use a model much trains a smaller one for longer."

@@ -86,18 +86,21 @@ def decay_trades_distance_for_quiet() -> None:
     variance = 1.0
     for eta in falling:
         variance = (1 - eta) ** 2 * variance + eta**2
-    assert math.isclose(quiet, math.sqrt(variance), rel_tol=0.01), "measured, predicted"
+    predicted = math.sqrt(variance)  # @inspect predicted
+    assert math.isclose(quiet, predicted, rel_tol=0.01), "measured, predicted"
     assert quiet < floor / 2, "less than half as far from the goal"
     note(
         "It costs distance. All rates together are how far a constant gradient could carry a "
         "weight, and a straight line to zero has half of them, as a cosine has [@sgdr]. Without "
         "noise, what is left of the way is the product of all $1-\\eta$:"
     )
-    cosine = [rate * (1 + math.cos(math.pi * t / count)) / 2 for t in range(count)]
+    turns = [math.cos(math.pi * t / count) for t in range(count)]
+    cosine = [rate * (1 + turn) / 2 for turn in turns]
     sums = [sum(rates) / sum(constant) for rates in (falling, cosine)]  # @inspect sums
     assert [round(s, 1) for s in sums] == [0.5, 0.5], "half the distance"
-    left = [wander(rates, start=1.0, noise=0.0) for rates in (constant, falling)]  # @inspect left
-    expected = [math.prod(1 - eta for eta in rates) for rates in (constant, falling)]
+    pair = constant, falling
+    left = [wander(rates, start=1.0, noise=0.0) for rates in pair]  # @inspect left
+    expected = [math.prod(1 - eta for eta in rates) for rates in pair]
     assert all(map(math.isclose, left, expected)), "measured, predicted"
     ratio = left[1] / left[0]  # @inspect ratio as times
     assert 40000 < ratio < 45000, "as much of the way is left"
@@ -127,8 +130,8 @@ class Moved(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         results = func(*args, **(kwargs or {}))
-        declared = zip(args, func._schema.arguments)
-        changed = [a for a, it in declared if it.alias_info and it.alias_info.is_write]
+        declared = [it.alias_info for it in func._schema.arguments]
+        changed = [a for a, it in zip(args, declared) if it and it.is_write]
         touched = tensors_in((args, changed or results))
         self.bytes += sum(t.nbytes for t in touched)
         return results
@@ -155,7 +158,7 @@ def clipping_is_paid_for_at_every_step() -> None:
     with Moved() as moved:
         torch.nn.utils.clip_grad_norm_([w], 2.0)
     per_parameter = moved.bytes / w.numel()  # @inspect per_parameter as B
-    assert round(per_parameter) == 3 * 4, "two readings, a writing, four bytes each"
+    assert round(per_parameter) == 3 * 4, "read twice, written once"
     seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @inspect seen as FLOP
     assert seen == 0, "not on the counter's list"  # @zero
     note(
@@ -165,7 +168,7 @@ def clipping_is_paid_for_at_every_step() -> None:
     gradients = torch.randn(50, 5, dtype=torch.float64)
     usual = walk(torch.optim.Adam, gradients, lr=0.1, eps=0)
     short = walk(torch.optim.Adam, gradients / 100, lr=0.1, eps=0)
-    assert torch.allclose(usual, short), "a hundredth of every gradient, the same walk"
+    assert torch.allclose(usual, short), "a hundredth of each, the same walk"
     note(
         "It is the outlier that matters. Let all gradients be one but a single one of a hundred. "
         "Its square stays in the second average for about a thousand steps, and makes all of "
