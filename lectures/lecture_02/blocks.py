@@ -78,7 +78,8 @@ def an_outlier_ruins_its_own_block_only() -> None:
 
     def through(scale: Tensor) -> tuple[Tensor, Tensor]:
         blocks = x.view(len(scale), -1) / scale
-        return blocks.clamp(-top, top).to(torch.float8_e4m3fn), scale.to(torch.float8_e8m0fnu)
+        codes = blocks.clamp(-top, top).to(torch.float8_e4m3fn)
+        return codes, scale.to(torch.float8_e8m0fnu)
 
     def harmed(codes: Tensor, scale: Tensor) -> float:
         restored = (codes.float() * scale.float()).flatten()
@@ -109,7 +110,9 @@ def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
     return (largest / SIZES[-1] / unit).to(torch.float8_e4m3fn).float() * unit
 
 
-def block_error(x: Float[Tensor, "n"], scale: Float[Tensor, "block 1"]) -> float:
+def block_error(
+    x: Float[Tensor, "n"], scale: Float[Tensor, "block 1"]
+) -> float:
     """The relative error of E2M1 under these scales."""
     blocks = x.view(len(scale), -1)
     return error_of((to_e2m1(blocks / scale) * scale).flatten(), x)
@@ -123,7 +126,7 @@ def smaller_blocks_need_finer_scales() -> None:
         "scale is no power of two but a number in E4M3, on top of one `float32` for the whole "
         "tensor [@nvfp4]. Two changes at once. Take them apart:"
     )
-    x, sizes = torch.randn(2**16), [2**k for k in range(2, 9)]
+    x, sizes = torch.randn(2**15), [2**k for k in range(2, 9)]
     power = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect power
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
     assert power[16] > power[32], "powers of two: smaller blocks, larger error"
@@ -145,8 +148,8 @@ def smaller_blocks_need_finer_scales() -> None:
         "of them are the largest of their block and pay for the miss: they are stretched too "
         "little, or cut off at the top. Bits a number, by formula and as bytes would have it:"
     )
-    stored = [4 * len(x) + 8 * len(x) // n + extra for n, extra in ((32, 0), (16, 32))]
-    paid = [round(bits / len(x), 2) for bits in stored]  # @inspect paid as bits
+    scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32
+    paid = [4 + round(s / len(x), 2) for s in scales]  # @inspect paid as bits
     assert paid == [4 + 8 / 32, 4 + 8 / 16], "MXFP4, NVFP4"
     note(
         "Real weights and activations are not normally distributed, so the numbers here are those "

@@ -11,6 +11,11 @@ from litbook import aside, figure, misbelief, note, question
 
 from .figures import days_figure, plot_roofline
 from .measure import adamw_step, dense_peak, intensity
+from .price import (
+    a_run_is_paid_for_in_gpu_hours,
+    boards_draw_half_of_the_power,
+    near_the_best_size_the_loss_is_flat,
+)
 from .units import DAY, GB, TERA, MiB
 
 
@@ -32,6 +37,9 @@ def napkin_math() -> None:
     pooled_memory_needs_sharded_state()
     activations_grow_with_the_batch()
     the_roofline_tells_waiting_from_working()
+    a_run_is_paid_for_in_gpu_hours()
+    boards_draw_half_of_the_power()
+    near_the_best_size_the_loss_is_flat()
 
 
 def flops_are_work_and_flops_per_second_a_rate() -> None:

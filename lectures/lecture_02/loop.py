@@ -13,6 +13,11 @@ from litbook import aside, figure, misbelief, note, question
 
 from .figures import plot_losses
 from .models import Stack, linear_batch
+from .schedule import (
+    adam_starts_with_its_longest_steps,
+    clipping_is_paid_for_at_every_step,
+    decay_trades_distance_for_quiet,
+)
 
 
 def training() -> None:
@@ -28,6 +33,9 @@ def training() -> None:
     a_batch_loss_is_noise()
     a_rate_is_too_small_right_or_too_large()
     deeper_needs_a_smaller_rate()
+    adam_starts_with_its_longest_steps()
+    decay_trades_distance_for_quiet()
+    clipping_is_paid_for_at_every_step()
     the_same_seed_repeats_every_bit()
 
 

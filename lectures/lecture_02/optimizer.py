@@ -12,6 +12,7 @@ from litbook import aside, misbelief, note, question
 
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
+from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
 
 State = dict[str, Any]
 Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: what to subtract
@@ -34,6 +35,8 @@ def optimizers() -> None:
     one_step_is_four_calls()
     gradients_add_up_until_they_are_cleared()
     optimizers_differ_in_what_they_remember()
+    muon_levels_a_gradient_with_products()
+    a_large_batch_pays_for_the_products()
 
 
 class Descent:

@@ -1,4 +1,5 @@
 """Memory over one training step, operation by operation."""
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch.nn.functional as F
@@ -90,11 +91,12 @@ def memory_over_a_step(  # @stepover
         for kind, tensors in (
             ("parameters", model.parameters()), ("activations", (x, y)),
             ("moments", (t for t in states if t.dim() > 0)),
-            ("gradients", (w.grad for w in model.parameters() if w.grad is not None)),
+            ("gradients", tensors_in([w.grad for w in model.parameters()])),
         ):
             for t in tensors:
                 watch.owns(kind, t)
-        with saved_tensors_hooks(lambda t: watch.owns("activations", t), lambda t: t):
+        keep = partial(watch.owns, "activations")
+        with saved_tensors_hooks(keep, lambda t: t):
             loss = F.mse_loss(model(x), y)
         watch.phase = "backward"
         loss.backward()
@@ -115,7 +117,7 @@ def the_batch_decides_where_memory_peaks() -> None:
     )
     note(
         "So predict two candidates, with $P$ parameters in $L$ hidden layers of width $D$, a "
-        "batch of $B$, and four bytes a number. Early in the backward pass all but the last "
+        "batch of $B$, counted in numbers. Early in the backward pass all but the last "
         "output are still there, two activation gradients pass by, and the first weight "
         "gradients have come. In the update, all weight gradients are there, and AdamW takes "
         "its three temporary matrices:\n\n"
@@ -133,7 +135,8 @@ def the_batch_decides_where_memory_peaks() -> None:
     wide = memory_over_a_step(width, layers, large)
     fullest = max(wide, key=lambda moment: moment.total)  # @inspect fullest.held as B
     assert fullest.phase == "backward", "where the peak is"
-    assert fullest.held["gradients"] == 4 * (matrix + width), "two of five gradients"
+    gradients = fullest.held["gradients"]
+    assert gradients == 4 * (matrix + width), "two of five"
     share = fullest.total / backward  # @inspect share
     assert round(share, 2) == 1.0, "measured, of the prediction"
     note("And with a small one. Now activations hardly matter, and the update is the bottleneck:")
@@ -178,10 +181,14 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         "zeros wait through the whole forward pass, and each new gradient is made beside its "
         "old one, and then added."
     )
-    width, layers, batch = 64, 4, 512
+    width, layers = 64, 4
     weights = width**2 * layers + width
-    dropped = max(m.total for m in memory_over_a_step(width, layers, batch))
-    kept = max(m.total for m in memory_over_a_step(width, layers, batch, zeros=True))
+
+    def peak(batch: int, *, zeros: bool) -> int:
+        moments = memory_over_a_step(width, layers, batch, zeros)
+        return max(moment.total for moment in moments)
+
+    dropped, kept = peak(512, zeros=False), peak(512, zeros=True)
     extra = kept - dropped  # @inspect extra as B
     assert extra == 4 * (weights - width), "the model but for its head"
     note(
@@ -189,8 +196,7 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         "case. With a small batch the peak is in the update, where all gradients are needed, and "
         "zeros cost nothing more:"
     )
-    dropped = max(m.total for m in memory_over_a_step(width, layers, 16))  # @inspect dropped as B
-    kept = max(m.total for m in memory_over_a_step(width, layers, 16, zeros=True))
+    dropped, kept = peak(16, zeros=False), peak(16, zeros=True)  # @inspect dropped as B
     assert kept == dropped, "the same peak"
     wide = [  # @hide
         max(m.total for m in memory_over_a_step(32, 2, 512, zeros=zeros))
