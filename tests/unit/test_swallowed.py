@@ -299,8 +299,9 @@ def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: 
     assert (
         f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
     )
-    said = [line.split(": ")[1] for line in editions.problems(Edition("lecture_sample", made))]
-    assert said == ["assert fails", "never judged"]
+    found = editions.Found()
+    editions.problems(Edition("lecture_sample", made), found)
+    assert [line.split(": ")[1] for line in found.wrong] == ["assert fails", "never judged"]
 
 
 def test_one_whose_exception_ended_the_section_is_said_once(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
 ) -> None:
     text = section("seen = 0\nassert seen == 0")
     made = record(tmp_path, text)
-    (wrong,) = editions.problems(Edition("lecture_sample", made, [], None))
+    found = editions.Found()
+    editions.problems(Edition("lecture_sample", made, [], None), found)
+    (wrong,) = found.wrong
     file = write(tmp_path, text)
     assert litbook(["check", "--vacuous", str(file)]) == 1
     assert capsys.readouterr().out == f"{wrong}\n\n{file}: 1 claim says nothing\n"
