@@ -1,14 +1,19 @@
-"""Counting what a call does: its FLOPs, and the bytes that it keeps for a backward pass.
+"""Counting what a call does: its FLOPs, the bytes that it keeps for a backward pass, and those alive at once.
 
-Both counts are PyTorch's own: `FlopCounterMode` knows formulas for products, convolutions and attention, and
-`saved_tensors_hooks` is shown every tensor that autograd puts aside. Neither is shown the formula that it is to check.
+The counts are PyTorch's own: `FlopCounterMode` knows formulas for products, convolutions and attention,
+`saved_tensors_hooks` is shown every tensor that autograd puts aside, and a dispatch mode sees every operation. None is
+shown the formula that it is to check.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -40,3 +45,34 @@ def saved_bytes_of(
     known = {t.untyped_storage().data_ptr() for t in given}
     del loss  # it kept the graph, and with it the storages, alive until here
     return sum(size for place, size in kept.items() if place not in known)
+
+
+def tensors_in(tree: Any) -> list[Tensor]:
+    """All tensors in nested lists, tuples and dictionaries."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+
+class Alive(TorchDispatchMode):
+    """Watches what operations make in memory of their own: how many bytes are alive at once, at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.most = 0  # bytes
+
+    def __enter__(self) -> Alive:
+        super().__enter__()
+        return self
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
+        for storage in (t.untyped_storage() for t in tensors_in(results)):
+            if storage._cdata not in given:
+                entry = StorageWeakRef(storage), storage.nbytes()
+                self.made[storage._cdata] = entry
+        alive = [n for ref, n in self.made.values() if not ref.expired()]
+        self.most = max(self.most, sum(alive))
+        return results

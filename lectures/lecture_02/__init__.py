@@ -20,7 +20,7 @@ from .checkpoint import checkpoints
 from .precision import mixed_precision
 from .formulas import summary
 
-__beside__ = ("timing",)
+__beside__ = ("counters", "timing")
 
 
 def main() -> None:

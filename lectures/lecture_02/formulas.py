@@ -1,11 +1,11 @@
 """The formulas of the lecture, each with an example."""
-from counters import flops
+from counters import Alive, flops
 import torch
 from torch import Tensor
 
 from litbook import aside, note, question
 
-from .measure import Alive, bill, decoder_flops, dense_peak, intensity, step_flops
+from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
 from .units import DAY
 
 

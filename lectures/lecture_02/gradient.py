@@ -1,5 +1,5 @@
 """What a backward pass leaves behind, and what it costs."""
-from counters import flops, saved_bytes_of
+from counters import Alive, flops, saved_bytes_of
 import warnings
 from functools import partial
 
@@ -16,7 +16,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_products
 from .measure import (
-    Alive, counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
+    counted, decoder_flops, deterministic, message_of, narrow_format, scaled,
     shrunk,
 )
 from .models import whole_numbers

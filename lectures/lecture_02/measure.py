@@ -3,7 +3,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from counters import flops, saved_bytes_of
 from hardware import CARDS, peak
 from timing import time_call
 from torch import Tensor, nn
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from .models import OPTIMIZERS, Decoder, Stack, linear_batch
@@ -189,37 +186,6 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
     states = optimizer.state.values()
     tensors = [v for s in states for v in s.values() if torch.is_tensor(v)]
     return sum(t.nbytes for t in tensors if t.dim() > 0)
-
-
-class Alive(TorchDispatchMode):
-    """Watches what operations make in memory of their own: how many bytes are alive at once, at most."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
-        self.most = 0  # bytes
-
-    def __enter__(self) -> "Alive":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
-        for storage in (t.untyped_storage() for t in tensors_in(results)):
-            if storage._cdata not in given:
-                entry = StorageWeakRef(storage), storage.nbytes()
-                self.made[storage._cdata] = entry
-        alive = [n for ref, n in self.made.values() if not ref.expired()]
-        self.most = max(self.most, sum(alive))
-        return results
-
-
-def tensors_in(tree: Any) -> list[Tensor]:
-    """All tensors in nested lists, tuples and dictionaries."""
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def bill(name: str, width: int, layers: int, batch: int) -> dict[str, int]:

@@ -1,10 +1,11 @@
 """Muon: one moment, and products in the update."""
 import torch
+from counters import flops
 from torch import Tensor, nn
 
 from litbook import aside, note, question
 
-from .measure import error_of, flops, state_bytes
+from .measure import error_of, state_bytes
 
 FACTORS = 3.4445, -4.7750, 2.0315  # of the polynomial, by [@muon]
 

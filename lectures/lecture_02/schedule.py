@@ -3,12 +3,12 @@ import math
 from typing import Any
 
 import torch
+from counters import flops, tensors_in
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, note, question
 
-from .measure import flops, tensors_in
 from .optimizer import walk
 
 

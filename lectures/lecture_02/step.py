@@ -1,5 +1,5 @@
 """What one training step takes, in bytes and in FLOPs."""
-from counters import flops, saved_bytes_of
+from counters import flops, saved_bytes_of, tensors_in
 import math
 from typing import Any
 
@@ -13,7 +13,7 @@ from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_bill
 from .measure import (
-    bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops, tensors_in,
+    bill, gradient_bytes, scaled, shrunk, state_bytes, step_flops,
 )
 from .models import OPTIMIZERS, Stack, linear_batch, whole_numbers
 from .timeline import (

@@ -3,6 +3,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch.nn.functional as F
+from counters import tensors_in
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -11,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from litbook import aside, figure, note, question
 
 from .figures import plot_timeline
-from .measure import tensors_in
 from .models import OPTIMIZERS, Stack, linear_batch
 
 KINDS = "parameters", "moments", "gradients", "activations", "temporaries"

@@ -8,6 +8,8 @@ from .regimes import three_regimes
 from .utilization import which_flops_enter_mfu
 from .whole import the_whole_model
 
+__beside__ = ("counters", "timing")
+
 
 def main() -> None:
     note(

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from counters import tensors_in
 from hardware import CARDS
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from timing import Timing, time_call, time_graph
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from litbook import aside, figure, misbelief, note, question, requires
@@ -94,11 +94,6 @@ class Traffic(TorchDispatchMode):
         operation = Operation(name, spent, bytes_of(given), bytes_of(results))
         self.operations.append(operation)
         return made
-
-
-def tensors_in(tree: Any) -> list[Tensor]:
-    """All tensors in nested lists, tuples and dictionaries."""
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def shares_memory(given: list[Tensor], results: list[Tensor]) -> bool:
@@ -207,7 +202,7 @@ def a_block_moves_more_than_it_multiplies() -> None:
     bytes_ = shares(by_kind(done, lambda op: op.moved))         # @inspect bytes_ as %
     time = shares(by_kind(done, seconds_at_best))               # @inspect time as %
     assert 0.9 < work["products with weights"] < 0.97, "of the FLOPs"
-    assert work["all in between"] == 0, "nothing that a counter would count"
+    assert work["all in between"] == 0, "nothing that a counter would count"  # @zero
     assert 0.65 < bytes_["all in between"] < 0.75, "and most of the bytes"
     figure(plot_shares({"FLOPs": work, "bytes": bytes_, "time at best": time}),
            caption="One block of Llama-3-8B, by kind of operation: its FLOPs, the bytes it moves, and "

@@ -134,7 +134,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     per_pair = (forward + backward) / (t * t * width)           # @inspect per_pair as FLOP
     assert per_pair == 14.0, "instead of twelve"
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
-    assert ignored == 0, "the counter does not look at the mask"
+    assert ignored == 0, "the counter does not look at the mask"  # @zero
     note("So there are four numbers for attention, and all are right about something:\n\n"
          "| | every pair | pairs that the mask leaves |\n|---|---|---|\n"
          "| the model's own products | 12 | 6 |\n"

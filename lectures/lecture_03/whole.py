@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from counters import flops, saved_bytes_of
+from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, figure, note, question
 
@@ -22,7 +20,7 @@ from .counts import Config, forward_flops, parameter_count
 from .generate import LLAMA_3_70B, LLAMA_3_405B
 from .plots import BLUE, GREY, RED, blank
 from .published import LLAMA_3_8B, QWEN_25_HALF_B
-from .regimes import one_thread, operations_of, plot_shares, quickest, shares, tensors_in
+from .regimes import one_thread, operations_of, plot_shares, quickest, shares
 
 MiB = 2**20
 LLAMA_32_1B = replace(LLAMA_3_8B, layers=16, width=2048, hidden=8192, tied=True)
@@ -104,7 +102,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         x = torch.empty_like(table[:1])
     lookup = operations_of(lambda: F.embedding(token, table))[0]
     scores = operations_of(lambda: x @ table.t())[-1]
-    assert lookup.flops == 0, "looked up"
+    assert lookup.flops == 0, "looked up"  # @zero
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
     assert scores.read > table.nbytes, "the whole table does"
@@ -174,7 +172,7 @@ def a_text_with_a_known_entropy() -> None:
         for w in sorted(different)
     ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
-    assert by_letter[3] == 0, "the space is certain"
+    assert by_letter[3] == 0, "the space is certain"  # @zero
     totals = {round(sum(s), 9) for s in surprise}               # @inspect totals
     assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
     floor = math.log(WORDS) / 4                                 # @inspect floor
@@ -294,32 +292,6 @@ def the_run() -> None:
          "passes over memory, calls, and the optimizer, which touches every parameter for so few tokens.")
     question("The same run on a card with an MFU of `40` % of `989.5e12` FLOP/s: how many seconds?",
              answer=work / (0.4 * 989.5e12), unit="s")
-
-
-class Alive(TorchDispatchMode):
-    """Watches the memory that operations take: how many bytes of it are in use at once, at most."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
-        self.most = 0
-
-    def __enter__(self) -> "Alive":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
-        for storage in (t.untyped_storage() for t in tensors_in(results)):
-            if storage._cdata not in given:
-                entry = StorageWeakRef(storage), storage.nbytes()
-                self.made[storage._cdata] = entry
-        alive = [size for ref, size in self.made.values() if not ref.expired()]
-        self.most = max(self.most, sum(alive))
-        return results
 
 
 @one_thread()
