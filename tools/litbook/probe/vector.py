@@ -1,6 +1,6 @@
 """A Matplotlib figure -> SVG for a record: the same bytes for the same figure, and few of them.
 
-This room knows how Matplotlib writes SVG: every coordinate absolute and in six digits, every style spelled
+This module knows how Matplotlib writes SVG: every coordinate absolute and in six digits, every style spelled
 out, a group for each artist, and a style sheet that would style the whole page. What it leaves out moves
 nothing by more than a hundredth of a point. It does not know who asked, nor where the picture will stand.
 """

@@ -7,7 +7,7 @@ changed since the recording is one difference of its own, not a hundred.
 Compared are `@inspect` values and claims: integers, booleans, shapes, strides, dtypes and strings exactly,
 floats within `TOLERANCES`. Never compared: what `@measure` shows and claims that mention it (of these only
 the verdict), prose, figures, printed output, storage numbers, and addresses, paths and dates inside texts.
-`docs/maintain.md` says the same to people. This room executes nothing and formats nothing but differences.
+`docs/maintain.md` says the same to people. This module executes nothing and formats nothing but differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The devices page: the machines behind the numbers, and what differed between them.
 
 A table for each lecture: this build, and every recording of another device. What differed is compared
-elsewhere and comes as `Difference`s; this room shows it, and knows no tolerances.
+elsewhere and comes as `Difference`s; this module shows it, and knows no tolerances.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The notes of a line have the rows of its own statement, and blank ones after it.
 these rows by the style sheet, and opens where it stands. How wide the margin is, only the reader's window
 knows: so this is worked out for each width that `litbook.css` tells apart, and becomes classes.
 
-This room knows notes as HTML and rows as characters of a monospaced font. It does not know what a note says.
+This module knows notes as HTML and rows as characters of a monospaced font, but not what a note says.
 """
 
 from __future__ import annotations

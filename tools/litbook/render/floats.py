@@ -1,6 +1,6 @@
 """A bit pattern of a float -> its three fields, and the value that they spell.
 
-This room knows the formats: IEEE 754-2019 (binary16, binary32, binary64), bfloat16, which is binary32 with
+This module knows the formats: IEEE 754-2019 (binary16, binary32, binary64), bfloat16, which is binary32 with
 16 bits of fraction less, and the 8-bit formats of the OCP specification "8-bit Floating Point" (OFP8, 2023),
 of which E4M3 has no infinity. It knows no tensors and draws nothing.
 """
@@ -89,7 +89,7 @@ class Float:
 
 
 def read(pattern: str, dtype: str) -> Float | None:
-    """The float whose bits are the hexadecimal `pattern`; None where `dtype` is no format of this room."""
+    """The float whose bits are the hexadecimal `pattern`; None where `dtype` is no known format."""
     it = FORMATS.get(dtype)
     if it is None or len(pattern) * 4 != it.bits:
         return None

@@ -1,4 +1,4 @@
-"""Running a lecture: the one impure room. Seeds, working directory, device, execution -> a record."""
+"""Running a lecture: the one impure module. Seeds, working directory, device, execution -> a record."""
 
 from __future__ import annotations
 

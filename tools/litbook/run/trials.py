@@ -1,7 +1,7 @@
 """Runs a lecture and, at every claim, the mutants of that claim. `mutants` says what they are.
 
 The lecture runs once, instrumented as always. A claim's first probe stands right before its test, in the
-section's own frame; there the recorder of this room stops and tries the mutants, in the names and values that
+section's own frame; there this recorder stops and tries the mutants, in the names and values that
 the section has at that moment. Nothing is copied and nothing is run twice: every mutant is evaluated in a
 *child process* made by `fork`, which sees the section's memory as it is, may change it at will (draw random
 numbers, advance an iterator, take an optimizer's step), and is gone when it has said what became of the test.

@@ -1,7 +1,7 @@
 """Containers: how long they are, and the first things in them.
 
-This room opens lists, dicts, dataclasses and their relatives with the base types' own methods, and hands out
-what it finds as it is. It does not know what becomes of it, nor how much of it may be shown.
+This module opens lists, dicts, dataclasses and their relatives with the base types' own methods, and hands
+out what it finds as it is. It does not know what becomes of it, nor how much of it may be shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Contents(NamedTuple):
     keys: list[Any] | None = None  # None for a sequence
 
 
-# By identity, as a metaclass may have a hostile __hash__: no other room need be asked about these.
+# By identity, as a metaclass may have a hostile __hash__: no other module need be asked about these.
 BUILTIN = {id(kind) for kind in (list, tuple, dict, set, frozenset)}
 
 _BASES: tuple[Any, ...] = (list, collections.deque, set, frozenset)

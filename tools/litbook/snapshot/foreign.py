@@ -1,6 +1,6 @@
 """Foreign code, run on a clock.
 
-The only room that calls methods which somebody else wrote: a `repr`, a `str`, a tensor's own dispatch. It
+The only module that calls methods which somebody else wrote: a `repr`, a `str`, a tensor's own dispatch. It
 knows seconds and signals. It does not know what the call is for, nor what becomes of the answer.
 """
 

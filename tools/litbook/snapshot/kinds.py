@@ -1,7 +1,7 @@
 """Types, instances and texts, read without asking them.
 
 What `type()` says decides, and everything is fetched with the base types' own methods, so no property, no
-`__getattr__`, no metaclass and no overridden method of the object runs. This room knows no values and no
+`__getattr__`, no metaclass and no overridden method of the object runs. This module knows no values and no
 snapshots; of libraries it knows only the names in `sys.modules`.
 """
 

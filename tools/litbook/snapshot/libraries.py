@@ -1,7 +1,7 @@
 """Torch and numpy: looked up in `sys.modules`, never imported, and called so that nobody notices.
 
-This room knows which of torch's onlookers there are (modes, autograd, functorch, autocast, the profiler, the
-tracer) and how each is kept out. It does not know what is read meanwhile.
+This module knows which of torch's onlookers there are (modes, autograd, functorch, autocast, the profiler,
+the tracer) and how each is kept out. It does not know what is read meanwhile.
 """
 
 from __future__ import annotations

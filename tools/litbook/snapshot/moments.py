@@ -1,6 +1,6 @@
 """Numbers of tensors: as JSON holds them, and their statistics in one pass that loses no digits.
 
-This room knows lists of Python numbers, and flat blocks of torch or numpy, which agree in every operation
+This module knows lists of Python numbers, and flat blocks of torch or numpy, which agree in every operation
 used here. It does not know where the blocks lie in memory, nor which tensor they are from.
 """
 

@@ -1,6 +1,6 @@
 """Objects of which a record keeps a type and a text.
 
-This room knows how to say what a function, a class, a module or a network is without asking it. Whatever is
+This module knows how to say what a function, a class, a module or a network is without asking it. Whatever is
 left is asked for its `repr`, on a clock. It looks into nothing.
 """
 

@@ -1,6 +1,6 @@
 """Scalars: values that are one short text, and perhaps a number.
 
-This room knows Python's numbers and texts, enum members, numpy's scalars, and library types whose `repr` is
+This module knows Python's numbers and texts, enum members, numpy's scalars, and library types whose `repr` is
 short and runs nothing foreign. It does not know what is inside anything.
 """
 

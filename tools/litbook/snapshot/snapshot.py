@@ -2,14 +2,14 @@
 
 A snapshot is taken between two lines of somebody's lecture. So it must end soon whatever the object is,
 and it must leave no trace: nothing is consumed, changed, counted, or seen by torch's modes. Three habits
-follow, and hold in every room that this one asks:
+follow, and hold in every module that this one asks:
 
 - *Trust the type, not the object* (`kinds`). What `type()` says decides, and the base type's own methods are
   called (`list.__len__(x)`, never `len(x)`), so overridden methods, properties and `__getattr__` do not run.
 - *Foreign code runs in one place* (`foreign`), under a time limit. It is only ever a `repr` or a `str`.
 - *Torch is looked up, never imported* (`libraries`), and called below autograd and all modes.
 
-This room knows which room to ask, and what may still be spent. It does not know how anything is read: see
+This module knows which module to ask, and what may still be spent. It does not know how anything is read: see
 `plain`, `containers`, `tensors` and `objects`.
 """
 

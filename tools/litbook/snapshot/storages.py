@@ -1,7 +1,7 @@
 """Which memory is which: a number for every storage of a run.
 
-This room knows storages of torch and arrays of numpy that own their memory: where each begins, where it ends,
-and whether it still lives. It knows nothing of tensors, shapes or values.
+This module knows storages of torch and arrays of numpy that own their memory: where each begins, where it
+ends, and whether it still lives. It knows nothing of tensors, shapes or values.
 """
 
 from __future__ import annotations

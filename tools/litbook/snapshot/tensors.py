@@ -1,6 +1,6 @@
 """Tensors of torch and arrays of numpy: where they lie, a corner of their values, their statistics.
 
-One class holds what the two have in common, and one class for each says how it is read. This room knows
+One class holds what the two have in common, and one class for each says how it is read. This module knows
 shapes, strides and devices. It does not know what contains a tensor, only what may still be spent on it.
 """
 
