@@ -89,7 +89,7 @@ def test_an_empty_folder_that_is_there_will_do(tmp_path: Path) -> None:
 def test_every_command_works_in_a_new_book(book: Path) -> None:
     done = litbook(book, "run", "lecture_01")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("\n3 claims hold, 0 fail, 0 need another device\n")
+    assert done.stdout.endswith("\n3 claims hold, 0 fail, 0 not run\n")
     assert litbook(book, "list").stdout == "lecture_01  Lecture 01: what a float keeps of a decimal\n"
     done = litbook(book, "check")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
@@ -127,7 +127,7 @@ def test_a_book_without_torch_runs_records_checks_and_builds(book: Path, without
     (book / "lectures" / "lecture_02.py").write_text(PLAIN)
     done = litbook(book, "run", "lecture_02", without=without)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("\n1 claim holds, 0 fail, 1 needs another device\n")
+    assert done.stdout.endswith("\n1 claim holds, 0 fail, 1 not run\n")
     for words in (
         ["record"],
         ["check", "lecture_02", "--mutants"],
@@ -179,7 +179,7 @@ def test_outside_a_book_a_command_says_so_and_how_to_begin_one(tmp_path: Path, w
 def test_outside_a_book_a_lecture_is_found_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "any.py").write_text(ARRAYS)
     assert litbook(tmp_path, "run", "any.py", "--quiet").stdout.endswith(
-        "1 claim holds, 0 fail, 0 need another device\n"
+        "1 claim holds, 0 fail, 0 not run\n"
     )
 
 
