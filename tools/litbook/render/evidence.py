@@ -1,7 +1,7 @@
 """What a record says about one section, by the line numbers of the text on the page.
 
 This module alone adds up lines: an entry of a record counts them from its section's first one, a page counts
-those of the file. A section that ran here speaks from this record. One that not run speaks from
+those of the file. A section that ran here speaks from this record. One that needs another device speaks from
 the newest recording of such a device whose text is the same, wherever that stood then, and says so.
 """
 
