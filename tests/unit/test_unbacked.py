@@ -360,7 +360,7 @@ def test_the_command_lists_them_and_says_so_in_its_exit_status(repo: Path, tmp_p
 def test_the_tutorials_lectures_have_none_but_the_one_about_them(repo: Path) -> None:
     text = (repo / "docs" / "write-a-lecture.md").read_text(encoding="utf-8")
     for name, lecture in re.findall(
-        r'^```python title="(\w+)\.py"\n(.*?)^```', text, re.MULTILINE | re.DOTALL
+        r'^```python title="(lecture_\w+)\.py"\n(.*?)^```', text, re.MULTILINE | re.DOTALL
     ):
         assert len(found(lecture)) == (2 if name == "lecture_94" else 0), name
 
