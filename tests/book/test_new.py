@@ -178,9 +178,7 @@ def test_outside_a_book_a_command_says_so_and_how_to_begin_one(tmp_path: Path, w
 
 def test_outside_a_book_a_lecture_is_found_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "any.py").write_text(ARRAYS)
-    assert litbook(tmp_path, "run", "any.py", "--quiet").stdout.endswith(
-        "1 claim holds, 0 fail, 0 not run\n"
-    )
+    assert litbook(tmp_path, "run", "any.py", "--quiet").stdout.endswith("1 claim holds, 0 fail, 0 not run\n")
 
 
 def test_without_mkdocs_the_site_names_its_extra(book: Path, tmp_path: Path) -> None:
