@@ -397,7 +397,7 @@ def test_a_slow_down_beyond_a_limit_is_named_and_fails(results, capsys):
     assert command.report(slow) == 1
     said = capsys.readouterr().err
     assert (
-        "slower than the limit: a loop of 10⁶ iterations with `@inspect`: 1e+04 s, limit 4 (goal 2)" in said
+        "slower than the limit: a loop of 10⁶ iterations with `@inspect`: 1e+04 s, limit 4 (goal 1)" in said
     )
 
 
