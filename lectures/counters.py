@@ -4,7 +4,6 @@ The counts are PyTorch's own: `FlopCounterMode` knows formulas for products, con
 `saved_tensors_hooks` is shown every tensor that autograd puts aside, and a dispatch mode sees every operation. None is
 shown the formula that it is to check.
 """
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -60,7 +59,7 @@ class Alive(TorchDispatchMode):
         self.made: dict[int, tuple[StorageWeakRef, int]] = {}
         self.most = 0  # bytes
 
-    def __enter__(self) -> Alive:
+    def __enter__(self) -> "Alive":
         super().__enter__()
         return self
 

@@ -12,7 +12,6 @@ the call in turn. Use random data: a product of zeros can run faster than any re
 A call of a few microseconds is over before the next one has been launched, so events around it time
 the launching. `time_graph` captures many calls in one CUDA graph, which is launched once.
 """
-from __future__ import annotations
 
 import math
 import os
