@@ -15,7 +15,8 @@ the launching. `time_graph` captures many calls in one CUDA graph, which is laun
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median, quantiles
@@ -47,6 +48,17 @@ class Timing:
 Inputs = Sequence[Sequence[torch.Tensor]]  # what the call is given, set by set
 Clock = Callable[[Callable[[], object], int], list[float]]  # seconds of each of so many calls
 Event = Callable[..., torch.cuda.Event]  # its constructor is untyped
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, PyTorch computes with one thread; afterwards with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def time_call(  # @stepover

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from counters import flops, saved_bytes_of
 from hardware import CARDS, peak
-from timing import time_call
+from timing import one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -212,9 +212,5 @@ def step_flops(batch: int, width: int, layers: int) -> int:
 
 def product_seconds(x: Tensor) -> float:                        # @stepover
     """Seconds that the product of a matrix with itself takes on one core: several wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return time_call(lambda: x @ x, repeats=5, patience=9).seconds
-    finally:
-        torch.set_num_threads(threads)

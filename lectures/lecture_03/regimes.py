@@ -1,6 +1,5 @@
 """Three reasons to wait: for arithmetic, for memory, for the program that launches both."""
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from counters import tensors_in
 from hardware import CARDS
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from timing import Timing, time_call, time_graph
+from timing import Timing, one_thread, time_call, time_graph
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -327,17 +326,6 @@ def fusion_makes_no_product_faster() -> None:
     few = by_kind(block_operations(64), seconds_at_best)  # @hide
     question("And with `64` tokens: how many times as fast can the block become at best?",
              answer=sum(few.values()) / few["products with weights"], unit="times")
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Inside, PyTorch computes with one thread; afterwards with as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def quickest(call: Callable[[], object]) -> float:  # @stepover

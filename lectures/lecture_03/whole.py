@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
 from matplotlib.figure import Figure
+from timing import one_thread
 from torch import Tensor, nn
 
 from litbook import aside, figure, note, question
@@ -20,7 +21,7 @@ from .counts import Config, forward_flops, parameter_count
 from .generate import LLAMA_3_70B, LLAMA_3_405B
 from .plots import BLUE, GREY, RED, blank
 from .published import LLAMA_3_8B, QWEN_25_HALF_B
-from .regimes import one_thread, operations_of, plot_shares, quickest, shares
+from .regimes import operations_of, plot_shares, quickest, shares
 
 MiB = 2**20
 LLAMA_32_1B = replace(LLAMA_3_8B, layers=16, width=2048, hidden=8192, tied=True)
