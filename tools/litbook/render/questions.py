@@ -38,26 +38,6 @@ def box(piece: Piece, evidence: Evidence, setting: prose.Setting, source: str = 
     return tag("div", *parts, class_="lb-ask", role="group", aria_label=name)
 
 
-def known(source: str, constants: working.Constants) -> Html:
-    """The answer to a question that no run has asked, where it is arithmetic on numbers of the text.
-
-    `constants` are those that the lecture's files set outside of functions.
-    """
-    found, unit = working.work_out(source, constants)
-    if found is None:
-        return markup.NOTHING
-    value = tag("b", _spell(found, unit))
-    reply = tag("p", *_working(source, {}), value, class_="lb-reply")
-    paper = tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True)
-    return markup.join([_opening("Answer", reply), paper])
-
-
-def _spell(found: working.Numbers, unit: str | None) -> str:
-    if isinstance(found, list):
-        return f"[{', '.join(_spell(it, unit) for it in found)}]"
-    return values.number(found, unit)
-
-
 def _working(source: str, names: dict[str, str]) -> list[Html]:
     """The expression of the source, and the same with its values put in, each before a `=`."""
     steps = working.steps(source, names)

@@ -12,7 +12,6 @@ from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, 
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
-from litbook.text import working
 from litbook.text.words import SEEN
 
 UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
@@ -192,12 +191,8 @@ def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
         if said.startswith(head):
             inside = prose.passage(said, sheet.setting)
             if class_ == "lb-ask":
-                text = sheet.source(section.file)
-                source = "\n".join(text[n].text for n in range(note.first, note.last + 1))
-                answer = questions.known(source, _constants(sheet, section))
-                if not answer:
-                    why = margin.not_run(section.requires) if section.requires else "Not reached"
-                    answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
+                why = margin.not_run(section.requires) if section.requires else "Not reached"
+                answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
                 inside = markup.join([inside, answer])
             return [tag("div", inside, class_=class_, role="note")]
     return prose.blocks(said, sheet.setting)
@@ -217,13 +212,6 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
     if piece.kind == "link":
         return [_link(sheet, piece)]
     return [_picture(sheet, piece)]
-
-
-def _constants(sheet: Sheet, section: Section) -> working.Constants:
-    """What names mean in a section wherever it runs: constants of the lecture that it does not set itself."""
-    own = {name for it in section.statements for name in it.binds}
-    found = working.constants(it.text for it in sheet.record.sources)
-    return {name: value for name, value in found.items() if name not in own}
 
 
 def _source(sheet: Sheet, piece: Piece, evidence: Evidence) -> str:
