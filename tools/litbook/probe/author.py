@@ -161,7 +161,8 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Mark a section that needs a device, `@requires("cuda")`, or time, `@requires("slow")`.
 
-    It runs only where there is such a device. A slow one runs when it is asked for by name and when it is recorded; else its recording is shown.
+    It runs only where there is such a device. A slow one runs when it is asked for by name and when it is
+    recorded; else its recording is shown.
     Raises `AuthorError` for a need that nobody knows.
     """
     if need not in NEEDS:

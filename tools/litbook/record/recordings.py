@@ -83,7 +83,7 @@ def write(file: Path, record: model.Record) -> None:
 def renewed(recording: model.Record | None, record: model.Record, name: str) -> model.Record:
     """The recording with the sections that `record` ran, each with commit and date of its run.
 
-    Raises `RecordError` where there is no recording, and where both need a definition that is no longer the same.
+    Raises `RecordError` where there is no recording, and where both need a definition that has changed.
     """
     if recording is None:
         raise RecordError(

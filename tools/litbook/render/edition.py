@@ -12,8 +12,8 @@ from litbook.record.model import Record
 class Edition:
     """One lecture: the folder of its pages, its record, and the recordings beside it.
 
-    `recordings` are those of other devices, and of this one the sections that this build leaves to it; `own` is
-    all of this device's.
+    `recordings` are those of other devices, and of this one the sections that this build leaves to it;
+    `own` is all of this device's.
     """
 
     folder: str

@@ -51,7 +51,7 @@ class NoDevice(LitbookError):
     slug = "no-device"
 
 
-def run(
+def run(  # noqa: PLR0913  all that one may ask of a run
     path: Path,
     *,
     sections: Sequence[str] = (),
