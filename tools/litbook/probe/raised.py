@@ -112,7 +112,7 @@ def way_out(files: Files, error: BaseException) -> str:
 
 def _beside(lecture: Lecture, filename: str, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
-    folder, shown = Path(filename).parent, Path(lecture.path).parent
+    folder, shown = Path(filename).parent, Path(lecture.files[0].path).parent
     if lecture.files[0].module:  # the files of the lecture have a folder of their own in it
         folder, shown = folder.parent, shown.parent
     try:

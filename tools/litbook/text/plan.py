@@ -13,7 +13,6 @@ from functools import cached_property
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
-from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
 from litbook.text.tree import (
@@ -40,7 +39,7 @@ class Text:
         self.lecture = lecture
         self.node_of = {index: node for node, index in lecture.function_of.items()}
         self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
-        self.program = Program(lecture.names or Names(lecture.files), self.reads)
+        self.program = Program(lecture.names, self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
     def file(self, function: int) -> int:

@@ -316,7 +316,7 @@ def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, 
 def _numbered(files: list[File], names: Names) -> Lecture:
     """The lecture of these files with its definitions."""
     files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, files[0].module or Path(files[0].path).stem, names=names)
+    found = Lecture(files, names, files[0].module or Path(files[0].path).stem)
     number_definitions(found)
     return found
 
