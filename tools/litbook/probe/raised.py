@@ -6,9 +6,10 @@ import ast
 import itertools
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import CodeType
+from traceback import walk_tb
+from types import FrameType
 from typing import Protocol
 
 from litbook.probe.making import bounded
@@ -53,7 +54,8 @@ def trace(files: Files, error: BaseException) -> tuple[Line, ...]:
     """
     lecture, filename = files.lecture, files.filename
     own: list[Line] = []
-    for code, line in _places(error):
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
         number = files.file_of(code.co_filename)
         if number is not None:
             place = lecture.place(line, file=number)
@@ -69,33 +71,29 @@ def trace(files: Files, error: BaseException) -> tuple[Line, ...]:
 
 def surfaced(files: Files, function: int, error: BaseException) -> int | None:
     """The line of a function through which an exception came: the outermost."""
-    spec = files.lecture.functions[function]
-    lines = (line for code, line in _places(error) if files.file_of(code.co_filename) == spec.file)
-    return next((line for line in lines if spec.first <= line <= spec.last), None)
+    spec, found = files.lecture.functions[function], own_lines(files, walk_tb(error.__traceback__))
+    return next((line for file, line in found if file == spec.file and spec.first <= line <= spec.last), None)
 
 
 def statements(files: Files, error: BaseException) -> Iterator[int]:
     """The lecture's statements in a traceback, outermost first."""
-    for code, line in _places(error):
-        number = files.file_of(code.co_filename)
-        found = None if number is None else files.numbering.statement_at.get((number, line))
-        if found is not None:
+    for place in own_lines(files, walk_tb(error.__traceback__)):
+        if (found := files.numbering.statement_at.get(place)) is not None:
             yield found
 
 
-def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
-    """The code and the line of every entry of a traceback, outermost first."""
-    traceback = error.__traceback__
-    while traceback is not None:
-        yield traceback.tb_frame.f_code, traceback.tb_lineno
-        traceback = traceback.tb_next
+def own_lines(files: Files, frames: Iterable[tuple[FrameType, int]]) -> Iterator[tuple[int, int]]:
+    """The lecture's own lines in a traceback, or on a stack: the file's number, and the line."""
+    for frame, line in frames:
+        if (file := files.file_of(frame.f_code.co_filename)) is not None:
+            yield file, line
 
 
 def way_out(files: Files, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
         return "\npip install 'litbook[torch]'"
-    places = [(files.file_of(code.co_filename), line) for code, line in _places(error)]
+    places = [(files.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
         return ""
     lecture = files.lecture
