@@ -32,6 +32,7 @@ from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.text import source
 from litbook.text.source import INSTALLED
+from litbook.text.tree import modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -129,7 +130,7 @@ def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str])
         return  # a warm process has them
     wanted, todo = set(also), [file.tree for file in lecture.files]
     while todo:
-        for name in _imported(todo.pop()) - wanted:
+        for name in {*modules_in(todo.pop())} - wanted:
             wanted.add(name)
             beside = folder / f"{name}.py"
             with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
@@ -153,17 +154,6 @@ def _libraries_aside() -> Iterator[None]:
     finally:
         if before == 0:
             gc.unfreeze()
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """The packages that the text imports anywhere, by their first name."""
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add((node.module or "").split(".")[0])
-    return names
 
 
 def _seed(seed: int) -> None:

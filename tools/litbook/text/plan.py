@@ -18,6 +18,7 @@ from litbook.text.program import Key, Program, Unit
 from litbook.text.tree import (
     FunctionNode,
     blocks,
+    body_of,
     children,
     dotted,
     everything,
@@ -54,8 +55,7 @@ class Text:
 
     def body(self, index: int) -> list[ast.stmt]:
         """The statements of a section without its docstring."""
-        node = self.function(index)
-        return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+        return body_of(self.function(index))
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""

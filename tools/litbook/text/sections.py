@@ -220,7 +220,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
     }
     for file in found.files:
         words, unseen = _words(file.tree, WORDS), _words(file.tree, WORDS.keys() - SEEN)
-        guarded = {it for node in file.tree.body if _is_formal(node) for it in ast.walk(node)}
+        guarded = {it for node in file.tree.body if is_formal(node) for it in ast.walk(node)}
         openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
             kind, target = _kind(statement, words, unseen), targets.get(statement)
@@ -246,7 +246,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
             )
 
 
-def _is_formal(node: ast.stmt) -> bool:
+def is_formal(node: ast.stmt) -> bool:
     """What says nothing to a reader: `__beside__ = …`, and `if __name__ == …:` for the file as a program."""
     match node:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):

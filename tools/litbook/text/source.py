@@ -52,6 +52,7 @@ from litbook.text.tree import (
     lines_of,
     own_nodes,
     parameters,
+    plain,
     uncollected,
 )
 from litbook.text.unspoken import unspoken
@@ -107,7 +108,7 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     texts = _texts(path, shown, problems)
     if problems:
         for it in texts:  # what is wrong with the others
-            problems += _marked(it.path, _plain(it.text), True).problems
+            problems += _marked(it.path, plain(it.text), True).problems
         raise UnusableLecture(problems)
     found, places = parse_files(tuple(texts)), {it.path: str(place) for it, place in texts.items()}
     return replace(found, files=[replace(it, filename=places[it.path]) for it in found.files])
@@ -141,7 +142,7 @@ def _beside(text: Text, folder: Path, own: Collection[str], problems: list[Probl
     """The modules beside the lecture that are its text, too; none where the text has no tree."""
     with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # parsing it will say so
         if WORD in text.text:
-            return modules_beside(File(text.path, _plain(text.text), _ast(text)), folder, own, problems)
+            return modules_beside(File(text.path, plain(text.text), _ast(text)), folder, own, problems)
     return []
 
 
@@ -168,7 +169,7 @@ def outline(path: Path) -> Lecture:
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
         texts = _texts(path, path.name, problems)
         if not problems:
-            files = [File(it.path, _plain(it.text), _ast(it), "", it.module, it.name) for it in texts]
+            files = [File(it.path, plain(it.text), _ast(it), "", it.module, it.name) for it in texts]
             found, _, _ = _found(files, problems)
         if not problems:
             return found
@@ -176,7 +177,7 @@ def outline(path: Path) -> Lecture:
 
 
 def _ast(text: Text) -> ast.Module:
-    return ast.parse(_plain(text.text))
+    return ast.parse(plain(text.text))
 
 
 def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
@@ -217,7 +218,7 @@ def parse_sources(sources: Sequence[model.Source]) -> Lecture:
 def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
     """The files of a lecture, taken apart as in `parse`; the first has `main`."""
     problems: list[Problem] = []
-    marked = [_marked(it.path, _plain(it.text), lecture) for it in texts]
+    marked = [_marked(it.path, plain(it.text), lecture) for it in texts]
     files = [replace(m.file, module=it.module, name=it.name) for m, it in zip(marked, texts, strict=True)]
     for it in marked:
         problems += it.problems
@@ -234,7 +235,7 @@ def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
     """Which of the files nest their statements deeper than Python goes."""
     found = list[Problem]()
     for it in texts:
-        file = File(it.path, _plain(it.text), _ast(it))
+        file = File(it.path, plain(it.text), _ast(it))
         try:
             number_statements(_numbered([file], Names([file])), {})
         except RecursionError:
@@ -268,10 +269,6 @@ def forget() -> None:
     """The next text is read anew, for who wants to know how long that takes."""
     parse_files.cache_clear()
     _marked.cache_clear()
-
-
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _taken_apart(
