@@ -53,7 +53,11 @@ def _busy(recorder: Recorder) -> list[tuple[threading.Thread, FrameType]]:
     threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
     found = []
     for ident, innermost in sys._current_frames().items():
-        own = (it for it, _ in walk_stack(innermost) if recorder.file_of(it.f_code.co_filename) is not None)
+        own = (
+            it
+            for it, _ in walk_stack(innermost)
+            if recorder.lecture.file_of(it.f_code.co_filename) is not None
+        )
         if (frame := next(own, None)) is not None and ident in threads:
             found.append((threads[ident], frame))
     return found

@@ -84,7 +84,7 @@ def run(
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, lecture.files[0].filename, listener)
+        recorder = recorded_by(lecture, listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
@@ -431,5 +431,5 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 
 def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
-    *_, found = None, *raised.own_lines(recorder, frames)
+    *_, found = None, *raised.own_lines(recorder.lecture, frames)
     return found and recorder.lecture.place(found[1], file=found[0])

@@ -94,8 +94,9 @@ class Assertion:
 class File:
     """One file of a lecture: its text and its tree.
 
-    `filename` is where it lies, and what its code objects are called; `module` is what Python calls it,
-    `name` what it is called within the lecture: "" for the only file and for `__init__`, else `models`.
+    `filename` is where it lies, or is said to, and what its code objects are called; `module` is what Python
+    calls it, `name` what it is called within the lecture: "" for the only file and for `__init__`, else
+    `models`.
     """
 
     path: str  # as messages and the record name it

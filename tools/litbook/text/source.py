@@ -259,7 +259,7 @@ class _Marked:
 def _marked(path: str, text: str, lecture: bool) -> _Marked:
     problems: list[Problem] = []
     tree, warns = _tree(text, path, problems)
-    file = File(path, text, tree or ast.Module([], []), warns=warns)
+    file = File(path, text, tree or ast.Module([], []), path, warns=warns)
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []
     return _Marked(file, tree, anchors, directives, tuple(problems))
