@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -134,18 +134,19 @@ class File:
         return model.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
 
 
-def modules_of(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """What each file of a lecture is called by Python, and within the lecture; the first has `main`.
+def with_modules(files: Sequence[File]) -> list[File]:
+    """The files of a lecture with their names, for Python and within the lecture; the first has `main`.
 
     A file in the folder of an `__init__.py` is a module of that package. Any other one stands beside the
     lecture. A lecture that is one file goes without a name of either kind.
     """
-    first, found = PurePosixPath(paths[0] if paths else ""), list[tuple[str, str]]()
-    package = first.parent.name if first.name == "__init__.py" else ""
-    for path in map(PurePosixPath, paths):
-        inside = package and path.parent == first.parent
-        name = "" if path == first else path.stem
-        found.append((f"{package}.{name}".rstrip(".") if inside else name, name))
+    paths = [PurePosixPath(file.path) for file in files]
+    package = paths[0].parent.name if paths and paths[0].name == "__init__.py" else ""
+    found = list[File]()
+    for file, path in zip(files, paths, strict=True):
+        inside = package and path.parent == paths[0].parent
+        name = "" if path == paths[0] else path.stem
+        found.append(replace(file, module=f"{package}.{name}".rstrip(".") if inside else name, name=name))
     return found
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from litbook.text import scopes
 from litbook.text.imports import Names
-from litbook.text.lecture import File, modules_of
+from litbook.text.lecture import File, with_modules
 from litbook.text.tree import Definition, dotted, head_of, own_nodes, plain, uncollected
 
 
@@ -65,13 +65,7 @@ def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, s
     found = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
     if len(files) == 1:
         return tuple(found)
-    named = zip(files, trees, modules_of([path for path, _ in files]), strict=True)
-    resolved = Names(
-        [
-            File(path, text, tree, module=module, name=name, number=number)
-            for number, ((path, text), tree, (module, name)) in enumerate(named)
-        ]
-    )
+    resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
     return tuple(
         {name: (resolved.home[it], it.name) for name, it in resolved.known(file).items()} | found[file]
         for file in range(len(files))
