@@ -31,13 +31,7 @@ def read(file: Path, lecture: str) -> model.Record:
     """
     shown = _shown(file)
     try:
-        text = encoding.content(file).decode()
-    except OSError as error:
-        raise _unusable(f"{shown} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _unusable(f"{shown} is not a record: it is not UTF-8 text") from None
-    try:
-        record = encoding.loads(text, shown)
+        record = encoding.read(file, shown)
     except RecordError as error:
         raise _unusable(str(error)) from None
     device = record.environment.device

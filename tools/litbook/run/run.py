@@ -17,10 +17,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from traceback import walk_stack, walk_tb
+from types import FrameType
+from typing import NoReturn, Protocol
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
-from litbook.probe import author
+from litbook.probe import author, raised
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
@@ -30,6 +32,7 @@ from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.text import source
 from litbook.text.source import INSTALLED
+from litbook.text.tree import modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -83,7 +86,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, lecture.files[0].filename, listener)
+        recorder = recorded_by(lecture, listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
@@ -129,7 +132,7 @@ def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str])
         return  # a warm process has them
     wanted, todo = set(also), [file.tree for file in lecture.files]
     while todo:
-        for name in _imported(todo.pop()) - wanted:
+        for name in {*modules_in(todo.pop())} - wanted:
             wanted.add(name)
             beside = folder / f"{name}.py"
             with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
@@ -153,17 +156,6 @@ def _libraries_aside() -> Iterator[None]:
     finally:
         if before == 0:
             gc.unfreeze()
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """The packages that the text imports anywhere, by their first name."""
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add((node.module or "").split(".")[0])
-    return names
 
 
 def _seed(seed: int) -> None:
@@ -397,9 +389,11 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         with _alarm(timeout):
             yield
     except _Deadline as error:
-        raise TimedOut(f"timed out after {timeout:g} s", _reached(recorder, error)) from None
+        raise TimedOut(
+            f"timed out after {timeout:g} s", _reached(recorder, walk_tb(error.__traceback__))
+        ) from None
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted", _reached(recorder, error)) from None
+        raise Interrupted("interrupted", _reached(recorder, walk_tb(error.__traceback__))) from None
     finally:
         stop.set()
         if ends:
@@ -436,7 +430,8 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
     if stop.wait(timeout + GRACE):
         return
     frame = sys._current_frames().get(runner)
-    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _place_of(recorder, frame))
+    stack = [*walk_stack(frame)][::-1] if frame is not None else []
+    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack))
     if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
         last_words = threading.Thread(target=recorder.listener.end, daemon=True)
         last_words.start()
@@ -444,21 +439,7 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
     owner.give_up(error)
 
 
-def _reached(recorder: Recorder, error: BaseException) -> Place | None:
-    """The line of the lecture where it was when it was stopped."""
-    place, traceback = None, error.__traceback__
-    while traceback is not None:
-        file = recorder.file_of(traceback.tb_frame.f_code.co_filename)
-        if file is not None:
-            place = recorder.lecture.place(traceback.tb_lineno, file=file)
-        traceback = traceback.tb_next
-    return place
-
-
-def _place_of(recorder: Recorder, frame: Any) -> Place | None:
-    while frame is not None:
-        file = recorder.file_of(frame.f_code.co_filename)
-        if file is not None:
-            return recorder.lecture.place(frame.f_lineno, file=file)
-        frame = frame.f_back
-    return None
+def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+    """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
+    *_, found = None, *raised.own_lines(recorder.lecture, frames)
+    return found and recorder.lecture.place(found[1], file=found[0])
