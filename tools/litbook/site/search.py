@@ -1,9 +1,9 @@
 """The search's index, apart from the pages: what it holds is loaded when somebody searches.
 
-In goes a built site with Material's index. That becomes a small file, which every page asks for and which tells
-where the rest is, and the rest: a script, since a script can be loaded from a folder, too. Material's window,
-results and worker stay as they are; `assets/search.js` stands before the worker, with the book's synonyms, and
-forgives spelling.
+In goes a built site with Material's index. That becomes a small file, which every page asks for and which
+tells where the rest is, and the rest: a script, since a folder can have scripts loaded, too. Material's
+window, results and worker stay as they are; `assets/search.js` stands before the worker, with the book's
+synonyms, and forgives spelling.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WORKER = "assets/litbook/search.js"
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
 _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+\.min\.js"')
 
-# What no search finds: code, values, drawings, answers, and words that every page has. To Material, one of these
-# ends where anything of the same name inside it ends, so none of them may hold its like.
+# What no search finds: code, values, drawings, answers, and words that every page has. To Material, one
+# of these ends where anything of the same name inside it ends, so none of them may hold its like.
 _CLASSES = (
     "lb-code|lb-shelf|lb-summary|lb-path|lb-asktitle|lb-onpaper|lb-nb-way|lb-eyebrow|lb-foot|lb-around|"
     "lb-references|lb-sayings|lb-part|lb-zoom|lb-open lb-answer|lb-ledger"
