@@ -44,6 +44,7 @@ Runner = Callable[[Path], model.Record]
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
+THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
 SCRIPTS = ("player.js", "copy.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
@@ -282,8 +283,9 @@ class LitbookPlugin(BasePlugin[Options]):
         self._plain_theme(config["theme"])
 
     def _plain_theme(self, theme: Any) -> None:
-        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin."""
+        """Material's fonts come from elsewhere, where no page may ask; its right side is our margin."""
         theme["font"] = False
+        theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
         theme["features"] = [*features, *(["toc.integrate"] if "toc.integrate" not in features else [])]
 
