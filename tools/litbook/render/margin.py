@@ -204,7 +204,7 @@ def _claim(
     sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     said = markup.text(WORDS[verdict])
     if verdict == "holds":
-        said = tag("span", f"{said}:", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+        said = tag("span", f"{said}:", class_="lb-said")
     elif verdict == "fails":
         said = tag("strong", said)
     parts = [sign, markup.SPACE, said, markup.SPACE]
