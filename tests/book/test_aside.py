@@ -86,7 +86,7 @@ def test_a_page_folds_an_aside_to_its_heading_and_says_how_its_claims_stand(made
     text = page.pages(made)["part.md"]
     fold = fold_of(text)
     assert text.index('## Off the path {#beside .lb-off data-toc-label="Beside"}\n\n' + fold) > text.index(
-        "## The core {#core}"
+        '## The core {#core data-toc-label="Core"}'
     )
     assert fold.startswith(
         '<details class="lb-aside"><summary>Aside · <span class="lb-ok">✓</span> 2 claims, all hold</summary>'

@@ -140,3 +140,21 @@ def test_the_keys_of_the_site_are_those_that_how_to_read_names(laptop: Page, add
     laptop.wait_for_url("**/peaks-and-mfu/")
     laptop.keyboard.press("/")
     until(laptop, "() => document.activeElement.closest('.md-search')")
+
+
+# ------------------------------------------------------------------------------- paper
+
+KEPT = """() => [...document.querySelectorAll('article :is(h1, h2, h3, figure, svg, .lb-at), article details > summary')]
+  .filter((it) => { const style = getComputedStyle(it), drawn = it.matches('figure, svg'), place = it.matches('.lb-at');
+    return !(place || style.breakInside == 'avoid') || !(drawn || style.breakAfter == 'avoid'); })
+  .map((it) => it.tagName + '.' + it.className)"""
+
+
+def test_on_paper_no_heading_stands_alone_and_no_drawing_is_cut(laptop: Page, address: str) -> None:
+    """The rules are asked for, and the pages counted: asides that are kept whole leave a third of them empty."""
+    laptop.goto(address + f"{LECTURE}storage-and-views/")
+    laptop.emulate_media(media="print")
+    assert laptop.evaluate(KEPT) == []
+    assert laptop.locator(".lb-aside > summary:visible").count() == 0, "nothing between heading and text"
+    pages = len(re.findall(rb"/Type\s*/Page\b", laptop.pdf(format="A4")))
+    assert 12 < pages < 30
