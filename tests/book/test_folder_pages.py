@@ -186,7 +186,7 @@ def test_parts_may_have_sections_of_one_name(parts: Record) -> None:
     pages = page.pages(parts)
     assert list(pages) == ["index.md", "storage.md", "compute.md"]
     for name in ("storage", "compute"):
-        assert f"{{#{name}-first_steps}}" in pages[f"{name}.md"]
+        assert f"{{#{name}-first_steps " in pages[f"{name}.md"]
         assert f'href="{name}/#{name}-first_steps"' in pages["index.md"]
 
 

@@ -21,7 +21,8 @@ def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """The section's heading with the anchor of its name."""
     sheet.at(section.file, section.first)
     text = prose.inline(section.heading or section.name, sheet.setting)
-    return [markup.heading(level, text, sheet.book.anchor(section), "lb-off" if section.aside else "")]
+    class_ = "lb-off" if section.aside else ""
+    return [markup.heading(level, text, sheet.book.anchor(section), class_, sheet.book.label(section))]
 
 
 def body(sheet: Sheet, section: Section, level: int) -> list[Html]:

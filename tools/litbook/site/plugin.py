@@ -48,7 +48,7 @@ log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
 THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
-SCRIPTS = ("player.js", "copy.js")
+SCRIPTS = ("player.js", "copy.js", "beside.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
     "admonition": {},
     "attr_list": {},
@@ -284,11 +284,14 @@ class LitbookPlugin(BasePlugin[Options]):
         self._plain_theme(config["theme"])
 
     def _plain_theme(self, theme: Any) -> None:
-        """Material's fonts come from elsewhere, where no page may ask; its right side is our margin."""
+        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin.
+
+        Its contents follow the reading.
+        """
         theme["font"] = False
         theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
-        theme["features"] = [*features, *(["toc.integrate"] if "toc.integrate" not in features else [])]
+        theme["features"] = [*dict.fromkeys([*features, "toc.integrate", "toc.follow"])]
 
     def _is_place(self, item: Any) -> bool:
         return isinstance(item, dict) and self.config.title in item
