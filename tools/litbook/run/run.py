@@ -182,7 +182,7 @@ def _execute(
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
     if owner is not None:
         recorder.asserts.tell = owner.late
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
+    recorder.run_section = partial(_run_section, recorder, modules, device, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -233,11 +233,12 @@ def _run_asked(recorder: Recorder, modules: Modules, sections: Sequence[str], se
 
 def _run_section(
     recorder: Recorder,
-    function: int,
-    call: Callable[[], object],
+    modules: Modules,
     device: str,
     seed: int,
-    owner: Owner | None = None,
+    owner: Owner | None,
+    function: int,
+    call: Callable[[], object],
 ) -> None:
     """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
@@ -248,6 +249,7 @@ def _run_section(
         recorder.needs[function] = needed
         if recorder.listener is not None:
             recorder.listener.skipped(function, needed)
+        recorder.ask(function, modules.of(function).__dict__)
         return
     if recorder.listener is not None:
         recorder.listener.section(function)
