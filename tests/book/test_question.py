@@ -18,7 +18,7 @@ from tests.running import line_of, messages, record, section, write
 from litbook import question
 from litbook.errors import AuthorError
 from litbook.record import encoding, model
-from litbook.render import page, prose, questions
+from litbook.render import page, prose, questions, values
 from litbook.render.evidence import Evidence
 from litbook.render.terminal import Terminal
 from litbook.run.run import run
@@ -223,6 +223,45 @@ def test_a_question_that_never_ran_keeps_its_text_and_has_no_answer(tmp_path: Pa
     assert "Check yourself." in words(body)
     assert "question(" not in words(body)
     assert "Not run (needs a GPU): the answer comes from the run." in words(body) and 'class="lb-ask"' in body
+
+
+HERE = "from random import random\nKiB = 2**10\nEACH = [KiB, 2 * KiB]\nDRAWN = random()\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("0.08 * 19.5 / 312", "0.005"),
+        ("4 * KiB", "4,096"),
+        ("[max(EACH), EACH[1] // 3]", "[2048, 682]"),
+        ("sum(n for n in EACH)", "3,072"),
+        ("x", ""),
+        ("x * KiB", ""),
+        ("DRAWN", ""),
+        ("random()", ""),
+        ("1 / 0", ""),
+        ("nowhere", ""),
+        ("print", ""),
+    ],
+)
+def test_an_answer_that_needs_nothing_of_its_section_is_there_without_the_device(
+    tmp_path: Path, answer: str, value: str
+) -> None:
+    how = "f'How many of {KiB}?'" if value else "'How many?'"
+    text = section(f"x = 1\nquestion({how}, answer={answer}, unit='B')", HERE)
+    text = text.replace("def one():", "@requires('cuda')\ndef one():")
+    made = run(write(tmp_path, text), device="cpu")
+    body = words(page.pages(made)["index.md"])
+    assert not made.by_key["one"].ran and messages(made) == []
+    assert encoding.loads(encoding.dumps(made)) == made
+    assert body.count("Check yourself") == 1
+    if value:
+        (piece,) = asked(made)
+        assert (piece.text, piece.frame) == ("How many of 1024?", -1)
+        assert values.line(made.by_key["one"].snapshots[piece.answer or 0]) == value
+        assert body.count("Answer") == 2 and "comes from the run" not in body
+    else:
+        assert asked(made) == [] and "the answer comes from the run." in body
 
 
 def test_what_a_section_would_have_said_stands_in_its_boxes_and_never_as_code(tmp_path: Path) -> None:

@@ -79,6 +79,10 @@ class Making:
         self._frame_at: dict[int, int] = {}  # number of a frame of the run -> its place here
         self._loop_at: dict[int, int] = {}  # by id of its state, which is kept
 
+    def ask(self, piece: model.Piece, answer: model.Snapshot) -> None:
+        """Take a question that is put though the section does not run."""
+        self._pieces.append(replace(piece, frame=-1, answer=self._kept.keep(answer)))
+
     # -- one call
 
     def put(self, log: Log) -> None:

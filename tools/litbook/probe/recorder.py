@@ -17,6 +17,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ from litbook.probe.verdicts import Judge
 from litbook.record import model
 from litbook.record.limits import GLIMPSES, OUTPUT
 from litbook.snapshot.snapshot import glimpse, snapshot, type_alone
+from litbook.text import working
 from litbook.text.source import Definition, FunctionNode, Lecture
 
 
@@ -68,6 +70,7 @@ class Recorder(Judge):
         self.types: dict[int, tuple[weakref.ref[type], model.Opaque]] = {}
         self.open_claims = []
         self.seconds = 0.0  # of the whole lecture
+        self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
         self.asserts = Asserts(self)
         self.false, self.said = self.asserts.false, self.asserts.said
@@ -198,14 +201,33 @@ class Recorder(Judge):
 
     def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
         """Take a question, and a snapshot of its answer as it is now."""
-        frame, line = self.site(_getframe(1))
+        frame, line = (-1, self.asking) if self.asking else self.site(_getframe(1))
         if frame is None:
             return
         piece = model.Piece("question", 0, frame, self._line(line), text, hint, unit=unit)
         shown = snapshot(answer, self.log.storages)
-        self.log.events.append(Handed(piece, shown))
+        if self.asking:
+            self.making(self.log.function).ask(piece, shown)
+        else:
+            self.log.events.append(Handed(piece, shown))
         if self.listener is not None:
             self.listener.question(piece, shown)
+
+    @cached_property
+    def _free(self) -> dict[int, list[ast.expr]]:
+        return working.free(self.lecture)
+
+    def ask(self, function: int, module: dict[str, object]) -> None:
+        """Put those questions of a section that does not run whose answers need nothing of it.
+
+        `module` is the namespace of its file. A question that raises is not put.
+        """
+        with self.inside(function):
+            for call in self._free[function]:
+                self.asking = call.lineno
+                with contextlib.suppress(Exception):
+                    eval(compile(ast.Expression(call), self.filename, "eval"), module)
+            self.asking = 0
 
     def output(self, text: str) -> None:
         """Printed text. Consecutive prints of one line are one piece; the amount is bounded."""

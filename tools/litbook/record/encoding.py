@@ -294,7 +294,10 @@ def _references(record: Record, section: Section) -> Iterator[Reference]:
         yield "loop", series.loop, loops
     steps = max(1, len(section.steps))  # what came before the first step carries the number 0
     for piece in section.pieces:
-        yield from (("frame", piece.frame, frames), ("step", piece.step, steps))
+        yield from (
+            ("frame", None if piece.frame == -1 else piece.frame, frames),
+            ("step", piece.step, steps),
+        )
         yield "snapshot", piece.answer, snapshots
     for value in section.values:
         yield from (("frame", value.frame, frames), ("step", value.step, steps))

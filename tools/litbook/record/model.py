@@ -232,7 +232,7 @@ class Piece:
 
     kind: PieceKind
     step: int
-    frame: int
+    frame: int  # -1: a question of a section that did not run, and whose answer needs nothing of it
     line: int
     text: str  # prose, question, caption, link text or output
     data: str = ""  # SVG of a figure, target of a link, "run" of a misbelief, hint, data URI of an image

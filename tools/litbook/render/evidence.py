@@ -70,7 +70,9 @@ class Evidence:
     def pieces(self) -> list[Piece]:
         """What the section handed over, itself or through a helper."""
         call_of = calls_of_frames(self.entry)
-        found = (it for it in self.entry.pieces if call_of[it.frame] in (None, *self.calls[:1]))
+        found = (
+            it for it in self.entry.pieces if it.frame < 0 or call_of[it.frame] in (None, *self.calls[:1])
+        )
         return [replace(piece, line=piece.line + self.first) for piece in found]
 
     @cached_property

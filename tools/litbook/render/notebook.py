@@ -624,7 +624,7 @@ def _tell(made: _Made, item: cells.Told, piece: model.Piece, found: evidence.Evi
     else:
         made.prose(name, "\n\n".join([_said(piece, worded), *_folded(piece, found, worded)]))
         if item.answer is not None:
-            _answer(made, item.answer, name, [*_answered(piece, found)])
+            _answer(made, item.answer, name, [] if piece.frame < 0 else [*_answered(piece, found)])
 
 
 def _answer(made: _Made, code: Code, name: str, outputs: Sequence[Any]) -> None:

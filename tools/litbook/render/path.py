@@ -39,7 +39,7 @@ def line(book: Book) -> Html:
 def _words(seen: Evidence) -> int:
     """Words of a section's heading, notes, questions and captions; of notes that never ran, as written."""
     told = [f"{it.text} {it.data if len(it.data) < _TAGS else ''}" for it in seen.pieces if it.kind in SEEN]
-    silent = [] if seen.pieces else [it.prose for it in statements(seen.entry) if it.prose]
+    silent = [] if seen.entry.ran else [it.prose for it in statements(seen.entry) if it.prose]
     return len(" ".join([seen.entry.heading, *told, *silent]).split())
 
 

@@ -124,14 +124,14 @@ class _Body:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         sheet, file = self.sheet, self.section.file
         parts: list[Html] = []
+        seen = [it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last]
         for note in self.silent:
-            if first <= note.first <= last:
+            if first <= note.first <= last and not seen:
                 sheet.at(file, note.first)
                 parts += _unrun_prose(sheet, note, self.section)
-        for piece in self.evidence.pieces:
-            if piece.kind in SEEN and first <= piece.line <= last:
-                sheet.at(file, piece.line)
-                parts += _piece(sheet, piece, self.evidence)
+        for piece in seen:
+            sheet.at(file, piece.line)
+            parts += _piece(sheet, piece, self.evidence)
         return parts
 
     def _absence(self) -> Html:

@@ -61,12 +61,16 @@ class Modules:
         """The modules, in the order in which they were imported."""
         return [*self._loaded.values()]
 
-    def call(self, function: int) -> None:
-        """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
+    def of(self, function: int) -> types.ModuleType:
+        """The module of a function."""
         name = self.lecture.file_of_function(function).module
         if name not in self._loaded:  # a file that nothing has imported so far
             importlib.import_module(name)
-        getattr(self._loaded[name], self.lecture.functions[function].name)()
+        return self._loaded[name]
+
+    def call(self, function: int) -> None:
+        """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
+        getattr(self.of(function), self.lecture.functions[function].name)()
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

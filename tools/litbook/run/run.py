@@ -183,7 +183,7 @@ def _execute(
     if owner is not None:
         recorder.asserts.tell = owner.late
     needs = partial(_missing, device=device, slow=slow)
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, needs, seed, owner)
+    recorder.run_section = partial(_run_section, recorder, modules, needs, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -234,11 +234,12 @@ def _run_asked(recorder: Recorder, modules: Modules, sections: Sequence[str], se
 
 def _run_section(
     recorder: Recorder,
-    function: int,
-    call: Callable[[], object],
+    modules: Modules,
     missing: Callable[[str | None], str | None],
     seed: int,
-    owner: Owner | None = None,
+    owner: Owner | None,
+    function: int,
+    call: Callable[[], object],
 ) -> None:
     """One section: from its own seed, unrecorded where what it requires is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
@@ -249,6 +250,7 @@ def _run_section(
         recorder.needs[function] = needed
         if recorder.listener is not None:
             recorder.listener.skipped(function, needed)
+        recorder.ask(function, modules.of(function).__dict__)
         return
     if recorder.listener is not None:
         recorder.listener.section(function)
