@@ -19,7 +19,7 @@ from .block import (
 )
 from .counts import Config, attention_flops, block_weights, forward_flops, matrices, parameter_count
 from .plots import plot_matrices
-from .published import LLAMA_2_7B, LLAMA_3_8B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
+from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
 
 def a_block_of_today() -> None:
@@ -279,7 +279,6 @@ def published_counts_follow_from_eight_numbers() -> None:
            alt="Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention "
                "are a third of the block. In the other three, keys and values are thin slices, and "
                "gate, up and down fill four fifths and more.")
-    larger = Config(80, 8192, 64, 8, 28672, 128256, 8192)  # @hide
     question("Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
              "width of `28672`, and the vocabulary of `128256`. How many parameters?",
-             answer=parameter_count(larger), unit="parameters")
+             answer=parameter_count(LLAMA_3_70B), unit="parameters")

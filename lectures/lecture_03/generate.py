@@ -17,12 +17,10 @@ from litbook import aside, figure, misbelief, note, question, requires
 from .block import Cache, Transformer, written_attention
 from .counts import Config, block_weights, cache_bytes, forward_flops, parameter_count
 from .plots import BLUE, GREEN, GREY, RED, blank
-from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
+from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
 
 KiB, GiB, MICRO = 2**10, 2**30, 1e-6
-LLAMA_3_70B = replace(LLAMA_3_8B, layers=80, width=8192, heads=64, hidden=28672)
-LLAMA_3_405B = replace(LLAMA_3_8B, layers=126, width=16384, heads=128, hidden=53248)
 
 
 def generating() -> None:
@@ -109,10 +107,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     caches = weighed_cache(LLAMA_3_405B) / whole                # @inspect caches as times
     assert 50 < sizes < 51, "the largest has so many parameters"
     assert caches == 126 / 32, "and a cache with more layers, that is all"
-    gpt3 = Config(96, 12288, 96, 96, 4 * 12288, 50257, 2048)  # @hide
     question("GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes "
              "does one token leave in `bfloat16`?",
-             answer=weighed_cache(gpt3) // gpt3.context, unit="B")
+             answer=weighed_cache(GPT_3) // GPT_3.context, unit="B")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from counters import flops, flops_by_operation
 from jaxtyping import Float
-from timing import time_call
+from timing import one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -218,9 +218,10 @@ def codebases_count_differently() -> None:
         F.cross_entropy(logits, tokens.flatten()).backward()
 
     x = torch.randn(512, 512)
-    product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
+    with one_thread():
+        product = time_call(lambda: x @ x, repeats=5)           # @stepover
+        pace = time_call(step, repeats=3)                       # @stepover
     reached = 2 * 512**3 / product.seconds                      # @measure reached as FLOP/s
-    pace = time_call(step, repeats=3, patience=3)               # @stepover
     rate = context / pace.seconds                               # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
