@@ -156,8 +156,9 @@ def a_text_with_a_known_entropy() -> None:
     different = {spelled(word) for word in words}
     assert len(different) == WORDS, "all words different"
     note("Whoever knows the lexicon can guess each word with one chance in as many as there are. Of a "
-         "word's tokens the first is hard, the last, a space, is certain. But their surprises add up "
-         "to the logarithm of the number of words, whichever word it is:")
+         "word's tokens the first is hard, the last, a space, is certain. But their surprises, the "
+         "negative logarithms of their chances, add up to the logarithm of the number of words, whichever "
+         "word it is. With natural logarithms the unit is the *nat*:")
 
     def fits(prefix: str) -> int:
         return sum(word.startswith(prefix) for word in different)
@@ -200,7 +201,8 @@ def the_run_is_predicted() -> None:
     count = parameter_count(RUN)                                # @inspect count
     model = fresh_model()
     assert count == sum(p.numel() for p in model.parameters()), "parameters"
-    note("**Loss.** A model that knows nothing gives each of `27` tokens the same chance and loses the "
+    note("**Loss.** The loss is the mean surprise. A model that knows nothing gives each of `27` tokens "
+         "the same chance and loses the "
          "logarithm of their number. It ends above the entropy of the text.")
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
@@ -324,7 +326,8 @@ def its_memory_is_measured() -> None:
     assert peak < predicted, "the sum of the kinds is a bound"
     note("While the backward pass runs, gradients come and activations go. The last gradient arrives when "
          "hardly an activation is left. So the sum of the kinds is never in use, and the bill of a step is "
-         "a bound, not a sum. How far below depends on which of the two is larger.")
+         "a bound, not a sum. How far below it the peak stays depends on which is smaller, gradients or "
+         "activations: so much is saved, about.")
     question("The batch is `8` times as large. How many bytes does autograd keep then?",
              answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), model.parameters()), unit="B")
 
