@@ -243,6 +243,10 @@ class _Calls(TorchFunctionMode):
             a, b, (scale_a,), (recipe_a,), _, (scale_b,), (recipe_b,), _, _, dtype, *_ = args
             assert recipe_a == recipe_b == 0, "the stand-in knows a scale for each tensor only"
             return self._scaled_mm(a, b, scale_a, scale_b, out_dtype=dtype)
+        if func is torch.nn.functional.scaled_dot_product_attention and first is not None:
+            assert all(state.holds(t) == state.holds(first) for t in args[:3]), "one device for attention"
+            with self._going("card" if state.holds(first) else None):  # as goes the mask that it makes
+                return func(*args, **kwargs)
         if kwargs.get("device") is not None:
             return self._made(func, args, kwargs)
         return func(*args, **kwargs)
@@ -263,7 +267,7 @@ class _Calls(TorchFunctionMode):
         return out
 
     @contextlib.contextmanager
-    def _going(self, where: str) -> Iterator[None]:
+    def _going(self, where: str | None) -> Iterator[None]:
         before, self.state.destination = self.state.destination, where
         try:
             yield

@@ -199,8 +199,7 @@ def a_gate_costs_a_third_matrix() -> None:
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
-    note("Two FLOPs for each weight and token: does it hold for each of the seven? `FlopCounterMode` "
-         "notes for every module what was computed inside. Beside it, what the "
+    note("What does a token cost in each of these matrices? `FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
          "shapes say: rows times columns, times two, times tokens. Nothing is allocated; the model "
          "lives on `meta`.")
     config, batch, tokens = LLAMA_3_8B, 1, 2048
