@@ -150,7 +150,7 @@ function compute() {
 
 // ------------------------------------------------------------------ days against devices
 
-const LEFT = 76, RIGHT = 628, TOP = 12, BOTTOM = 206;
+const LEFT = 92, RIGHT = 604, TOP = 32, BOTTOM = 206;
 const tens = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const ten = (k) => (k < 3 ? exact.format(Number(`1e${k}`)) : words(10 ** k));
 
@@ -168,9 +168,9 @@ function draw(took, devices, needed, within) {
   const [from, to] = [Math.max(x0, sum - y1), Math.min(x1, sum - y0)];
   const every = ([a, b], most) => tens(a, b).filter((k) => (k - a) % Math.ceil((b - a) / most) === 0);
   const parts = [
-    ...every(ends[0], 6).map((k) => `<path d="M${x(k)} ${TOP}V${BOTTOM}"/><text x="${x(k)}" y="${BOTTOM + 16}" text-anchor="middle">${ten(k)}</text>`),
+    ...every(ends[0], 6).map((k) => `<path d="M${x(k)} ${TOP}V${BOTTOM}"/><text x="${x(k)}" y="${BOTTOM + 20}" text-anchor="middle">${ten(k)}</text>`),
     ...every(ends[1], 5).map((k) => `<path d="M${LEFT} ${y(k)}H${RIGHT}"/><text x="${LEFT - 6}" y="${Number(y(k)) + 4}" text-anchor="end">${ten(k)}</text>`),
-    `<text x="${RIGHT}" y="${BOTTOM + 36}" text-anchor="end">days</text><text x="${LEFT + 6}" y="${TOP + 14}">devices</text>`,
+    `<text x="${RIGHT}" y="${BOTTOM + 42}" text-anchor="end">days</text><text x="${LEFT}" y="${TOP - 12}">devices</text>`,
     `<path class="lb-line" d="M${x(from)} ${y(sum - from)}L${x(to)} ${y(sum - to)}"/>`,
     ...points.map(([a, b], i) => `<circle class="${i ? "lb-asked" : "lb-given"}" cx="${x(a)}" cy="${y(b)}" r="6"/>`),
   ];

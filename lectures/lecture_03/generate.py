@@ -157,8 +157,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     moved = bytes_moved(lambda: model(tokens[:, 511:], caches))  # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
-    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with two "
-         "thousand of them as context, beside a prompt of the same length, which reads the weights once "
+    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with `2048` "
+         "tokens of context, beside a prompt of the same length, which reads the weights once "
          "for all:")
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)                   # @inspect read as B
@@ -176,7 +176,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
 
 def bandwidth_sets_the_pace() -> None:
     """Tokens per second are bandwidth divided by the bytes of the model."""
-    note("If a token takes as long as reading the weights, its pace is known before anything runs: "
+    note("How fast can a model write? If a token takes as long as reading the weights, its pace is "
+         "known before anything runs: "
          "bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, on cards of their "
          "datasheets' bandwidth:")
     size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
@@ -221,7 +222,8 @@ def room_for(config: Config, context: int) -> int:
 
 def a_batch_shares_the_weights() -> None:
     """Many sequences share one reading of the weights, until their caches weigh more."""
-    note("Once a weight is there, it can serve many sequences. So the way to use a card is to write many "
+    note("Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So "
+         "the way to use a card is to write many "
          "texts at once. What does a batch read? Measured on the small model, one sequence and sixteen:")
     model = Transformer(MODEST).bfloat16()
     grown = []
