@@ -1,7 +1,7 @@
 """Napkin math as functions: how long a run takes, what it keeps in memory, how large a model fits.
 
-The site's calculator computes the same in the reader's browser, with the recipes and limits of this file; a test
-compares the two on a grid of inputs. Sizes are bytes, times are days, rates are FLOP/s.
+The site's calculator computes with these very functions: its script is written from them when the site is built, with
+the recipes and limits of this file. Sizes are bytes, times are days, rates are FLOP/s.
 
 A number outside its limits raises `ValueError`: an MFU above 1 is a mistake, not a result.
 """
@@ -57,6 +57,14 @@ LIMITS = {
     "devices": Limit(1, 1e7, whole=True),
     "mfu": Limit(0.0001, 1),
     "bytes": Limit(0.01, 1000),
+    "within": Limit(0.001, 1e6),
+    "layers": Limit(1, 1e4, whole=True),
+    "width": Limit(1, 1e6, whole=True),
+    "heads": Limit(1, 1e6, whole=True),
+    "kv_heads": Limit(1, 1e6, whole=True),
+    "hidden": Limit(1, 1e7, whole=True),
+    "vocabulary": Limit(1, 1e8, whole=True),
+    "context": Limit(1, 1e9, whole=True),
 }
 
 
@@ -88,6 +96,18 @@ def days(
     total = work(parameters, tokens)
     rate = checked("mfu", mfu) * checked("devices", devices)
     return None if peak is None else total / (peak * rate * DAY)
+
+
+def devices_for(
+    parameters: float, tokens: float, within: float, peak: float | None, mfu: float
+) -> int | None:
+    """The fewest devices that are done `within` so many days at the fraction `mfu` of their `peak`.
+
+    None where no peak is known. It is the formula above, solved for the devices.
+    """
+    total = work(parameters, tokens)
+    rate = checked("mfu", mfu) * checked("within", within)
+    return None if peak is None else math.ceil(total / (peak * rate * DAY))
 
 
 def memory_per_device(

@@ -8,6 +8,7 @@ Real are PyTorch's own operations: values, dtypes, shapes, gradients, optimizers
                 `Card`; launches return at once, pageable copies wait, pinned ones do not, events read the clock
     FP8         `torch._scaled_mm` and `F.scaled_mm` with the rules of their CUDA version
     graphs      what is captured takes its time when it is replayed, and one launch for all of it
+    compiling   `torch.compile` gives back what it was given, so nothing is fused
     snapshots   litbook asks a tensor's C base class where it is, beneath every mode; there the answer is imitated
 
 With `data=False` tensors of the card have no values (they are on the meta device), so that a lecture can be run
@@ -242,6 +243,10 @@ class _Calls(TorchFunctionMode):
             a, b, (scale_a,), (recipe_a,), _, (scale_b,), (recipe_b,), _, _, dtype, *_ = args
             assert recipe_a == recipe_b == 0, "the stand-in knows a scale for each tensor only"
             return self._scaled_mm(a, b, scale_a, scale_b, out_dtype=dtype)
+        if func is torch.nn.functional.scaled_dot_product_attention and first is not None:
+            assert all(state.holds(t) == state.holds(first) for t in args[:3]), "one device for attention"
+            with self._going("card" if state.holds(first) else None):  # as goes the mask that it makes
+                return func(*args, **kwargs)
         if kwargs.get("device") is not None:
             return self._made(func, args, kwargs)
         return func(*args, **kwargs)
@@ -262,7 +267,7 @@ class _Calls(TorchFunctionMode):
         return out
 
     @contextlib.contextmanager
-    def _going(self, where: str) -> Iterator[None]:
+    def _going(self, where: str | None) -> Iterator[None]:
         before, self.state.destination = self.state.destination, where
         try:
             yield
@@ -502,6 +507,10 @@ def standin(card: Card) -> Iterator[_State]:
         assert isinstance(stream, _Stream), "a tensor is recorded on a stream"
         assert state.holds(tensor), "record_stream on a tensor of the CPU"
 
+    def compiled(module: torch.nn.Module, *, dynamic: bool) -> torch.nn.Module:
+        assert not dynamic, "one shape for each graph"
+        return module
+
     asked = libraries.torch()
     assert asked is not None, "torch is imported above"
     real = asked.device
@@ -513,6 +522,7 @@ def standin(card: Card) -> Iterator[_State]:
         stack.enter_context(mock.patch.object(asked, "device", device))
         stack.enter_context(mock.patch.multiple(torch.cuda, **_cuda(state)))
         stack.enter_context(mock.patch.object(torch, "autocast", narrowed))
+        stack.enter_context(mock.patch.object(torch, "compile", compiled))
         stack.enter_context(mock.patch.object(torch.version, "cuda", "stand-in"))
         stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", record_stream))
         stack.enter_context(mock.patch.object(time, "perf_counter", state.now))

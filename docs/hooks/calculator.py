@@ -1,8 +1,9 @@
-"""The book's calculator, as a MkDocs hook: what its page needs of `hardware.py` and `napkin.py`.
+"""The book's calculator, as a MkDocs hook: what its page needs of `hardware.py`, `napkin.py` and lecture 03.
 
-In go these two files of `lectures/`. Out come `assets/calculator-data.js`, which `assets/calculator.js`
-imports, and the formulas and tables that stand on the page in the place of its comments. A book without the
-files has neither.
+In go these files of `lectures/`. Out come `assets/calculator-data.js`, which `assets/calculator.js`
+imports, and the formulas and tables that stand on the page in the place of its comments. No formula is
+written twice: the functions are called with a `Term` for each argument, and what they give back is the
+JavaScript. A book without the files has neither.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 import json
 import logging
 import runpy
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from mkdocs.structure.files import File, Files
 
@@ -22,6 +27,7 @@ from litbook.render import markup, values
 from litbook.render.bibliography import Bibliography, read
 from litbook.render.markup import Html
 
+BLOCK = Path("lecture_03")  # the folder of `counts.py` and `published.py`
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")
 Row = Mapping[str, Any]
 
@@ -60,7 +66,9 @@ def _read(lectures: Path) -> str:
     limits = {name: asdict(limit) for name, limit in napkin["LIMITS"].items()}
     formulas = (lectures / "napkin.py").read_text(encoding="utf-8").partition("# --- the formulas\n")[2]
     bibliography = _bibliography(lectures / "references.bib")
-    script = data(cards, recipes, limits, bibliography)
+    counts, published = _of_the_block(lectures)
+    models = {name: asdict(config) for name, config in published["MODELS"].items()}
+    script = data(cards, recipes, limits, bibliography) + block_script(models, formulas_of(napkin, counts))
     _shown.update(
         {
             "<!-- cards -->": cards_table(cards, bibliography),
@@ -69,6 +77,113 @@ def _read(lectures: Path) -> str:
         }
     )
     return script
+
+
+def _of_the_block(lectures: Path) -> list[dict[str, Any]]:
+    """The names in `counts.py` and `published.py`, without the lecture around them, which needs PyTorch."""
+    package = ModuleType("calculated")
+    package.__path__ = [str(lectures / BLOCK)]
+    with patch.dict(sys.modules, {package.__name__: package}):  # and forgets both afterwards
+        return [vars(import_module(f"{package.__name__}.{name}")) for name in ("counts", "published")]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A number that is not known yet: arithmetic with it is written down, as JavaScript.
+
+    It passes every check of limits, which the page makes itself. The text of a sum is in brackets.
+    """
+
+    text: str
+    names: frozenset[str]  # of the fields in it
+
+    @classmethod
+    def named(cls, name: str) -> Term:
+        """The number in the field of that name."""
+        return cls(name, frozenset({name}))
+
+    def _with(self, form: str, other: object) -> Term:
+        text, names = (
+            (other.text, other.names) if isinstance(other, Term) else (repr(other), frozenset[str]())
+        )
+        return Term(form.format(self.text, text), self.names | names)
+
+    def __add__(self, other: object) -> Term:
+        return self._with("({} + {})", other)
+
+    def __radd__(self, other: object) -> Term:
+        return self if other == 0 else self._with("({1} + {0})", other)  # a sum begins with zero
+
+    def __rsub__(self, other: object) -> Term:
+        return self._with("({1} - {0})", other)
+
+    def __mul__(self, other: object) -> Term:
+        return self._with("({} * {})", other)
+
+    def __rmul__(self, other: object) -> Term:
+        return self._with("({1} * {0})", other)
+
+    def __truediv__(self, other: object) -> Term:
+        return self._with("({} / {})", other)
+
+    def __floordiv__(self, other: object) -> Term:
+        return self._with("Math.floor({} / {})", other)
+
+    def __mod__(self, other: object) -> int:
+        return 0
+
+    def __floor__(self) -> Term:
+        return Term(f"Math.floor({self.text})", self.names)
+
+    def __ceil__(self) -> Term:
+        return Term(f"Math.ceil({self.text})", self.names)
+
+    def __ge__(self, other: object) -> bool:
+        return True
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+def formulas_of(napkin: Row, counts: Row) -> dict[str, Term]:
+    """What the page shows, each under the name of its output."""
+    n, tokens, devices, within, mfu, bytes_, peak, memory = map(
+        Term.named, ("parameters", "tokens", "devices", "within", "mfu", "bytes", "peak", "memory")
+    )
+    config = counts["Config"](*map(Term.named, counts["Config"].__match_args__))
+    context, layers = config.context, config.layers
+    held, largest, kept = napkin["memory_per_device"], napkin["largest_model"], counts["activation_bytes"]
+    forward = counts["forward_flops"](config, 1, context)
+    return {
+        "work": napkin["work"](n, tokens),
+        "days": napkin["days"](n, tokens, devices, peak, mfu),
+        "needed": napkin["devices_for"](n, tokens, within, peak, mfu),
+        "replicated": held(n, bytes_, sharded=False),
+        "sharded": held(n, bytes_, devices, sharded=True),
+        "largest-replicated": largest(memory, bytes_, sharded=False),
+        "largest-sharded": largest(memory, bytes_, devices, sharded=True),
+        "block-parameters": counts["parameter_count"](config),
+        "block-forward": forward,
+        "block-training": 3 * forward,
+        "block-activations": context * layers * kept(config, context),
+        "block-written": context * layers * kept(config, context, fused=False),
+        "block-token": counts["cache_bytes"](config, 1),
+        "block-cache": counts["cache_bytes"](config, context),
+    }
+
+
+def block_script(models: Mapping[str, Row], formulas: Mapping[str, Term]) -> str:
+    """The second half of `calculator-data.js`: models, and for each output its fields and its function."""
+    functions = []
+    for name, term in formulas.items():
+        needs = sorted(term.names)
+        function = f"({{ {', '.join(needs)} }}) => {term.text}"
+        functions.append(f"  {_script(name)}: [{_script(needs)}, {function}],\n")
+    body = "".join(functions)
+    return f"export const MODELS = {_script(models)};\nexport const FORMULAS = {{\n{body}}};\n"
 
 
 def _bibliography(path: Path) -> Bibliography:
@@ -95,7 +210,7 @@ def data(
     sums = [{"key": it["key"], "name": it["name"], "bytes": _total(it)} for it in recipes]
     named = {"CARDS": devices, "RECIPES": sums, "LIMITS": limits, "FORMATS": FORMATS}
     lines = [f"export const {name} = {_script(value)};\n" for name, value in named.items()]
-    return "// Written from lectures/hardware.py and lectures/napkin.py.\n" + "".join(lines)
+    return "// Written from lectures/hardware.py, napkin.py and lecture_03/counts.py.\n" + "".join(lines)
 
 
 def cards_table(cards: Sequence[Row], bibliography: Bibliography) -> Html:

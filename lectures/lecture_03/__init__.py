@@ -23,7 +23,7 @@ def main() -> None:
         "divides by what. Nothing here needs a GPU, because counting needs no speed: large models "
         "are built on the device `meta`, which has shapes and no data."
     )
-    note("**The block.** Four exchanges against the block of the first Transformers, and what they cost:")
+    note("**The block.** What was exchanged since the first Transformers, and what each exchange costs:")
     a_block_of_today()
     note("**Memory.** What a block leaves behind for the backward pass, and what need not stay:")
     the_activations_of_a_block()

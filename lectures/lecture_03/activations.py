@@ -21,7 +21,7 @@ from .published import LLAMA_3_8B, SMALL
 
 
 def the_activations_of_a_block() -> None:
-    """Its activations."""
+    """The activations of a block."""
     note("Parameters, gradients and moments are there once, however long the text. Activations come "
          "anew with every token, and with written-out attention with every *pair* of tokens. So it "
          "is they that decide which batch fits. How many bytes does a token leave behind in a "
@@ -76,7 +76,8 @@ def kept_per_token(
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """The block of GPT-3 keeps 34 bytes per token and width, and five per head and pair."""
     note("With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps "
-         "$34\\,sbh + 5\\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. The formula is a list: "
+         "$34\\,sbh + 5\\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (The letters are the "
+         "paper's: its $h$ is the width, our $d$.) The formula is a list: "
          "two bytes for each number that some backward pass will ask for, one for each place of a "
          "dropout mask.")
     linear = {
@@ -104,8 +105,9 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
 
 
 def the_block_of_today_keeps_other_tensors() -> None:
-    """For the block of today the list is another one, and it has to be written anew."""
-    note("There are no dropouts, keys and values are narrow, and the feed-forward part keeps four "
+    """Two thirds of what a block of today keeps are its feed-forward part's."""
+    note("What is on the list of a block of today? There are no dropouts, keys and values are narrow, "
+         "and the feed-forward part keeps four "
          "tensors of the inner width where it kept two: gate, SiLU of the gate, up, and their "
          "product. Token by token and for one layer, in `bfloat16`:\n\n"
          "- each norm keeps its input and one number, $2d + 4$ bytes;\n"
@@ -117,7 +119,7 @@ def the_block_of_today_keeps_other_tensors() -> None:
     listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "fused"
     note("The formula and what autograd keeps, for the same block with norms that keep what is "
-         "listed (the next section has a word on them):")
+         "listed (why that has to be said, the aside below tells):")
 
     def kept(config: Config, context: int, how: How) -> float:
         block = with_lean_norms(Block(config, how))
@@ -213,7 +215,9 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
-    note("The backward pass of attention needs the weights. Written-out attention keeps them; a fused "
+    note("What grows faster than the text? Attention's *weights*, the softmax of the scores: not "
+         "parameters, but one number for each head and pair of tokens. The backward pass needs them. "
+         "Written-out attention keeps them; a fused "
          "kernel keeps one number for each row, from which it computes them again, tile by tile "
          "[@dao2022]. The difference grows with the context, so let it grow.")
     contexts = [16, 32, 64, 128]
@@ -317,7 +321,9 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     extra = flops(step) - before                                # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, "for the scores alone"
     note("For GPT-3 the paper reports that this saves `70%` of the activations and costs `2.7%` "
-         "more FLOPs [@korthikanti2022]. The first number stood above. Is the second right? One "
+         "more FLOPs [@korthikanti2022]. The first is the share that attention's weights have, found "
+         "above. Is the "
+         "second right? One "
          "layer of GPT-3 on `meta`, if both products of attention are run again, which are its "
          "`bmm`:")
     with torch.device("meta"):

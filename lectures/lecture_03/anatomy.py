@@ -19,7 +19,7 @@ from .block import (
 )
 from .counts import Config, attention_flops, block_weights, forward_flops, matrices, parameter_count
 from .plots import plot_matrices
-from .published import LLAMA_2_7B, LLAMA_3_8B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
+from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
 
 def a_block_of_today() -> None:
@@ -28,6 +28,11 @@ def a_block_of_today() -> None:
          "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are "
          "told, how many heads have keys of their own, and the feed-forward part. Each is a few "
          "lines of code. Together they decide every number in this lecture.")
+    note("What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice, "
+         "`x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through "
+         "all blocks, and is only ever added to, is the *residual stream*. In attention each token makes "
+         "a query, a key and a value. A *score* is the product of a query and a key, and the softmax of a "
+         "token's scores says how much of each value it takes.")
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
@@ -39,10 +44,11 @@ def a_block_of_today() -> None:
 
 
 def a_block_is_seven_matrices() -> None:
-    """A block is seven matrices and two rows of gains."""
+    """A block is seven matrices, and most of its weights are not attention's."""
     note("How many parameters has a block, and where are they? A small configuration, to count by "
          "hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are "
-         "narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide.")
+         "narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. "
+         "Each norm has $d$ *gains*, the factors that it learns.")
     config = SMALL                                              # @inspect config
     block = Block(config)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -52,8 +58,8 @@ def a_block_is_seven_matrices() -> None:
     assert by_hand == block_weights(config) == 40960, "in the matrices"
     gains = sum(by_name.values()) - by_hand
     assert gains == 2 * d == 128, "in the gains"
-    note("There is not one bias, no parameter says where a token stands, and most of the weights are "
-         "not attention's:")
+    note("There is not one bias, no parameter says where a token stands, and of the weights the "
+         "feed-forward part has most:")
     share = 3 * d * h / by_hand                                 # @inspect share as %
     assert share == 0.75, "gate, up and down"
     wide = Config(1, 128, 8, 8, 512, 100, 32)  # @hide
@@ -64,9 +70,11 @@ def a_block_is_seven_matrices() -> None:
 
 
 def rmsnorm_forgets_the_scale() -> None:
-    """RMSNorm divides a token by its length, and has nothing else to learn but gains."""
+    """RMSNorm brings every token to one length, and what came before is forgotten."""
     note("LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and "
-         "adds biases. RMSNorm keeps the second and third step [@rmsnorm]. Is the rest missed?")
+         "adds biases. RMSNorm keeps the second and third step, with the root of the mean "
+         "square for a deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean "
+         "square is one is, as an arrow, as long as the root of their number:")
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
@@ -74,7 +82,7 @@ def rmsnorm_forgets_the_scale() -> None:
     assert torch.allclose(y, x / root), "divided, no more"
     lengths = y.norm(dim=-1)                                    # @inspect lengths
     eight = torch.full_like(lengths, 8)
-    assert torch.allclose(lengths, eight), "the root of 64"
+    assert torch.allclose(lengths, eight), "8, the root of 64"
     note("So whatever the residual stream has grown to, the matrices behind a norm see tokens of one "
          "length. Multiply the stream by a hundred, and they do not notice:")
     loud = 100 * x
@@ -92,7 +100,7 @@ def rmsnorm_forgets_the_scale() -> None:
 
 
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding turns queries and keys so that a score knows how far apart they are."""
+    """Rotary embedding turns queries and keys, so that a score knows distances and no places."""
     note("Without positions attention cannot tell a sentence from its words in a bag. The old way "
          "adds a learned vector for each position. Rotary embedding learns nothing: it takes the "
          "numbers of a head in pairs, as points in a plane, and turns each pair by an angle that "
@@ -122,10 +130,11 @@ def rotary_embedding_tells_distances() -> None:
 
 
 def heads_of_queries_share_keys() -> None:
-    """Grouped-query attention is attention in which several heads read the same keys."""
-    note("A model that writes text has to keep the keys and values of every token so far. If four "
-         "heads of queries share one head of keys, it keeps a quarter [@gqa]. What is computed is "
-         "attention as ever, with keys and values repeated, only that nobody repeats them:")
+    """Sharing keys among heads saves memory, and not one FLOP of attention."""
+    note("A model that writes text has to keep the keys and values of every token so far. What if four "
+         "heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query "
+         "attention*. What is computed is attention as ever, with keys and values repeated, only that "
+         "nobody repeats them:")
     b, t, h, g, n = 2, 6, 8, 2, 16
     q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
     k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
@@ -162,9 +171,9 @@ def heads_of_queries_share_keys() -> None:
 
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices where there were two, so they are made narrower."""
-    note("The feed-forward part was: a matrix up to four times the width, a nonlinearity, a matrix "
-         "down. SwiGLU has two matrices up, one of which decides, through SiLU, how much of the "
-         "other passes [@swiglu].")
+    note("What does a gate cost? The feed-forward part was: a matrix up to four times the width, a "
+         "nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of the "
+         "other passes, through SiLU, a number times its sigmoid [@swiglu].")
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up                         # @inspect passed.shape
@@ -190,7 +199,7 @@ def a_gate_costs_a_third_matrix() -> None:
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
-    note("`FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
+    note("What does a token cost in each of these matrices? `FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
          "shapes say: rows times columns, times two, times tokens. Nothing is allocated; the model "
          "lives on `meta`.")
     config, batch, tokens = LLAMA_3_8B, 1, 2048
@@ -279,7 +288,6 @@ def published_counts_follow_from_eight_numbers() -> None:
            alt="Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention "
                "are a third of the block. In the other three, keys and values are thin slices, and "
                "gate, up and down fill four fifths and more.")
-    larger = Config(80, 8192, 64, 8, 28672, 128256, 8192)  # @hide
     question("Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
              "width of `28672`, and the vocabulary of `128256`. How many parameters?",
-             answer=parameter_count(larger), unit="parameters")
+             answer=parameter_count(LLAMA_3_70B), unit="parameters")

@@ -22,6 +22,13 @@ class Config:
     tied: bool = False  # whether the head's matrix is the embedding's
     bias: bool = False  # whether queries, keys and values have one, as in Qwen
 
+    def __post_init__(self) -> None:
+        """Heads divide the width, and heads of keys those of queries, or there is no such model."""
+        if self.width % self.heads:
+            raise ValueError(f"a width of {self.width} is no multiple of {self.heads} heads")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads are no multiple of {self.kv_heads} heads of keys")
+
     @property
     def head(self) -> int:
         """Numbers in one query, key or value."""
@@ -51,7 +58,7 @@ def parameter_count(config: Config) -> int:
     """All parameters: matrices and gains of the blocks, the last gain, embedding and head."""
     d = config.width
     biases = (d + 2 * config.kv_width) * config.bias
-    tables = config.vocabulary * d * (1 if config.tied else 2)
+    tables = config.vocabulary * d * (2 - config.tied)
     return config.layers * (block_weights(config) + 2 * d + biases) + d + tables
 
 

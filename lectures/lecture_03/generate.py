@@ -17,12 +17,10 @@ from litbook import aside, figure, misbelief, note, question, requires
 from .block import Cache, Transformer, written_attention
 from .counts import Config, block_weights, cache_bytes, forward_flops, parameter_count
 from .plots import BLUE, GREEN, GREY, RED, blank
-from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
+from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
 
 KiB, GiB, MICRO = 2**10, 2**30, 1e-6
-LLAMA_3_70B = replace(LLAMA_3_8B, layers=80, width=8192, heads=64, hidden=28672)
-LLAMA_3_405B = replace(LLAMA_3_8B, layers=126, width=16384, heads=128, hidden=53248)
 
 
 def generating() -> None:
@@ -109,10 +107,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     caches = weighed_cache(LLAMA_3_405B) / whole                # @inspect caches as times
     assert 50 < sizes < 51, "the largest has so many parameters"
     assert caches == 126 / 32, "and a cache with more layers, that is all"
-    gpt3 = Config(96, 12288, 96, 96, 4 * 12288, 50257, 2048)  # @hide
     question("GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes "
              "does one token leave in `bfloat16`?",
-             answer=weighed_cache(gpt3) // gpt3.context, unit="B")
+             answer=weighed_cache(GPT_3) // GPT_3.context, unit="B")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -160,8 +157,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     moved = bytes_moved(lambda: model(tokens[:, 511:], caches))  # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
-    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with two "
-         "thousand of them as context, beside a prompt of the same length, which reads the weights once "
+    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with `2048` "
+         "tokens of context, beside a prompt of the same length, which reads the weights once "
          "for all:")
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)                   # @inspect read as B
@@ -179,7 +176,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
 
 def bandwidth_sets_the_pace() -> None:
     """Tokens per second are bandwidth divided by the bytes of the model."""
-    note("If a token takes as long as reading the weights, its pace is known before anything runs: "
+    note("How fast can a model write? If a token takes as long as reading the weights, its pace is "
+         "known before anything runs: "
          "bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, on cards of their "
          "datasheets' bandwidth:")
     size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
@@ -224,7 +222,8 @@ def room_for(config: Config, context: int) -> int:
 
 def a_batch_shares_the_weights() -> None:
     """Many sequences share one reading of the weights, until their caches weigh more."""
-    note("Once a weight is there, it can serve many sequences. So the way to use a card is to write many "
+    note("Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So "
+         "the way to use a card is to write many "
          "texts at once. What does a batch read? Measured on the small model, one sequence and sixteen:")
     model = Transformer(MODEST).bfloat16()
     grown = []

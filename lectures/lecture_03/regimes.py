@@ -124,8 +124,9 @@ def bytes_moved(call: Callable[[], object]) -> int:  # @stepover
 
 def every_operation_has_an_intensity() -> None:
     """An operation waits for memory unless it does enough with each byte."""
-    note("*Intensity* is FLOPs per byte moved. A card has such a number, too: the FLOPs that it could "
-         "do while one byte arrives. An operation below it waits for memory, one above it for "
+    note("When does an operation wait for memory? *Intensity* is FLOPs per byte moved. A card has such "
+         "a number, too: the FLOPs that it could do while one byte arrives. An operation below it waits "
+         "for memory, one above it for "
          f"arithmetic. For the {H100.name}, from its datasheet [@nvidia-h100]:")
     card = H100.bfloat16, H100.bandwidth
     assert card == (PEAK, BANDWIDTH), "dense, in bfloat16"
@@ -192,7 +193,8 @@ def by_kind(
 
 def a_block_moves_more_than_it_multiplies() -> None:
     """The operations between the products do no work to speak of and move most of the bytes."""
-    note("Now the whole block on a sequence of two thousand, attention written out, one "
+    note("What takes a block its time? Now all of it, on a sequence of `2048` tokens, attention "
+         "written out, one "
          "operation after the other as PyTorch runs it. Three kinds: products with weights, products "
          "of attention, and everything in between.")
     done = block_operations(2048)
@@ -242,7 +244,8 @@ def passes(call: Callable[..., Tensor], *given: Tensor) -> tuple[float, float]:
 
 def fusion_saves_the_bytes_between_operations() -> None:
     """Fusion removes what one operation writes and the next one reads again."""
-    note("*Fusing* operations means to read a number once, do everything to it while it is in a "
+    note("What can be saved where nothing is computed less? *Fusing* operations means to read a number "
+         "once, do everything to it while it is in a "
          "register, and write it once. No FLOP is saved. What is saved are the tensors in between, and "
          "they can be counted beforehand. In passes over one tensor, for `normalized`, `gated` and ten "
          "additions:")
@@ -337,7 +340,8 @@ def quickest(call: Callable[[], object]) -> float:  # @stepover
 
 def even_one_number_takes_microseconds() -> None:
     """A thousand numbers take as long as one."""
-    note("Add one to a single number, and PyTorch looks up the device, the dtype and the shape, makes a "
+    note("How long does the smallest call take? Add one to a single number, and PyTorch looks up the "
+         "device, the dtype and the shape, makes a "
          "tensor for the result, decides whether gradients are wanted, and then adds. With more "
          "numbers only the adding gets longer. Time on this machine:")
     sizes = [2**p for p in (0, 5, 10, 15, 20)]

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from counters import flops, flops_by_operation
 from jaxtyping import Float
-from timing import time_call
+from timing import one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -34,7 +34,8 @@ def which_flops_enter_mfu() -> None:
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     """Training costs six FLOPs per weight and token, and twelve per layer, width and token seen."""
-    note("Each weight that a token meets takes part in three products, one forward and two back, with a "
+    note("What does a token cost in training? Each weight that it meets takes part in three products, "
+         "one forward and two back, with a "
          "multiplication and an addition in each: six. Attention multiplies twice, scores and sums, "
          "each over the width, for every token that it looks at: twelve. With $L$ layers, width $d$, "
          "a context of $T$ tokens and $N$ weights in matrices, a token costs $6N + 12LdT$.")
@@ -70,7 +71,8 @@ def palm_published_both_numbers() -> None:
     note("The report on PaLM introduced MFU [@palm]: tokens per second, times FLOPs per token, over "
          "the promised rate. It also states everything that one needs to repeat the division: "
          "`540.35` billion parameters, `118` layers, `48` heads of `256` numbers, `2048` tokens of "
-         "context, `6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.")
+         "context (attention is as wide as its heads together, although a token has `18432` numbers), "
+         "`6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.")
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12                                    # @inspect promised as FLOP/s
     speed = 238.3e3
@@ -89,8 +91,9 @@ def palm_published_both_numbers() -> None:
 
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask makes half of the pairs useless, and a program can skip them."""
-    note("No token looks at a later one. Written out, attention computes those scores all the same, "
-         "and throws them away. Cut the queries into blocks, and let each look only as far as it "
+    note("No token looks at a later one. Who pays for the scores that the mask hides? Written out, "
+         "attention computes them all the same, and throws them away. Cut the queries into blocks, and "
+         "let each look only as far as it "
          "may:")
     b, t, h, n = 1, 64, 2, 8
     q, k, v = torch.randn(3, b, t, h, n).double()
@@ -174,14 +177,14 @@ CONVENTIONS = {
 
 def codebases_count_differently() -> None:
     """The same run has an MFU for every codebase that one asks."""
-    note("The rule of thumb is six times all parameters. What well-known codebases do, as their "
-         "sources stand:\n\n"
+    note("Whose MFU is it? The rule of thumb is six times all parameters. What well-known codebases "
+         "do, as their sources stand:\n\n"
          "- *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions' "
          "[@nanogpt]. Its head and embedding are one matrix, so that is right for it.\n"
          "- *torchtitan* leaves the embedding out of $N$, counts every pair, and says why: masks and "
          "recomputation do not count, by convention [@torchtitan].\n"
          "- *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So "
-         "does *MaxText* [@maxtext].")
+         "does *MaxText* today [@maxtext].")
     names = list(CONVENTIONS)                                   # @inspect names
 
     def relative(config: Config, context: int) -> list[float]:
@@ -218,9 +221,10 @@ def codebases_count_differently() -> None:
         F.cross_entropy(logits, tokens.flatten()).backward()
 
     x = torch.randn(512, 512)
-    product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
+    with one_thread():
+        product = time_call(lambda: x @ x, repeats=5)           # @stepover
+        pace = time_call(step, repeats=3)                       # @stepover
     reached = 2 * 512**3 / product.seconds                      # @measure reached as FLOP/s
-    pace = time_call(step, repeats=3, patience=3)               # @stepover
     rate = context / pace.seconds                               # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
@@ -235,7 +239,8 @@ def codebases_count_differently() -> None:
 
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputation keeps the machine busy and brings the model no further."""
-    note("Checkpointing adds almost a forward pass to every step. Whoever divides what the card "
+    note("Checkpointing adds almost a forward pass to every step. Does that raise utilization? Whoever "
+         "divides what the card "
          "*computed* by what it could gets the hardware's utilization, HFU. It rises with every "
          "FLOP that is done twice. MFU counts the step as if nothing had been, so that two ways to "
          "train the same model can be compared by it [@palm].")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.running import LECTURE_02
+from tests.running import LECTURE_02, LECTURE_03
 from tests.standin import Card as StandIn
 from tests.standin import MiB, standin
 
@@ -115,6 +115,20 @@ def test_a_card_without_fp8_units_times_four_formats(lecture: Path) -> None:
     missing = {t for texts in unmet(record, names).values() for t in texts}
     assert "mixed.sum().item() == 32**3" in missing  # not reached
     assert "max(known.values()) <= 1" not in missing
+
+
+def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large_card() -> None:
+    names = sections(LECTURE_03)
+    assert names == ["writing_is_timed_on_the_card", "eager_compiled_and_in_a_graph"]
+    record = on(BIG, LECTURE_03, names)
+    assert [(section.key, error) for section, error in record.errors()] == []
+    assert unmet(record, names) == {}
+    (paces,) = measured(record, names[0], "paces")
+    assert isinstance(paces, model.Sequence) and len(paces.items) == 3
+    tables = [p.text for s in record.sections for p in s.pieces if p.kind == "note" and "|---|" in p.text]
+    assert [text.count("\n|") for text in tables if "NVIDIA H200" in text] == [2 + 3, 2 + 4]
+    committed = LECTURE_03.parent / "recordings" / "lecture_03.cpu.json"
+    assert len(recordings.dumps(record)) + committed.stat().st_size < 10**6
 
 
 # ---------------------------------------------------------------------------- the stand-in itself

@@ -90,3 +90,67 @@ def test_each_argument_of_a_formula_changes_what_comes_back(parts: tuple[Any, An
     written = counts.activation_bytes(config, 5, fused=False)
     assert counts.activation_bytes(config, 6, fused=False) - written == 2 * config.heads
     assert counts.activation_bytes(config, 5, norm=8) > counts.activation_bytes(config, 5)
+
+
+def test_a_configuration_that_no_model_can_have_is_refused(parts: tuple[Any, Any]) -> None:
+    _, counts = parts
+    with pytest.raises(ValueError, match=r"^a width of 32 is no multiple of 3 heads$"):
+        small(counts, heads=3)
+    with pytest.raises(ValueError, match=r"^4 heads are no multiple of 3 heads of keys$"):
+        small(counts, kv_heads=3)
+
+
+def test_the_published_models_have_their_published_sizes(parts: tuple[Any, Any]) -> None:
+    """Half of `total_size` in each model's index of weights, which are in bfloat16."""
+    _, counts = parts
+    models = importlib.import_module("lecture_03.published").MODELS
+    assert {name: counts.parameter_count(config) for name, config in models.items()} == {
+        "Qwen2.5-0.5B": 494_032_768, "Llama-3.2-1B": 1_235_814_400, "Llama-3.2-3B": 3_212_749_824,
+        "Llama-2-7B": 6_738_415_616, "Mistral-7B": 7_241_732_096, "Llama-3-8B": 8_030_261_248,
+        "Llama-3-70B": 70_553_706_496, "Llama-3-405B": 405_853_388_800,
+    }  # fmt: skip
+
+
+def test_each_argument_of_the_helpers_of_generating_matters(parts: tuple[Any, Any]) -> None:
+    _, counts = parts
+    generate = importlib.import_module("lecture_03.generate")
+    llama = importlib.import_module("lecture_03.published").LLAMA_3_8B
+    one, other = small(counts), small(counts, layers=3)
+    for function in (generate.decoding_bytes, generate.decoding_flops):
+        usual = function(one, 2, 8)
+        assert usual not in (function(other, 2, 8), function(one, 3, 8), function(one, 2, 9)), function
+    paces = [
+        generate.pace_of(*it)
+        for it in ((llama, 8, 2048), (one, 8, 2048), (llama, 16, 2048), (llama, 8, 4096))
+    ]
+    assert len(set(paces)) == 4
+    assert generate.room_for(llama, 4096) == 119 and generate.room_for(llama, 8192) == 59
+    assert generate.room_for(replace(llama, layers=16), 8192) > 118
+    found = [generate.cache_intensity(*it) for it in ((32, 8, 1), (64, 8, 1), (32, 4, 1), (32, 8, 64))]
+    assert found == [4, 8, 8, 4]  # that the batch does not matter is what the section shows
+    assert [generate.weighed_cache(one, batch) for batch in (1, 2)] == [3072 * batch for batch in (1, 2)]
+
+
+def test_each_argument_of_the_helpers_of_utilization_and_of_the_run_matters(parts: tuple[Any, Any]) -> None:
+    _, counts = parts
+    utilization, whole = (importlib.import_module(f"lecture_03.{name}") for name in ("utilization", "whole"))
+    untied, tied = small(counts), small(counts, tied=True)
+
+    def cost(embedding: bool, attention: int, config: Any = untied, context: int = 8) -> int:
+        found: int = utilization.Convention(embedding, attention).flops_per_token(config, context)
+        return found
+
+    assert cost(True, 12) - cost(False, 12) == 6 * 50 * 32
+    assert cost(True, 12, tied) == cost(False, 12, tied)  # one table, and it is multiplied by
+    assert cost(True, 12) - cost(True, 6) == 6 * 2 * 8 * 32
+    assert cost(True, 12, context=9) - cost(True, 12) == 12 * 2 * 32
+    assert len(whole.lexicon(5)) == 5 and len(whole.lexicon(6)) == 6
+    words, again = whole.lexicon(), torch.Generator
+    texts = [whole.write_text(words, 2, again().manual_seed(seed)) for seed in (0, 0, 1)]
+    assert torch.equal(texts[0], texts[1]) and not torch.equal(texts[0], texts[2])
+    assert texts[0].shape == (2, whole.RUN.context + 1)
+    assert whole.write_text(words, 3, again()).shape[0] == 3
+    assert not torch.equal(texts[0], whole.write_text(words.flip(0), 2, again().manual_seed(0)))
+    rates = [whole.rate_at(step) for step in (0, 9, 60, whole.STEPS - 1)]
+    assert rates[0] < rates[1] == rates[2] == whole.RATE > rates[3] > 0
+    assert whole.spelled(torch.tensor([1, 2, 0, 26])) == "ab z"

@@ -9,19 +9,21 @@ import math
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import PluginCollection
 from mkdocs.structure.files import Files
 from tests.book.test_preview import CONFIG, lecture, serving
 from tests.browser.test_browser import CONTRAST
-from tests.running import sampled
+from tests.running import REPO, sampled
 
 import calculator
 import hardware
@@ -39,6 +41,29 @@ def test_the_run_of_lecture_02_takes_144_days() -> None:
     found = napkin.days(70 * 10**9, 15 * 10**12, 1024, rate, 0.5)
     assert found == pytest.approx(143.9266, abs=1e-4)
     assert napkin.work(70 * 10**9, 15 * 10**12) == 63 * 10**23
+
+
+@given(
+    n=st.floats(1e6, 1e13).map(round), tokens=st.floats(1e6, 1e15).map(round),
+    within=st.floats(0.001, 1e6), peak=st.floats(1e12, 1e16), mfu=st.floats(0.001, 1),
+)  # fmt: skip
+def test_as_many_devices_as_needed_are_done_in_time_and_one_fewer_are_not(
+    n: int, tokens: int, within: float, peak: float, mfu: float
+) -> None:
+    needed = napkin.devices_for(n, tokens, within, peak, mfu)
+    assert needed is not None and needed >= 1
+    if needed < 1e7:
+        taken = napkin.days(n, tokens, needed, peak, mfu)
+        assert taken is not None and taken <= within * (1 + 1e-12)
+    if 1 < needed < 1e7:
+        longer = napkin.days(n, tokens, needed - 1, peak, mfu)
+        assert longer is not None and longer > within * (1 - 1e-9)
+
+
+def test_the_run_of_lecture_02_in_a_month_needs_almost_five_thousand_devices() -> None:
+    rate = hardware.peak(hardware.CARDS["H100 SXM"], "bfloat16")
+    assert napkin.devices_for(70 * 10**9, 15 * 10**12, 30, rate, 0.5) == 4913
+    assert napkin.devices_for(1, 1, 30, None, 0.5) is None
 
 
 def test_without_a_peak_there_are_no_days() -> None:
@@ -180,7 +205,9 @@ def test_this_book_has_calculator_data_and_puts_them_on_its_page(repo: Path) -> 
 def test_the_preview_has_the_calculator_and_shows_a_saved_card(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "lectures").mkdir()
     (tmp_path / "docs").mkdir()
-    for name in ("hardware.py", "napkin.py", "references.bib"):
+    (tmp_path / "lectures" / calculator.BLOCK).mkdir()
+    block_files = [str(calculator.BLOCK / name) for name in ("counts.py", "published.py")]
+    for name in ("hardware.py", "napkin.py", "references.bib", *block_files):
         shutil.copyfile(repo / "lectures" / name, tmp_path / "lectures" / name)
     (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
     (tmp_path / "docs" / "index.md").write_text("<!-- cards -->\n\n<!-- formulas -->\n")
@@ -212,6 +239,80 @@ def test_a_broken_card_file_is_a_warning(tmp_path: Path, text: str, caplog: pyte
     assert collected(tmp_path) == []
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
     assert "the calculator has no data: " in caplog.text
+
+
+# ------------------------------------------------------------------------ the formulas of the page
+
+COUNTS, PUBLISHED = calculator._of_the_block(REPO / "lectures")
+MODELS = PUBLISHED["MODELS"]
+FORMULAS = calculator.formulas_of(vars(napkin), COUNTS)
+SHAPE = {"layers": 200, "kv_heads": 64, "hidden": 10**5, "vocabulary": 10**6, "context": 10**7}
+MACHINE = {"tokens": 10**14, "parameters": 10**13, "devices": 10**6}
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> dict[str, Any]:
+    """A configuration in which heads divide the width, and heads of keys those of queries."""
+    row: dict[str, Any] = {name: draw(st.integers(1, most)) for name, most in SHAPE.items()}
+    row["heads"] = row["kv_heads"] * draw(st.integers(1, 32))
+    row["width"] = row["heads"] * draw(st.integers(1, 256))
+    return {**row, "tied": draw(st.booleans()), "bias": draw(st.booleans())}
+
+
+def block(row: dict[str, Any]) -> dict[str, float]:
+    """What lecture 03's functions say of a configuration, under the names of the page's outputs."""
+    config = COUNTS["Config"](**row)
+    context, layers = config.context, config.layers
+    return {
+        "block-parameters": COUNTS["parameter_count"](config),
+        "block-forward": COUNTS["forward_flops"](config, 1, context),
+        "block-training": 3 * COUNTS["forward_flops"](config, 1, context),
+        "block-activations": context * layers * COUNTS["activation_bytes"](config, context),
+        "block-written": context * layers * COUNTS["activation_bytes"](config, context, fused=False),
+        "block-token": COUNTS["cache_bytes"](config, 1),
+        "block-cache": COUNTS["cache_bytes"](config, context),
+    }
+
+
+class Math:
+    """What the page's formulas know besides arithmetic: so they are Python, too."""
+
+    floor, ceil = math.floor, math.ceil
+
+
+@given(row=shapes())
+def test_the_formulas_of_the_block_on_the_page_are_those_of_lecture_03(row: dict[str, Any]) -> None:
+    for name, value in block(row).items():
+        known = {key: row[key] for key in FORMULAS[name].names}  # no more than the page is told to wait for
+        assert eval(FORMULAS[name].text, {"Math": Math}, known) == value, name
+
+
+@given(
+    whole=st.fixed_dictionaries({name: st.integers(1, most) for name, most in MACHINE.items()}),
+    peak=st.floats(1e9, 1e17), mfu=st.floats(0.0001, 1), per=st.floats(0.01, 1000),
+    within=st.floats(0.001, 1e6), memory=st.integers(1, 10**13),
+)  # fmt: skip
+def test_the_other_formulas_on_the_page_are_those_of_napkin(
+    whole: dict[str, int], peak: float, mfu: float, per: float, within: float, memory: int
+) -> None:
+    n, tokens, k = whole["parameters"], whole["tokens"], whole["devices"]
+    told = {**whole, "peak": peak, "mfu": mfu, "bytes": per, "within": within, "memory": memory}
+    for name, value in {
+        "work": napkin.work(n, tokens),
+        "days": napkin.days(n, tokens, k, peak, mfu),
+        "needed": napkin.devices_for(n, tokens, within, peak, mfu),
+        "replicated": napkin.memory_per_device(n, per, k, sharded=False),
+        "sharded": napkin.memory_per_device(n, per, k, sharded=True),
+        "largest-replicated": napkin.largest_model(memory, per, k, sharded=False),
+        "largest-sharded": napkin.largest_model(memory, per, k, sharded=True),
+    }.items():
+        known = {key: told[key] for key in FORMULAS[name].names}
+        assert eval(FORMULAS[name].text, {"Math": Math}, known) == value, name
+
+
+def test_each_output_of_the_page_has_a_formula_and_each_formula_an_output(repo: Path) -> None:
+    page = (repo / "docs" / "calculator.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r'id="lb-out-([\w-]+)"', page)) == sorted(FORMULAS)
 
 
 # ------------------------------------------------------------------------ in a browser
@@ -253,6 +354,13 @@ def expected(row: dict[str, Any]) -> dict[str, float | None]:
         "days": napkin.days(
             n, float(row["tokens"]), k, hardware.peak(card, row["format"]), float(row["mfu"])
         ),
+        "needed": napkin.devices_for(
+            n,
+            float(row["tokens"]),
+            float(row["within"]),
+            hardware.peak(card, row["format"]),
+            float(row["mfu"]),
+        ),
         "work": napkin.work(n, float(row["tokens"])),
         "replicated": napkin.memory_per_device(n, b, k, sharded=False),
         "sharded": napkin.memory_per_device(n, b, k, sharded=True),
@@ -263,10 +371,10 @@ def expected(row: dict[str, Any]) -> dict[str, float | None]:
 
 def test_the_page_and_python_agree_on_a_grid(opened: Page) -> None:
     grid = [
-        dict(zip(("parameters", "tokens", "devices", "device", "format", "mfu", "bytes"), row, strict=True))
+        dict(zip(("parameters", "tokens", "devices", "device", "format", "mfu", "bytes", "within"), row, strict=True))
         for row in product(
             ("1", "124000000", "7e10", "1e15"), ("1", "1.5e13", "1e18"), ("1", "1024", "10000000"),
-            ("H100 SXM", "T4", "B200"), ("bfloat16", "float32", "float8"), ("0.0001", "0.38", "1"), ("0.01", "16", "1000"),
+            ("H100 SXM", "T4", "B200"), ("bfloat16", "float32", "float8"), ("0.0001", "0.38", "1"), ("0.01", "16", "1000"), ("30",),
         )
     ]  # fmt: skip
     assert len(grid) == 4 * 3**6
@@ -277,6 +385,77 @@ def test_the_page_and_python_agree_on_a_grid(opened: Page) -> None:
             assert (found is None) == (value is None), (row, name)
             assert value is None or found == pytest.approx(value, rel=1e-12), (row, name)
         assert (outputs["days"][1] == "not available") == (outputs["days"][0] is None)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(row=shapes(), within=st.floats(0.001, 1e6))
+def test_the_page_and_lecture_03_agree_on_any_shape(opened: Page, row: dict[str, Any], within: float) -> None:
+    said = {name: {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+            for name, value in row.items()}  # fmt: skip
+    outputs, wrong = told(opened, **said, within=within)
+    assert wrong == {}
+    for name, value in block(row).items():
+        assert outputs[name][0] == pytest.approx(value, rel=1e-12), name
+    rate = hardware.peak(hardware.CARDS["H100 SXM"], "bfloat16")
+    assert outputs["needed"][0] == napkin.devices_for(70e9, 15e12, within, rate, 0.5)
+    assert opened.locator("#lb-model").input_value() == "own"
+
+
+def test_each_published_model_fills_the_fields_and_has_its_published_size(opened: Page) -> None:
+    for name, config in MODELS.items():
+        outputs, wrong = told(opened, model=name)
+        assert wrong == {}
+        assert opened.locator("#lb-hidden").input_value() == str(config.hidden)
+        assert outputs["block-parameters"][0] == COUNTS["parameter_count"](config)
+        assert outputs["block-parameters"][1] == f"{COUNTS['parameter_count'](config):,}"
+    told(opened, layers="3")
+    assert opened.locator("#lb-model").input_value() == "own"
+    opened.get_by_role("button", name="Train a model of this size, above").click()
+    layers = COUNTS["parameter_count"](replace(MODELS["Llama-3-405B"], layers=3))
+    assert opened.locator("#lb-parameters").input_value() == str(layers)
+    assert opened.evaluate("document.activeElement.name") == "parameters"
+
+
+def test_heads_that_do_not_divide_are_refused_as_in_python(opened: Page) -> None:
+    usual = dict.fromkeys(SHAPE, 2)
+    for change, field, said in (
+        ({"width": 64, "heads": 6}, "heads", "6 does not divide 64, the width."),
+        ({"width": 64, "heads": 8, "kv_heads": 3}, "kv_heads", "3 does not divide 8, the heads of queries."),
+    ):
+        with pytest.raises(ValueError, match=r"(is|are) no multiple of"):
+            COUNTS["Config"](**{**usual, **change})
+        outputs, wrong = told(opened, **{**usual, **change})
+        assert wrong == {field: said}
+        assert outputs["block-cache"][0] is None and outputs["days"][0] is not None
+        assert opened.get_by_role("button", name="Train a model").is_disabled()
+
+
+def test_the_curve_goes_through_what_was_typed_and_what_was_asked_for(opened: Page) -> None:
+    says = opened.locator("#lb-curve-says")
+    assert says.inner_text() == (
+        "Half the days take twice the devices. ● 1,024 devices take 143.9 days; ○ 30 days take 4,913 devices."
+    )
+    assert opened.get_by_role("img", name=re.compile("^Half the days")).count() == 1
+    line, given_at, asked = opened.evaluate(
+        """[document.querySelector('.lb-line').getAttribute('d').match(/[\\d.]+/g).map(Number),
+            ...['.lb-given', '.lb-asked'].map((it) => ['cx', 'cy'].map((k) =>
+            Number(document.querySelector(it).getAttribute(k))))]"""
+    )
+    x0, y0, x1, y1 = line
+    for x, y in (given_at, asked):
+        assert x0 <= x <= x1
+        assert y == pytest.approx(y0 + (y1 - y0) * (x - x0) / (x1 - x0), abs=0.3)
+    told(opened, device="T4")  # it promises no bfloat16
+    assert not opened.locator("#lb-curve").is_visible()
+    told(opened, device="H100 SXM", within="0")
+    assert not opened.locator("#lb-curve").is_visible()
+    told(opened, within="1e6", parameters="1", tokens="1", devices="1e7")
+    assert not re.search(r"NaN|Infinity", opened.locator("#lb-curve").inner_html())
 
 
 def test_every_card_in_every_format_agrees(opened: Page) -> None:
@@ -356,10 +535,10 @@ def test_impossible_input_is_said_at_its_field_and_gives_no_number(
     outputs, wrong = told(opened, **{name: text})
     assert list(wrong) == [name]
     assert said in wrong[name]
-    needs = {"parameters": 4, "tokens": 2, "devices": 3, "mfu": 1, "bytes": 4}[name]
+    needs = {"parameters": 5, "tokens": 3, "devices": 3, "mfu": 2, "bytes": 4}[name]
     assert [shown for _, shown in outputs.values()].count("–") == needs
     assert all(value is None for value, shown in outputs.values() if shown == "–")
-    assert "NaN" not in opened.locator(".lb-results").inner_text()
+    assert all("NaN" not in it for it in opened.locator(".lb-results").all_inner_texts())
     assert opened.locator(f"#lb-{name}-wrong").is_visible()
     _, wrong = told(opened, **{name: "1"})
     assert wrong == {}
@@ -367,7 +546,9 @@ def test_impossible_input_is_said_at_its_field_and_gives_no_number(
 
 def test_what_is_out_of_bounds_here_is_out_of_bounds_in_python(opened: Page) -> None:
     for name, limit in napkin.LIMITS.items():
+        one = dict.fromkeys(("heads", "kv_heads"), "1")
         for value in (limit.least, limit.most, limit.least / 2, limit.most * 2, 0.0, -1.0):
+            told(opened, width="1000000", **one if name != "kv_heads" else {"heads": "1000000"})
             _, wrong = told(opened, **{name: repr(value)})
             try:
                 napkin.checked(name, value)
@@ -392,7 +573,7 @@ def test_the_extremes_are_short_and_no_prefix_fails(opened: Page) -> None:
         ("1", "1e15"), ("1", "1e18"), ("1", "1e7"), ("0.0001", "1")
     ):
         told(opened, parameters=parameters, tokens=tokens, devices=devices, mfu=mfu)
-        text = opened.locator(".lb-results").inner_text()
+        text = opened.locator("#lb-calc").inner_text()
         assert not re.search(r"NaN|undefined|Infinity|null", text), text
         assert max(map(len, opened.locator(".lb-results output").all_inner_texts())) < 30
 
@@ -403,10 +584,20 @@ def test_the_keyboard_is_enough(opened: Page) -> None:
     opened.keyboard.type("7B")
     assert opened.locator("#lb-out-days").inner_text() == "14.39 days"
     names = []
-    for _ in range(8):
+    for _ in range(9):
         opened.keyboard.press("Tab")
         names.append(opened.evaluate("document.activeElement.name || document.activeElement.textContent"))
-    assert names == ["tokens", "recipe", "bytes", "device", "devices", "format", "mfu", "Start over"]
+    assert names == [
+        "tokens",
+        "recipe",
+        "bytes",
+        "device",
+        "devices",
+        "format",
+        "mfu",
+        "within",
+        "Start over",
+    ]
     opened.keyboard.press("Enter")
     assert opened.locator("#lb-parameters").input_value() == "70B"
     opened.locator("#lb-devices").press("Enter")  # submits nothing
@@ -426,7 +617,7 @@ def test_the_address_keeps_what_was_typed_and_back_goes_back(opened: Page, addre
         set(opened.url.split("?")[1].split("&")) == {"parameters=7B", "device=T4", "recipe=own", "bytes=10"}
     )
     shared = opened.url
-    results = opened.locator(".lb-results").inner_text()
+    results = opened.locator("#lb-calc").inner_text()
     opened.go_back()
     assert opened.locator("#lb-recipe").input_value() == "adamw"
     assert opened.locator("#lb-bytes").input_value() == "16"
@@ -437,7 +628,7 @@ def test_the_address_keeps_what_was_typed_and_back_goes_back(opened: Page, addre
     assert opened.locator("#lb-parameters").input_value() == "70B"
     assert opened.locator("#lb-out-days").inner_text() == "143.9 days"
     opened.goto(shared)
-    assert opened.locator(".lb-results").inner_text() == results
+    assert opened.locator("#lb-calc").inner_text() == results
     opened.get_by_role("button", name="Start over").click()
     assert opened.url == plain
 
@@ -476,10 +667,15 @@ def test_fields_and_results_have_names_for_a_screen_reader(opened: Page) -> None
     for name in (
         "Parameters", "Training tokens", "What training keeps per parameter", "Bytes per parameter", "Device",
         "Number of devices", "Format of the matrix products", "MFU, the part of the peak that is used",
+        "Done within, in days", "Model", "Layers", "Width", "Width inside the feed-forward part", "Heads of queries",
+        "Heads of keys and values", "Vocabulary", "Tokens of context", "One table for embedding and head",
+        "Biases of queries, keys and values",
     ):  # fmt: skip
         assert opened.get_by_label(name, exact=True).count() == 1, name
     assert opened.get_by_role("group", name="The machines").count() == 1
-    assert opened.get_by_role("group", name="Results").get_by_role("status").count() == 6
+    assert opened.get_by_role("group", name="Results").get_by_role("status").count() == 7
+    costs = opened.get_by_role("group", name="What this Transformer costs")
+    assert costs.get_by_role("status").count() == 7
     told(opened, mfu="2")
     described = opened.locator("#lb-mfu").get_attribute("aria-describedby")
     assert described is not None and "lb-mfu-wrong" in described
@@ -518,5 +714,7 @@ def test_it_fits_and_is_readable_everywhere_also_with_mistakes(
     page.close()
 
 
-def test_the_script_is_a_few_kilobytes(repo: Path) -> None:
-    assert (repo / "docs/assets/calculator.js").stat().st_size < 12_000
+def test_the_calculators_own_scripts_are_a_few_kilobytes(site: Path) -> None:
+    sizes = [(site / "assets" / name).stat().st_size for name in ("calculator.js", "calculator-data.js")]
+    assert sizes[0] < 14_500
+    assert sum(sizes) < 30_000
