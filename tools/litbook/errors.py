@@ -82,7 +82,7 @@ class UnusableLecture(LitbookError):
 
 
 class NotFound(LitbookError):
-    """A lecture or section that was asked for does not exist. Of more than `MOST` only the nearest are named."""
+    """A lecture or section that was asked for does not exist. Of more than `MOST` the nearest are named."""
 
     slug = "not-found"
     MOST = 12
