@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.running import COMMAND, HEAD, REPO, command, line_of, process, sampled, section, write
 
+from litbook.errors import NotFound
 from litbook.record import model
 
 
@@ -80,6 +81,23 @@ def test_no_such_section_names_those_there_are_and_the_nearest(tmp_path: Path) -
     assert done.stderr == (
         "run_lecture.py: no section named 'byte_of_a_tensor'; did you mean 'bytes_of_a_tensor'?\n"
         "    there are: bytes_of_a_tensor, views\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("step_1", "; did you mean 'step_19'?\n    near it: step_19, step_18, step_17, step_16, step_15\n"),
+        ("conclusions", "; did you mean 'conclusion'?\n"),
+        ("zebra", "\n"),
+    ],
+)
+def test_of_many_sections_an_unknown_one_names_the_nearest_and_the_command_that_lists_all(
+    asked: str, said: str
+) -> None:
+    there = [*(f"step_{i}" for i in range(10, 20)), "start", "views", "conclusion"]
+    assert str(NotFound("section", asked, there)) == (
+        f"no section named {asked!r}{said}    `litbook list LECTURE` shows all 13"
     )
 
 

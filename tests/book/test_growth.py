@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.running import HEAD, write
+from tests.running import HEAD, REPO, write
 
 from litbook.record import encoding
 from litbook.render import books, ledger, page, player
@@ -63,3 +66,32 @@ def test_four_times_the_text_takes_little_more_than_four_times_as_long(
     short, long = seconds(tmp_path, make(count)), seconds(tmp_path, make(4 * count))
     for name, took in long.items():  # with the square it would be 16 times
         assert took < max(1, 12 * short[name]), f"{name}: {short[name]:.1f} s, {took:.1f} s"
+
+
+PEAK = """
+import resource, sys
+from litbook.cli import litbook
+status = litbook(["run", sys.argv[1]])
+who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+print(*(resource.getrusage(it).ru_maxrss for it in who), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def peaks(folder: Path, text: str) -> list[float]:
+    """MB that the process that judges the lecture takes at most, and the one that runs it."""
+    path = write(folder, text)
+    env = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path)], env=env, text=True, capture_output=True, check=True
+    )
+    return [int(it) / 1024 for it in done.stderr.split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is counted in other units")
+def test_a_claim_takes_few_bytes_of_memory_however_many_there_are(tmp_path: Path) -> None:
+    """Issue 14: 10^5 claims took 1.7 GB, with 2.9 kB of syntax tree for each; half of that was to be reached."""
+    few, many = peaks(tmp_path, claims(100)), peaks(tmp_path, claims(20_000))
+    kilobytes = [1024 * (b - a) / 20_000 for a, b in zip(few, many, strict=True)]
+    assert max(kilobytes) < 10, kilobytes  # 8 measured; 17 would be 1.7 GB

@@ -33,6 +33,7 @@ TURNED = "abc\u202e\u2066gpj.exe\u2069\u200b"
 def main() -> None:
     texts()
     shapes()
+    extremes()
 
 
 def texts() -> None:
@@ -87,7 +88,27 @@ def shapes() -> None:
     nothing = torch.empty(3, 4, device="meta")  # @inspect nothing
     sparse = torch.eye(3).to_sparse()  # @inspect sparse
     brain = torch.randn(3, 3, dtype=torch.bfloat16)  # @inspect brain
-'''
+
+
+def extremes() -> None:
+    """Nested 150 deep, 10,000 characters, 200 claims"""
+    note(NESTED)
+    note("> " * 150 + "quoted")
+    nested = within = []  # @inspect nested
+    for _ in range(150):
+        within.append([])
+        within = within[0]
+    assert nested == nested[:1], "one list in one list"  # @inspect nested
+    letters, other = "x" * 10_000, "y" * 10_000
+    assert letters != other, "caption" * 1500
+    assert len("WIDE") == 10_000 and letters.isalpha()
+CLAIMS
+
+
+NESTED = "\n".join("    " * level + "- item" for level in range(150))
+'''.replace("WIDE", "w" * 10_000).replace(
+    "CLAIMS", "\n".join(f"    assert len(letters) > {i}, 'claim {i}'" for i in range(200))
+)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +224,17 @@ def test_every_kind_of_tensor_has_its_line_and_its_grid(page: Page) -> None:
 
 
 def test_the_page_is_no_wider_than_the_window(page: Page) -> None:
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.evaluate(fits)
+    page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+    assert page.evaluate(fits), "all unfolded"
+
+
+def test_two_hundred_claims_and_one_of_ten_thousand_characters_are_all_on_the_page(page: Page) -> None:
+    text = page.locator("article").inner_text()
+    assert [i for i in range(200) if f"claim {i}'" not in text] == []
+    assert "w" * 10_000 in text, "the code is whole"
+    assert page.locator("article li").count() < 150, "so deep a list is shown as it is written"
 
 
 def test_long_values_and_outputs_can_be_read_on(page: Page) -> None:

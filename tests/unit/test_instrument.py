@@ -27,6 +27,9 @@ from litbook.text.source import Lecture
 FILE = "program.py"
 
 
+HANDED_BACK = {"claim": 0, "operand": 1, "said": 1}  # which of its arguments a probe hands back
+
+
 class Notes:
     """Probes that write down every call, and do what instrumented code relies on."""
 
@@ -38,10 +41,15 @@ class Notes:
             raise AttributeError(name)
 
         def probe(*arguments: object) -> object:
-            self.calls.append((name, *arguments))
+            if (
+                name == "verdict"
+            ):  # as the ones whose caption is computed: what came of it, and of which claim
+                self.calls.append(("fails" if arguments[2] else "holds", arguments[1]))
+            else:
+                self.calls.append((name, *arguments))
             if name == "section":
                 arguments[1]()  # type: ignore[operator]
-            return arguments[1] if name in ("operand", "said") else None
+            return arguments[HANDED_BACK[name]] if name in HANDED_BACK else None
 
         return probe
 
@@ -62,7 +70,7 @@ class Silent:
             self.count += 1
             if name == "section":
                 arguments[1]()
-            return arguments[1] if name in ("operand", "said") else None
+            return arguments[HANDED_BACK[name]] if name in HANDED_BACK else None
 
         return probe
 

@@ -82,19 +82,24 @@ class UnusableLecture(LitbookError):
 
 
 class NotFound(LitbookError):
-    """A lecture or section that was asked for does not exist."""
+    """A lecture or section that was asked for does not exist. Of more than `MOST` the nearest are named."""
 
     slug = "not-found"
+    MOST = 12
 
     def __init__(self, what: str, name: str, there: list[str]) -> None:
         from difflib import get_close_matches
 
         self.name, self.there = name, there
-        near = get_close_matches(name, there, n=1, cutoff=0.5)
+        near = get_close_matches(name, there, n=5, cutoff=0.5)
         lines = [f"no {what} named {name!r}"]
         if near:
             lines[0] += f"; did you mean {near[0]!r}?"
-        lines.append(f"    there are: {', '.join(there)}" if there else f"    there is no {what} here")
+        if len(there) > self.MOST:
+            lines += [f"    near it: {', '.join(near)}"] * (len(near) > 1)
+            lines.append(f"    `litbook list{' LECTURE' * (what == 'section')}` shows all {len(there)}")
+        else:
+            lines.append(f"    there are: {', '.join(there)}" if there else f"    there is no {what} here")
         super().__init__("\n".join(lines))
 
 

@@ -18,9 +18,10 @@ their line numbers.
     after an inspected line    try: watch(n, expression)  except Exception: missed(n)
     around an @stepover line   pause() ... finally: resume()
     a section's `name()`       section(function, name)
-    a claim                    claim(n); if test: holds(n) else: fails(n)   with operand(i, value) inside
+    a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
+    one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
     any other assert           assert test or false(statement), said(statement, message)
-    around both                try: ...  except Exception: stumbled(statement); raise
+    around any, around claims  try: ...  except Exception: stumbled(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
     any other annotation       try: annotated(statement, annotation)  except Exception: pass
 
@@ -36,6 +37,9 @@ import copy
 import secrets
 import types
 import warnings
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
@@ -58,18 +62,22 @@ class Probes(Protocol):
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def section(self, function: int, call: Any) -> None: ...
-    def claim(self, claim: int) -> None: ...
+    def claim(self, claim: int) -> int: ...
     def operand(self, number: int, value: Any) -> Any: ...
+    def verdict(self, stepped: None, claim: int, failed: bool) -> None: ...
     def holds(self, claim: int, caption: object = None) -> None: ...
     def fails(self, claim: int, caption: object = None) -> None: ...
     def axes(self, claim: int, annotation: object, value: object) -> None: ...
     def unread(self, claim: int) -> None: ...
     def false(self, statement: int) -> None: ...
     def said(self, statement: int, message: Any) -> Any: ...
-    def stumbled(self, statement: int) -> None: ...
+    def stumbled(self, first: int, last: int) -> None: ...
     def annotated(self, statement: int, annotation: object) -> None: ...
 
 
+TOGETHER = (
+    64  # claims that share a `try`: a block of code costs much to compile, and so do many claims at once
+)
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
 
 
@@ -133,6 +141,18 @@ def _at(place: Placed, node: New) -> New:
     return node
 
 
+class _Later(ast.Try):
+    """A `try` whose body is written when the compiler reads it: 10^5 claims are never there at once."""
+
+    def __init__(self, write: Callable[[], list[ast.stmt]], handler: ast.ExceptHandler) -> None:
+        super().__init__(handlers=[handler], orelse=[], finalbody=[])
+        self.write = write
+
+    @property
+    def body(self) -> list[ast.stmt]:  # type: ignore[override]
+        return self.write()
+
+
 class _Writer:
     """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
 
@@ -193,12 +213,28 @@ class _Writer:
         return self._watches(statement, statement)
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        return [new for statement in body for new in self._statement(statement)]
+        """The statements with their probes. Claims that follow one another share a `try`, which is long."""
+        found = list[ast.stmt]()
+        for claims, several in groupby(body, self._is_claim):
+            run = [*several]
+            for some in [run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER)] if claims else [run]:
+                write = partial(self._in_order, some, self.quiet)
+                found += [self._stumbling(some, write)] if claims else write()
+        return found
+
+    def _in_order(self, body: list[ast.stmt], quiet: bool) -> list[ast.stmt]:
+        before, self.quiet = self.quiet, quiet
+        found = [new for statement in body for new in self._statement(statement)]
+        self.quiet = before
+        return found
+
+    def _is_claim(self, statement: ast.stmt) -> bool:
+        return isinstance(statement, ast.Assert) and statement in self.lecture.claim_of
 
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         number = self.lecture.statement_of[statement]
         silent = self.quiet and not isinstance(statement, ast.Assert)
-        step = [] if silent else [self._probe("step", statement, number)]
+        step = [] if silent or self._is_claim(statement) else [self._probe("step", statement, number)]
         if statement in self.lecture.stepover and not isinstance(statement, Definition):
             return [*step, *self._stepped_over(statement)]
         return [*step, *self._with_watches(statement, self._written(statement, number))]
@@ -312,11 +348,21 @@ class _Writer:
     # -- claims
 
     def _claim(self, node: ast.Assert, number: int) -> list[ast.stmt]:
-        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
-        test = self._with_operands(node.test, operands)
-        holds, fails = (self._verdict(name, node, number) for name in ("holds", "fails"))
+        """A claim in one call that has nowhere to jump, so it is short; else as an `if`."""
+        step = self._call("step", node, self.lecture.statement_of[node])
+        claim = self._call("claim", node, number)
+        test = self._test(node, number)
+        caption = None if isinstance(node.msg, ast.Constant) else node.msg
+        if caption is None and _is_asked_once(node.test):
+            failed = _at(node, ast.UnaryOp(ast.Not(), test))
+            return [_at(node, ast.Expr(self._call("verdict", node, step, claim, failed)))]
+        holds, fails = (self._verdict(name, node, number, caption) for name in ("holds", "fails"))
         judged = _at(node, ast.If(test, [holds], [fails]))
-        return [self._probe("claim", node, number), self._stumbling(node, judged)]
+        return [_at(node, ast.Expr(step)), _at(node, ast.Expr(claim)), judged]
+
+    def _test(self, node: ast.Assert, number: int) -> ast.expr:
+        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
+        return self._with_operands(node.test, operands)
 
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
@@ -324,13 +370,14 @@ class _Writer:
         test = _at(node.test, ast.BoolOp(ast.Or(), [node.test, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
             message = self._call("said", message, number, message)
-        return self._stumbling(node, _at(node, ast.Assert(test, message)))
+        return self._stumbling([node], lambda: [_at(node, ast.Assert(test, message))])
 
-    def _stumbling(self, node: ast.Assert, written: ast.stmt) -> ast.stmt:
-        """The same, and what its test raises is heard of on its way."""
-        probe = self._probe("stumbled", node, self.lecture.statement_of[node])
+    def _stumbling(self, run: list[ast.stmt], write: Callable[[], list[ast.stmt]]) -> ast.stmt:
+        """The asserts `run` as `write` writes them, and what a test raises is heard of on its way."""
+        node, numbers = run[0], self.lecture.statement_of
+        probe = self._probe("stumbled", node, numbers[node], numbers[run[-1]])
         handler = ast.ExceptHandler(self._constant("Exception", node), None, [probe, _at(node, ast.Raise())])
-        return _at(node, ast.Try([written], [_at(node, handler)], [], []))
+        return _at(node, _Later(write, _at(node, handler)))
 
     def _sworn(self, node: Any) -> Any:
         """A definition without probes, but for those of its asserts; none in what a compiler reads."""
@@ -344,11 +391,11 @@ class _Writer:
                 setattr(new, name, [self._sworn(inner) for inner in block])
         return new
 
-    def _verdict(self, name: str, node: ast.Assert, number: int) -> ast.stmt:
+    def _verdict(self, name: str, node: ast.Assert, number: int, caption: ast.expr | None) -> ast.stmt:
         plain = self._probe(name, node, number)
-        if node.msg is None or isinstance(node.msg, ast.Constant):
-            return plain
-        return self._guarded(node, self._probe(name, node, number, node.msg), plain)
+        return (
+            plain if caption is None else self._guarded(node, self._probe(name, node, number, caption), plain)
+        )
 
     def _with_operands(self, node: ast.expr, operands: dict[ast.expr, int]) -> ast.expr:
         """A copy of the test in which every operand hands its value over, then on."""
@@ -378,6 +425,13 @@ class _Writer:
 
 def _has_block(node: ast.AST) -> bool:
     return any(getattr(node, name, None) for name in ("body", "cases")) and isinstance(node, ast.stmt)
+
+
+def _is_asked_once(test: ast.expr) -> bool:
+    """Whether the truth of what comes out of a test is asked once also where it is not what an `if` tests."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return not isinstance(test, ast.BoolOp) and not (isinstance(test, ast.Compare) and len(test.ops) > 1)
 
 
 def _is_future_import(node: ast.stmt) -> bool:

@@ -24,7 +24,7 @@ from litbook.text.claims import is_address
 from litbook.text.scopes import reads
 
 
-@dataclass
+@dataclass(slots=True)
 class Judged:
     """What a claim came to. `operands` holds snapshots; None for an operand that was never evaluated."""
 

@@ -48,23 +48,32 @@ class Judge:
     def tell_claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
         """A claim was judged."""
 
-    def claim(self, number: int) -> None:
-        """A claim's test is about to be evaluated."""
+    def claim(self, number: int) -> int:
+        """A claim's test is about to be evaluated. Its number, for the verdict."""
         self.open_claims.append((number, {}))
+        return number
 
     def operand(self, number: int, value: Any) -> Any:
         """One operand of the claim being evaluated, handed back as it came."""
         self.open_claims[-1][1][number] = value
         return value
 
-    def stumbled(self, statement: int) -> None:
-        """An exception comes out of an assert. Of a claim it is that of an operand."""
-        if self.open_claims and self.lecture.claims[self.open_claims[-1][0]].statement == statement:
+    def stumbled(self, first: int, last: int) -> None:
+        """An exception comes out of an assert from `first` to `last`. Of a claim it is that of an operand."""
+        if (
+            self.open_claims
+            and first <= (at := self.lecture.claims[self.open_claims[-1][0]].statement) <= last
+        ):
             self.open_claims.pop()
-        self.asserts.stumbled(statement)
+            first = at
+        self.asserts.stumbled(first)
+
+    def verdict(self, _: None, number: int, failed: bool) -> None:
+        """A claim is judged, after its step. `holds` and `fails` stand where its caption is computed, too."""
+        self._judge(number, failed, None, _getframe(1))
 
     def holds(self, number: int, caption: object = None) -> None:
-        self._judge(number, False, caption)
+        self._judge(number, False, caption, _getframe(1))
 
     def fails(self, number: int, caption: object = _RAISED) -> None:
         asked = self.lecture.claims[number]
@@ -73,26 +82,30 @@ class Judge:
             error = sys.exc_info()[1]
             caption = f"{asked.text} (its caption raised {said(error)})" if computed else None
         self._judge(number, True, caption, _getframe(1))
-        self.asserts.lost(asked.statement, _getframe(1))
 
-    def _judge(self, number: int, failed: bool, caption: object, frame: FrameType | None = None) -> None:
-        asked = self.lecture.claims[number]
+    def _judge(self, number: int, failed: bool, caption: object, frame: FrameType) -> None:
+        asked, judged = self.lecture.claims[number], self.judged(number)
         shown = asked.caption if caption is None else caption_of(caption)
-        _, seen = self.open_claims.pop()
-        judged = self.judged(number)
         judged.count += 1
-        if judged.count > 1 and not (failed and not judged.failed):
-            return
-        judged.failed = judged.failed or failed
-        judged.caption = shown
+        if judged.count == 1 or (failed and not judged.failed):
+            judged.failed = failed
+            judged.caption = shown
+            self._keep_operands(number, frame)
+            self._tell(number)
+        self.open_claims.pop()  # last: `stumbled` asks what an exception comes from
+        if failed:
+            self.asserts.lost(asked.statement, frame)
+
+    def _keep_operands(self, number: int, frame: FrameType) -> None:
+        """Snapshots of what a claim compares; of a failing one, where these say little, what it names."""
+        asked, judged, seen = self.lecture.claims[number], self.judged(number), self.open_claims[-1][1]
         storages = self._making_of(number).storages
         judged.operands = [
             snapshot(seen[i], storages) if i in seen else None for i in range(len(asked.operands))
         ]
-        if frame is not None and all(map(_says_little, judged.operands)):
+        if judged.failed and all(map(_says_little, judged.operands)):
             told = {text for text, seen in zip(asked.operand_texts, judged.operands, strict=True) if seen}
             judged.why = names_in(asked.node, frame, told)
-        self._tell(number)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
         """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""

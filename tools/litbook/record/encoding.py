@@ -132,8 +132,8 @@ def _shorten(entry: Entry, data: dict[str, Any]) -> None:
         data["statements"] = [_row(statement) for statement in _counted(entry.statements)]
     if isinstance(entry, Section) and entry.steps:
         data["steps"] = _grouped(entry.steps)
-    if isinstance(entry, Section) and entry.claims:
-        data["claims"] = [_short_claim(claim) for claim in data["claims"]]
+    for claim in data.get("claims", ()):
+        _shorten_claim(claim)
 
 
 def _counted(statements: tuple[Statement, ...]) -> Iterator[Statement]:
@@ -156,11 +156,12 @@ def _grouped(steps: tuple[tuple[int, int], ...]) -> list[list[int]]:
     return runs
 
 
-def _short_claim(data: dict[str, Any]) -> dict[str, Any]:
-    """A claim's data without what `_whole_claim` puts back."""
-    bare = {name: value for name, value in data.items() if name not in ("last", "text")}
-    known = _whole_claim(bare)
-    return {name: value for name, value in data.items() if name in bare or known.get(name) != value}
+def _shorten_claim(data: dict[str, Any]) -> None:
+    """Leave out of a claim's data what `_whole_claim` puts back."""
+    known = _whole_claim({name: value for name, value in data.items() if name not in ("last", "text")})
+    for name in ("last", "text"):
+        if name in data and known.get(name) == data[name]:
+            del data[name]
 
 
 def _text(data: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ BITS = 2000  # an integer up to 640 digits is written in decimal under every `sy
 # ---------------------------------------------------------------------------- snapshots
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Scalar:
     """A value that one short text says whole: numbers, strings, `None`, dtypes, devices."""
 
@@ -39,7 +39,7 @@ class Scalar:
     kind: Literal["scalar"] = "scalar"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """A list, tuple, set or `torch.Size`: the first items, and how many there were."""
 
@@ -49,7 +49,7 @@ class Sequence:
     kind: Literal["sequence"] = "sequence"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mapping:
     """A dict, dataclass, named tuple, `torch.finfo`: names or keys with their values."""
 
@@ -60,7 +60,7 @@ class Mapping:
     kind: Literal["mapping"] = "mapping"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stats:
     """What reading a tensor once tells. `mean` and `std` leave NaN and inf out."""
 
@@ -72,7 +72,7 @@ class Stats:
     inf: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor or array: its metadata, and a corner of its values, never the whole of a large one.
 
@@ -100,7 +100,7 @@ class Tensor:
     kind: Literal["tensor"] = "tensor"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """Any other object: its type and a bounded text, or why there is none."""
 
@@ -117,7 +117,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 # ---------------------------------------------------------------------------- where it ran
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Device:
     """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
@@ -131,7 +131,7 @@ class Device:
     count: int | None = None  # how many the program saw; it computed on the first of them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Environment:
     """Where, when and with what a record was made."""
 
@@ -152,7 +152,7 @@ class Environment:
 # ---------------------------------------------------------------------------- the text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """One file of the lecture. `cuts` says where a shown line ends, before its directive."""
 
@@ -165,7 +165,7 @@ class Source:
 StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement: its lines, counted from the first of its section or definition, and what it is."""
 
@@ -178,7 +178,7 @@ class Statement:
     binds: tuple[str, ...] = ()  # the names to which its header gives a new value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Definition:
     """A helper or class of the lecture. It stands once, however many sections call it.
 
@@ -210,7 +210,7 @@ class Definition:
 # ---------------------------------------------------------------------------- what happened
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One call, of the section itself or of a definition. `line` of its `parent` is where it came from."""
 
@@ -223,7 +223,7 @@ class Frame:
 PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Something the author handed over: prose, a picture, a link, printed output.
 
@@ -241,7 +241,7 @@ class Piece:
     unit: str | None = None  # of that answer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Value:
     """What one inspected expression was, after the statement on `line` had run for the `turn`-th time.
 
@@ -262,7 +262,7 @@ class Value:
     reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Loop:
     """One run of a loop: how many iterations there were, and which of them were kept."""
 
@@ -273,7 +273,7 @@ class Loop:
     kind: Literal["for", "while"] = "for"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Series:
     """A number watched over a loop, thinned evenly: what a sparkline is drawn from."""
 
@@ -287,7 +287,7 @@ class Series:
 Verdict = Literal["holds", "fails", "not-reached", "needs-device"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operand:
     """One side of a comparison, or an argument of a test: its source and what it was."""
 
@@ -296,7 +296,7 @@ class Operand:
     address: bool = False  # as of a `Value`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """An `assert` of a section, or an annotation that promises dtype and axes.
 
@@ -318,7 +318,7 @@ class Claim:
     zero: bool = False  # its author says that zero, or nothing, is the point
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assert:
     """An assert that ran and is no claim, or any whose test `raised`: what, where nobody reported it.
 
@@ -331,7 +331,7 @@ class Assert:
     raised: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Error:
     """Something that went wrong while a section ran.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import importlib
@@ -180,6 +181,7 @@ def _execute(
 ) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
+    _give_back_memory()
     if owner is not None:
         recorder.asserts.tell = owner.late
     needs = partial(_missing, device=device, slow=slow)
@@ -201,6 +203,12 @@ def _execute(
         recorder.seconds = time.perf_counter() - start
         author.hand_to(before)
         _close_figures()
+
+
+def _give_back_memory() -> None:
+    """What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # there is no such library, or not this one
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Exit(SystemExit):

@@ -140,11 +140,11 @@ class _Trying(Recorder):
     found: dict[int, Outcome]
     wanted: set[int] | None
 
-    def claim(self, number: int) -> None:
+    def claim(self, number: int) -> int:
         outcome = self._outcome(number)
         if outcome is not None:
             _try(outcome, self.lecture, sys._getframe(1))
-        super().claim(number)
+        return super().claim(number)
 
     def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
         outcome = self._outcome(number)

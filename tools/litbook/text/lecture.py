@@ -25,7 +25,7 @@ FunctionKind = Literal["module", "main", "part", "section", "helper", "class"]
 StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """A module, function or class of the lecture's text; sections and parts are functions too.
 
@@ -49,7 +49,7 @@ class Function:
     key: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement: its lines, and what it is to a reader. `function` owns it."""
 
@@ -62,7 +62,7 @@ class Statement:
     opener: int = 0  # line of the `else`, `except`, `case` … of which it is the first statement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Watch:
     """One expression of an `@inspect`, `@measure` or `@clear`, and where it stands."""
 
@@ -74,7 +74,7 @@ class Watch:
     file: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assertion:
     """An `assert`, or an annotation, that is a claim: it stands in a section's own body."""
 
