@@ -79,7 +79,7 @@ def test_everything_is_numbered_over_all_files_and_knows_its_file():
     assert [found.file_of_statement(claim.statement).name for claim in found.claims] == [
         "storage", "storage", "storage", "compute",
     ]  # fmt: skip
-    assert found.place(7, file=3).text == "    def __init__(self, first: int, second: int) -> None:"
+    assert found.files[3].place(7).text == "    def __init__(self, first: int, second: int) -> None:"
     assert [f.kind for f in found.functions if f.file == 3] == [
         "module",
         "class",

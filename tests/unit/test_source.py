@@ -188,7 +188,7 @@ def test_form_feeds_and_other_separators_are_no_line_ends():
         "lecture.py:3:9: @inspect cannot read ')': unmatched ')'\n    c = 3  # @inspect )\n"
     )
     found = source.parse(text.replace(")\n", "c\n", 1), "lecture.py")
-    assert found.place(3).text == "\x0cc = 3  # @inspect c"
+    assert found.files[0].place(3).text == "\x0cc = 3  # @inspect c"
     assert len(found.files[0].lines) == 5 == found.functions[0].last
 
 

@@ -30,6 +30,7 @@ from litbook.run import device as device_memory
 from litbook.run import ending, state
 from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
+from litbook.snapshot.foreign import alarm
 from litbook.text import source
 from litbook.text.source import INSTALLED
 from litbook.text.tree import modules_in
@@ -376,7 +377,9 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
         faulthandler.dump_traceback_later((timeout or 0) + 2 * GRACE, exit=True, file=2)
     try:
-        with _alarm(timeout):
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        rings = timeout is not None and hasattr(signal, "setitimer") and in_main_thread
+        with alarm(timeout or 0, _ring) if rings else contextlib.nullcontext():
             yield
     except _Deadline as error:
         raise TimedOut(
@@ -390,29 +393,8 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
             faulthandler.cancel_dump_traceback_later()
 
 
-@contextlib.contextmanager
-def _alarm(timeout: float | None) -> Iterator[None]:
-    if timeout is None or not hasattr(signal, "setitimer") or not _in_main_thread():
-        yield
-        return
-
-    def ring(*_: object) -> None:
-        raise _Deadline
-
-    before = signal.signal(signal.SIGALRM, ring)
-    outer, start = signal.setitimer(signal.ITIMER_REAL, timeout), time.monotonic()
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if outer[0]:  # somebody else's alarm, a test's say, goes on
-            left = outer[0] - (time.monotonic() - start)
-            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), outer[1])
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+def _ring(*_: object) -> None:
+    raise _Deadline
 
 
 def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, owner: Owner) -> None:
@@ -432,4 +414,4 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
     *_, found = None, *raised.own_lines(recorder.lecture, frames)
-    return found and recorder.lecture.place(found[1], file=found[0])
+    return found and recorder.lecture.files[found[0]].place(found[1])

@@ -97,8 +97,7 @@ class _Maker:
 
     def trial(self, kind: str, node: ast.expr, *changes: tuple[str, ast.expr]) -> Trial:
         mutants = tuple(Mutant(change, _replaced(self.test, node, new)) for change, new in changes)
-        before = self.file.lines[node.lineno - 1].encode()[: node.col_offset]
-        return Trial(0, kind, node.lineno, len(before.decode()) + 1, mutants)
+        return Trial(0, kind, node.lineno, self.file.at(node).column, mutants)
 
     def walk(self, node: ast.AST, place: str, *, skeleton: bool = False) -> Iterator[Trial]:
         """The trials in `node`. `skeleton`: only `and` and `or` stand above it."""
