@@ -14,7 +14,8 @@ from typing import Literal
 
 from litbook.record import model
 from litbook.text.scopes import binds
-from litbook.text.source import FunctionNode, Lecture, parameters, unspoken
+from litbook.text.source import FunctionNode, Lecture, parameters
+from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
 

@@ -54,13 +54,12 @@ from litbook.text.tree import (
     plain,
     uncollected,
 )
-from litbook.text.unspoken import unspoken
 
 __all__ = [
     "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
     "Lecture", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
     "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "uncollected",
-    "unspoken", "usable",
+    "usable",
 ]  # fmt: skip
 
 
