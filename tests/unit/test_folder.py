@@ -17,7 +17,7 @@ from litbook.errors import Ambiguous, NotFound, TimedOut, UnusableLecture
 from litbook.record import model
 from litbook.run.run import run
 from litbook.text import source
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 PARTS = SAMPLES / "parts"
 

@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Literal
 
 from litbook.record import model
+from litbook.text.lecture import Lecture
 from litbook.text.scopes import binds
-from litbook.text.source import FunctionNode, Lecture, parameters
+from litbook.text.tree import FunctionNode, parameters
 from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record

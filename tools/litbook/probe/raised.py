@@ -14,7 +14,7 @@ from types import FrameType
 from litbook.probe.making import bounded
 from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
-from litbook.text.source import INSTALLED, Lecture
+from litbook.text.lecture import INSTALLED, Lecture
 
 
 def said(error: BaseException | None) -> str:

@@ -33,7 +33,8 @@ from litbook.probe.verdicts import Judge
 from litbook.record import model
 from litbook.record.limits import GLIMPSES, OUTPUT
 from litbook.snapshot.snapshot import glimpse, snapshot, type_alone
-from litbook.text.source import Definition, FunctionNode, Lecture
+from litbook.text.lecture import Lecture
+from litbook.text.tree import Definition, FunctionNode
 
 
 class Listener(Protocol):

@@ -32,7 +32,7 @@ from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import source
-from litbook.text.source import INSTALLED
+from litbook.text.lecture import INSTALLED, Lecture
 from litbook.text.tree import modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
@@ -122,7 +122,7 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str]) -> None:
+def import_libraries(lecture: Lecture, folder: Path, also: Iterable[str]) -> None:
     """Import what the lecture imports of the large libraries, so that their state can be noted first.
 
     The modules in the `folder` around the lecture that it imports are looked at too.
