@@ -64,7 +64,7 @@ def _recorded(lecture: Path, last: Found) -> float:
     from litbook.run.run import run
 
     record = run(lecture)
-    if problems := [error.message for _, error in record.errors()] or record.count().fails:
+    if problems := [error.message for _, error in record.errors()] or record.count()["fails"]:
         raise AssertionError(f"the case fails: {problems}")
     text = encoding.dumps(record).encode()
     last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))

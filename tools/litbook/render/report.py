@@ -38,12 +38,12 @@ def _spell(character: str) -> str:
 
 def summary(record: Record) -> str:
     """The last line of every run: `212 claims hold, 0 fail, 14 not run`."""
-    counts = record.count()
-    text = f"{_number(counts.holds, 'claim')} {'holds' if counts.holds == 1 else 'hold'}"
-    text += f", {counts.fails} {'fails' if counts.fails == 1 else 'fail'}"
-    text += f", {counts.needs_device} not run"
-    if counts.not_reached:
-        text += f", {counts.not_reached} {'was' if counts.not_reached == 1 else 'were'} not reached"
+    found, names = record.count(), ("holds", "fails", "needs-device", "not-reached")
+    hold, fail, elsewhere, unreached = (found[name] for name in names)
+    text = f"{_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}"
+    text += f", {fail} {'fails' if fail == 1 else 'fail'}, {elsewhere} not run"
+    if unreached:
+        text += f", {unreached} {'was' if unreached == 1 else 'were'} not reached"
     if errors := len(list(record.errors())):
         text += f"; {_number(errors, 'error')}"
     return text
@@ -59,7 +59,7 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
 
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
-    return not any(record.errors()) and record.count().fails == 0
+    return not any(record.errors()) and record.count()["fails"] == 0
 
 
 def _number(count: int, noun: str) -> str:
