@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
 from litbook.render.evidence import here, origin
+from litbook.render.markup import spell
 
 
 def problems(record: Record) -> list[str]:
@@ -28,12 +28,7 @@ def harmless(text: str) -> str:
     """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or c.isprintable() else _spell(c) for c in text)
-
-
-def _spell(character: str) -> str:
-    steers = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\u200c\u200d"
-    return f"⟨U+{ord(character):04X}⟩" if steers else character
+    return "".join(spell(c, kept="\n\t\u200c\u200d\u2028\u2029") for c in text)
 
 
 def summary(record: Record) -> str:

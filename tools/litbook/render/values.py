@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence as SequenceOf
 
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
+from litbook.render.markup import spell
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
@@ -439,8 +439,7 @@ def _visible(text: str) -> str:
 def _visible_character(character: str) -> str:
     if character in "\n\t\r":
         return {"\n": "⏎", "\t": " ", "\r": "␍"}[character]
-    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character != "\u200d"
-    return f"⟨U+{ord(character):04X}⟩" if hidden else character
+    return spell(character)
 
 
 def _exact(snapshot: Snapshot) -> str:
