@@ -258,7 +258,8 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     began = perf_counter()
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
-        source.forget()  # each round reads the text anew
+        source.parse_files.cache_clear()  # each round reads the text anew
+        source._marked.cache_clear()
         start = perf_counter()
         source.read(lecture)
         read = perf_counter()

@@ -46,10 +46,6 @@ class Numbering:
         """A line of a file, counted from the first of the function; that one is 0."""
         return line - self.lecture.functions[function].first
 
-    def statement_on(self, function: int, line: int) -> int | None:
-        """The innermost statement on a line of the function's file: the one that starts last."""
-        return self.statement_at.get((self.lecture.functions[function].file, line))
-
     @cached_property
     def statement_at(self) -> dict[tuple[int, int], int]:
         """File and line -> the innermost statement there."""

@@ -169,7 +169,3 @@ def _named(name: str) -> Any:
     """The function that `module:function` names."""
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
-
-
-if __name__ == "__main__":
-    main()

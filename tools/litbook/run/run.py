@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from traceback import walk_stack, walk_tb
+from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
 from typing import NoReturn, Protocol
 
@@ -78,7 +78,7 @@ def run(
     each naming the line reached, when the run ends early.
     """
     path = source.lecture_path(path).resolve()
-    lecture = usable(path, sections)
+    lecture = source.usable(path, sections)
     with _settings(device):
         import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -99,9 +99,6 @@ def run(
             _execute(recorder, path, sections, device, seed, owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
-
-
-usable = source.usable
 
 
 # ---------------------------------------------------------------------------- preparing
@@ -281,7 +278,7 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
         recorder.raised(function, shortage or error)
         if shortage is None:
             return False
-        device_memory.forget(error)
+        clear_frames(error.__traceback__)  # they hold the tensors of the section
         full = True
     finally:
         del recorder.open_claims[claims:]

@@ -45,7 +45,6 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.And: "and", ast.Or: "or",
 }  # fmt: skip
 TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol")
-INFINITY = "1e999"  # what `ast.unparse` writes, and Python reads, for it
 
 # Where a number stands decides how it is nudged.
 EQUAL, BOUND, INSIDE, EXCLUDED = "equal", "bound", "inside", "excluded"

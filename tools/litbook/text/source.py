@@ -239,12 +239,6 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
     return _Marked(file, tree, anchors, directives, tuple(problems))
 
 
-def forget() -> None:
-    """The next text is read anew, for who wants to know how long that takes."""
-    parse_files.cache_clear()
-    _marked.cache_clear()
-
-
 def _taken_apart(
     files: list[File], marked: dict[str, _Marked], lecture: bool, problems: list[Problem]
 ) -> Lecture:
