@@ -99,9 +99,9 @@ class Making:
 
     def _make(self) -> None:
         """All that the logs hold, once."""
+        self.reached = self.all_reached()
         for log in self._logs:
             self._dropped += log.dropped
-            self.reached.update(compress(range(len(log.reached)), log.reached))
             for event in log.events:
                 self._take(log, event)
             for first, end in log.spans:

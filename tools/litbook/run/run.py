@@ -304,10 +304,6 @@ class _Output(io.TextIOBase):
         self._recorder.output(text)
         return len(text)
 
-    def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
-        for line in lines:
-            self.write(line)
-
     def writable(self) -> bool:
         return True
 
