@@ -64,7 +64,7 @@ def _recorded(lecture: Path, last: Found) -> float:
     from litbook.run.run import run
 
     record = run(lecture)
-    if problems := [error.message for _, error in record.errors()] or record.count().fails:
+    if problems := [error.message for _, error in record.errors()] or record.count()["fails"]:
         raise AssertionError(f"the case fails: {problems}")
     text = encoding.dumps(record).encode()
     last["bytes"], last["gzip"] = len(text), len(gzip.compress(text, mtime=0))
@@ -258,7 +258,8 @@ def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     began = perf_counter()
     for _ in range(rounds):
         stages["plain"].append(_seconds_of_one(lecture))
-        source.forget()  # each round reads the text anew
+        source.parse_files.cache_clear()  # each round reads the text anew
+        source._marked.cache_clear()
         start = perf_counter()
         source.read(lecture)
         read = perf_counter()

@@ -13,6 +13,7 @@ from tests.running import LECTURE_02
 from litbook.record import model
 from litbook.render import books, path
 from litbook.text import source
+from litbook.text.lecture import File, Function, Lecture
 
 # How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
 # storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O
@@ -22,7 +23,7 @@ STATEMENTS = {"N": 15, "T": 7, "D": 39, "G": 6, "S": 23, "E": 5, "M": 31, "F": 4
 
 
 @pytest.fixture(scope="module")
-def lecture(repo: Path) -> source.Lecture:
+def lecture(repo: Path) -> Lecture:
     return source.read(LECTURE_02, LECTURE_02.relative_to(repo).as_posix())
 
 
@@ -51,7 +52,7 @@ def test_every_statement_of_the_inventory_has_a_place(rows: list[list[str]]) -> 
 
 
 def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
-    lecture: source.Lecture, rows: list[list[str]]
+    lecture: Lecture, rows: list[list[str]]
 ) -> None:
     sections = {f.name: f for f in lecture.functions if f.kind in ("part", "section")}
     gone = []
@@ -64,11 +65,11 @@ def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
     assert gone == []
 
 
-def text_of(lecture: source.Lecture, function: source.Function) -> str:
+def text_of(lecture: Lecture, function: Function) -> str:
     return "\n".join(lecture.files[function.file].lines[function.first - 1 : function.last])
 
 
-def boxes(lecture: source.Lecture) -> list[tuple[str, str]]:
+def boxes(lecture: Lecture) -> list[tuple[str, str]]:
     """The section of each misbelief in the lecture's text, and what is said there, with … for what is computed."""
     found = []
     for function in (node for file in in_reading_order(lecture) for node in file.tree.body):
@@ -83,13 +84,13 @@ def boxes(lecture: source.Lecture) -> list[tuple[str, str]]:
     return found
 
 
-def in_reading_order(lecture: source.Lecture) -> list[source.File]:
+def in_reading_order(lecture: Lecture) -> list[File]:
     """The files as `main` reaches their sections, each once."""
     return [lecture.files[n] for n in dict.fromkeys(lecture.functions[i].file for i in lecture.order)]
 
 
 def test_every_misbelief_stands_in_the_table_and_in_the_lecture(
-    lecture: source.Lecture, misbeliefs: list[list[str]]
+    lecture: Lecture, misbeliefs: list[list[str]]
 ) -> None:
     assert boxes(lecture) == [(section, said) for section, said, _ in misbeliefs]
 

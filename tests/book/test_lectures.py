@@ -14,6 +14,7 @@ from tests.running import LECTURE_02, LECTURE_03, REPO, sampled
 from litbook.record import compare, model, recordings
 from litbook.run import run
 from litbook.text import source, unbacked, unrun
+from litbook.text.lecture import File, Function, Lecture
 
 LECTURES = [LECTURE_02, LECTURE_03]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping
@@ -27,7 +28,7 @@ def path(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lecture(path: Path) -> source.Lecture:
+def lecture(path: Path) -> Lecture:
     return text(path)
 
 
@@ -37,7 +38,7 @@ def record(path: Path, request: pytest.FixtureRequest) -> model.Record:
     return made
 
 
-def text(path: Path) -> source.Lecture:
+def text(path: Path) -> Lecture:
     return source.read(path, path.relative_to(REPO).as_posix())
 
 
@@ -45,7 +46,7 @@ def test_every_lecture_is_held_to_this(repo: Path) -> None:
     assert sorted(repo.glob("lectures/lecture_*")) == LECTURES
 
 
-def text_of(lecture: source.Lecture, function: source.Function) -> str:
+def text_of(lecture: Lecture, function: Function) -> str:
     return "\n".join(lecture.files[function.file].lines[function.first - 1 : function.last])
 
 
@@ -76,7 +77,7 @@ def test_a_section_alone_gives_the_claims_and_values_that_it_gives_in_the_whole(
 
 
 def test_every_section_ends_with_a_question_whose_answer_the_run_computes(
-    lecture: source.Lecture, record: model.Record
+    lecture: Lecture, record: model.Record
 ) -> None:
     sections = [section for section in record.sections if section.kind == "section"]
     silent = [it.key for it in sections if not any(p.kind == "question" for p in it.pieces)]
@@ -90,10 +91,10 @@ def test_the_committed_recording_is_of_this_text_and_says_the_same(path: Path, r
     recorded = path.parent / "recordings" / f"{path.name}.cpu.json"
     found = compare.compare(record, recordings.read(recorded, path.name))
     assert [str(difference) for difference in found.differences] == []
-    assert found.claims > 0.9 * record.count().holds
+    assert found.claims > 0.9 * record.count()["holds"]
 
 
-def test_every_number_in_prose_is_computed_cited_or_structural(lecture: source.Lecture) -> None:
+def test_every_number_in_prose_is_computed_cited_or_structural(lecture: Lecture) -> None:
     assert [str(problem) for problem in unbacked.unbacked(lecture)] == []
 
 
@@ -103,12 +104,12 @@ def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record)
     assert {it.problem.what.rsplit(": ", 1)[1] for it in found} <= {"it needs cuda"}
 
 
-def test_code_fits_beside_its_margin(lecture: source.Lecture) -> None:
+def test_code_fits_beside_its_margin(lecture: Lecture) -> None:
     wide = [place for file in lecture.files for place in too_wide(lecture, file)]
     assert wide == []
 
 
-def too_wide(lecture: source.Lecture, file: source.File) -> list[str]:
+def too_wide(lecture: Lecture, file: File) -> list[str]:
     """Lines of code in functions that do not fit, but for prose and what is hidden."""
     cuts = dict(reversed(file.cuts))
     functions = [f for f in lecture.functions if f.file == file.number and f.kind != "module"]

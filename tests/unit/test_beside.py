@@ -14,7 +14,7 @@ from litbook.render import notebook, page, player, report
 from litbook.run import process
 from litbook.run.run import run
 from litbook.text import source, unrun
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 COUNTERS = '''"""Counters"""
 

@@ -17,7 +17,7 @@ from litbook.errors import Ambiguous, NotFound, TimedOut, UnusableLecture
 from litbook.record import model
 from litbook.run.run import run
 from litbook.text import source
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 PARTS = SAMPLES / "parts"
 
@@ -79,7 +79,7 @@ def test_everything_is_numbered_over_all_files_and_knows_its_file():
     assert [found.file_of_statement(claim.statement).name for claim in found.claims] == [
         "storage", "storage", "storage", "compute",
     ]  # fmt: skip
-    assert found.place(7, file=3).text == "    def __init__(self, first: int, second: int) -> None:"
+    assert found.files[3].place(7).text == "    def __init__(self, first: int, second: int) -> None:"
     assert [f.kind for f in found.functions if f.file == 3] == [
         "module",
         "class",
@@ -352,7 +352,7 @@ def test_all_that_its_files_say_is_recorded():
 )
 def test_one_section_runs_alone(asked, held):
     record = run(PARTS, sections=[asked])
-    assert record.count().holds == held and not messages(record)
+    assert record.count()["holds"] == held and not messages(record)
 
 
 STATE = """
@@ -466,7 +466,7 @@ def test_a_timeout_names_the_line_of_the_file_it_reached(tmp_path):
 
 def test_nothing_of_the_package_stays_behind(tmp_path):
     before = set(sys.modules), list(sys.meta_path), list(sys.path)
-    assert run(PARTS).count().holds == 4
+    assert run(PARTS).count()["holds"] == 4
     assert (set(sys.modules) - before[0], sys.meta_path, sys.path) == (set(), before[1], before[2])
 
 

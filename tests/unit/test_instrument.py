@@ -22,7 +22,7 @@ from litbook.probe import instrument
 from litbook.probe.instrument import NAMES
 from litbook.probe.recorder import Recorder
 from litbook.text import source
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 FILE = "program.py"
 

@@ -126,14 +126,14 @@ def test_claims_that_need_another_device_are_counted_with_those_of_nested_sectio
     assert [(c.caption, c.verdict, c.why) for c in (it for _, it in made.claims())] == [
         ("here", "holds", ""), ("there", "needs-device", "needs cuda"), ("inside", "needs-device", "needs cuda"),
     ]  # fmt: skip
-    assert made.count() == model.Counts(holds=1, needs_device=2)
+    assert made.count() == {"holds": 1, "needs-device": 2}
     assert report.summary(made) == "1 claim holds, 0 fail, 2 not run"
     assert report.holds(made)
 
 
 def test_a_nested_section_asked_for_alone_needs_the_device_of_the_part_above_it(tmp_path: Path) -> None:
     made = record(tmp_path, NEEDS, device="cpu", sections=["inside"])
-    assert made.count() == model.Counts(needs_device=1)
+    assert made.count() == {"needs-device": 1}
 
 
 def test_a_device_that_is_not_here_is_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_claims_behind_an_exception_are_not_reached(tmp_path: Path) -> None:
 
 def test_only_the_claims_of_the_sections_asked_for_are_counted(tmp_path: Path) -> None:
     made = record(tmp_path, NEEDS, sections=["here"])
-    assert made.count() == model.Counts(holds=1)
+    assert made.count() == {"holds": 1}
 
 
 def test_an_error_in_a_nested_part_leaves_its_siblings_running(tmp_path: Path) -> None:

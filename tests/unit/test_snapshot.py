@@ -40,8 +40,9 @@ from litbook.record import encoding, model, reading
 from litbook.record.limits import NESTED_READ
 from litbook.snapshot import libraries
 from litbook.snapshot.moments import shortest
-from litbook.snapshot.snapshot import Storages, is_immediate
+from litbook.snapshot.snapshot import is_immediate
 from litbook.snapshot.snapshot import snapshot as typed_snapshot
+from litbook.snapshot.storages import Storages
 from litbook.snapshot.tensors import _Tensor
 
 READ = reading.reader(model.Snapshot)

@@ -15,8 +15,10 @@ from tests.running import REPO, SAMPLES, examples, section
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
-from litbook.text.directives import anchors_in, directives_in
-from litbook.text.source import Lecture, dissect
+from litbook.text.claims import dissect
+from litbook.text.directives import Directive, anchors_in, directives_in
+from litbook.text.lecture import File, Lecture
+from litbook.text.tree import uncollected
 
 MAIN = "def main():\n    pass\n"
 LECTURES = REPO / "lectures"
@@ -188,7 +190,7 @@ def test_form_feeds_and_other_separators_are_no_line_ends():
         "lecture.py:3:9: @inspect cannot read ')': unmatched ')'\n    c = 3  # @inspect )\n"
     )
     found = source.parse(text.replace(")\n", "c\n", 1), "lecture.py")
-    assert found.place(3).text == "\x0cc = 3  # @inspect c"
+    assert found.files[0].place(3).text == "\x0cc = 3  # @inspect c"
     assert len(found.files[0].lines) == 5 == found.functions[0].last
 
 
@@ -1294,10 +1296,10 @@ def programs(draw: st.DrawFn, depth: int = 3) -> str:
     return "\n".join(statements)
 
 
-def directives(text: str, *, whole: bool) -> list[source.Directive]:
+def directives(text: str, *, whole: bool) -> list[Directive]:
     """The directives of a text; with `whole`, all of it goes through `tokenize`, as for a text without a tree."""
     tree = ast.parse(text)
-    found = source.File("lecture.py", text, tree)
+    found = File("lecture.py", text, tree)
     return directives_in(found, None if whole else anchors_in(tree), [])
 
 
@@ -1330,7 +1332,7 @@ def test_a_section_that_is_called_on_a_hidden_line_is_one_as_any_other():
 
 def test_garbage_is_collected_again_whatever_happens_meanwhile():
     assert gc.isenabled()
-    with pytest.raises(UnusableLecture), source.uncollected():
+    with pytest.raises(UnusableLecture), uncollected():
         source.parse("def main(:\n")
     assert gc.isenabled() and gc.get_freeze_count() == 0
     gc.disable()
@@ -1339,7 +1341,7 @@ def test_garbage_is_collected_again_whatever_happens_meanwhile():
         assert not gc.isenabled()  # as it was
     finally:
         gc.enable()
-    with source.uncollected():
+    with uncollected():
         lecture("x = 2")
         assert not gc.isenabled()  # until the outermost ends
 

@@ -22,6 +22,7 @@ from litbook.text import unbacked as numbers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
 from litbook.text.changes import Change
+from litbook.text.lecture import Assertion, Lecture
 from litbook.text.mutants import Trial
 
 
@@ -104,13 +105,13 @@ def tried(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]
     return asdict(Checked(said, _summary(lecture, found, some), wrong))
 
 
-def _drawn(lecture: source.Lecture, count: int, seed: int) -> set[int]:
+def _drawn(lecture: Lecture, count: int, seed: int) -> set[int]:
     """Some of the claims that run on a CPU, drawn at random."""
     here = [i for i, claim in enumerate(lecture.claims) if not _device(lecture, claim)]
     return set(random.Random(seed).sample(here, min(count, len(here))))
 
 
-def _sections(lecture: source.Lecture, claims: set[int]) -> list[str]:
+def _sections(lecture: Lecture, claims: set[int]) -> list[str]:
     """The sections of these claims; all, where one of them stands in `main`."""
     owners = {lecture.statements[lecture.claims[i].statement].function for i in sorted(claims)}
     if any(lecture.functions[i].kind == "main" for i in owners):
@@ -118,12 +119,12 @@ def _sections(lecture: source.Lecture, claims: set[int]) -> list[str]:
     return [lecture.section_name(i) for i in sorted(owners)]
 
 
-def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
+def _device(lecture: Lecture, claim: Assertion) -> str | None:
     """What the section of a claim requires."""
     return lecture.functions[lecture.statements[claim.statement].function].requires
 
 
-def _lines(lecture: source.Lecture, outcome: Outcome) -> Iterator[str]:
+def _lines(lecture: Lecture, outcome: Outcome) -> Iterator[str]:
     """What there is to say of one claim: survivors, excused ones, idle excuses."""
     claim = lecture.claims[outcome.claim]
     line, place = lecture.statements[claim.statement].first, lecture.file_of_statement(claim.statement).path
@@ -145,7 +146,7 @@ def _changes(trial: Trial) -> str:
     return f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
 
 
-def _text(claim: source.Assertion, outcome: Outcome, trial: Trial) -> Iterator[str]:
+def _text(claim: Assertion, outcome: Outcome, trial: Trial) -> Iterator[str]:
     """The claim, what it was changed into, and what its names were."""
     if trial.kind == "annotation":
         yield f"    {claim.text}"
@@ -155,7 +156,7 @@ def _text(claim: source.Assertion, outcome: Outcome, trial: Trial) -> Iterator[s
     yield from (f"      {name} is {values.line(value)}" for name, value in outcome.names.items())
 
 
-def _summary(lecture: source.Lecture, found: list[Outcome], some: bool) -> str:
+def _summary(lecture: Lecture, found: list[Outcome], some: bool) -> str:
     """`12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left."""
     made = sum(len(trial.mutants) for outcome in found for trial in outcome.trials)
     count = sum(len(outcome.trials) for outcome in found)
@@ -207,7 +208,7 @@ def changed(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, An
     return asdict(Checked([*report.problems(record), *said], text, wrong))
 
 
-def _unnoticed(lecture: source.Lecture, section: str, change: Change) -> str:
+def _unnoticed(lecture: Lecture, section: str, change: Change) -> str:
     file = lecture.file_of_statement(change.statement)
     at = f"{file.path}:{change.line}:{change.column}"
     return f"{at}: nothing in {section} notices: {change.change}\n    {file.lines[change.line - 1].strip()}"

@@ -7,6 +7,7 @@ The one file that it opens is `mkdocs.yml`; it knows neither what a lecture says
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,11 +170,7 @@ def recording_of(lecture: Path, device: str) -> Path:
 
 def recordings_of(lecture: Path) -> list[Path]:
     """The files that claim to be recordings of the lecture."""
-    return sorted((lecture.resolve().parent / RECORDINGS).glob(f"{_literal(name_of(lecture))}.*.json"))
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+    return sorted((lecture.resolve().parent / RECORDINGS).glob(f"{glob.escape(name_of(lecture))}.*.json"))
 
 
 def shown(path: Path) -> str:

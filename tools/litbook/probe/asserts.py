@@ -158,7 +158,7 @@ class Asserts:
         around = lecture.section_around(it.function)
         if lecture.functions[around].kind != "module" or around == it.function:
             return around, it.first, ()
-        place = lecture.place(it.first, file=file)
+        place = lecture.files[file].place(it.first)
         inner = place.path, it.first, lecture.functions[it.function].name, place.text.strip()
         running, line = self.recorder.log.function, 0
         if frame is not None and self._ids[1]() == self._home[1]:

@@ -43,8 +43,8 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.text.source import Definition, File, Lecture, own_nodes, parameters, uncollected
-from litbook.text.tree import dotted, unquoted
+from litbook.text.lecture import File, Lecture
+from litbook.text.tree import Definition, dotted, own_nodes, parameters, uncollected, unquoted
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text
 New = TypeVar("New", bound=Placed)

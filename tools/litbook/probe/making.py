@@ -19,7 +19,8 @@ from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, 
 from litbook.probe.numbering import Numbering
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, LAST, MESSAGE
-from litbook.snapshot.snapshot import Storages, as_snapshot
+from litbook.snapshot.snapshot import as_snapshot
+from litbook.snapshot.storages import Storages
 from litbook.text.claims import is_address
 from litbook.text.scopes import reads
 
@@ -102,9 +103,9 @@ class Making:
 
     def _make(self) -> None:
         """All that the logs hold, once."""
+        self.reached = self.all_reached()
         for log in self._logs:
             self._dropped += log.dropped
-            self.reached.update(compress(range(len(log.reached)), log.reached))
             for event in log.events:
                 self._take(log, event)
             for first, end in log.spans:

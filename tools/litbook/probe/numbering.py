@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Literal
 
 from litbook.record import model
+from litbook.text.lecture import Lecture
 from litbook.text.scopes import binds
-from litbook.text.source import FunctionNode, Lecture, parameters, unspoken
+from litbook.text.tree import FunctionNode, parameters
+from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
 
@@ -43,10 +45,6 @@ class Numbering:
     def line(self, function: int, line: int) -> int:
         """A line of a file, counted from the first of the function; that one is 0."""
         return line - self.lecture.functions[function].first
-
-    def statement_on(self, function: int, line: int) -> int | None:
-        """The innermost statement on a line of the function's file: the one that starts last."""
-        return self.statement_at.get((self.lecture.functions[function].file, line))
 
     @cached_property
     def statement_at(self) -> dict[tuple[int, int], int]:

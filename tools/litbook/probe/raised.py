@@ -14,7 +14,7 @@ from types import FrameType
 from litbook.probe.making import bounded
 from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
-from litbook.text.source import INSTALLED, Lecture
+from litbook.text.lecture import INSTALLED, Lecture
 
 
 def said(error: BaseException | None) -> str:
@@ -46,7 +46,7 @@ def trace(lecture: Lecture, error: BaseException) -> tuple[Line, ...]:
         code = frame.f_code
         number = lecture.file_of(code.co_filename)
         if number is not None:
-            place = lecture.place(line, file=number)
+            place = lecture.files[number].place(line)
             own.append((place.path, line, code.co_name, place.text.strip()))
         elif own and (shown := _beside(lecture, code.co_filename)):
             own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))

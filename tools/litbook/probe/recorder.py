@@ -35,7 +35,8 @@ from litbook.record import model
 from litbook.record.limits import GLIMPSES, OUTPUT
 from litbook.snapshot.snapshot import glimpse, snapshot, type_alone
 from litbook.text import working
-from litbook.text.source import Definition, FunctionNode, Lecture
+from litbook.text.lecture import Lecture
+from litbook.text.tree import Definition, FunctionNode
 
 
 class Listener(Protocol):
@@ -269,7 +270,8 @@ class Recorder(Judge):
             if number is not None and caller.f_code is self.codes[function]:
                 led = True
                 if function == running:
-                    statement = self.numbering.statement_on(function, caller.f_lineno)
+                    place = self.lecture.functions[function].file, caller.f_lineno
+                    statement = self.numbering.statement_at.get(place)
                     here = None if statement is None else self.lecture.statements[statement].first
                     return number, caller.f_lineno if here is None else here
             caller = caller.f_back

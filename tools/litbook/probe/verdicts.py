@@ -23,7 +23,7 @@ from litbook.probe.raised import said
 from litbook.record import model
 from litbook.record.limits import BRIEF, NAMES
 from litbook.snapshot.snapshot import snapshot, spelled
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 if TYPE_CHECKING:
     from litbook.probe.asserts import Asserts

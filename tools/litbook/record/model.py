@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -417,16 +418,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """The last line of every run."""
-
-    holds: int = 0
-    fails: int = 0
-    not_reached: int = 0
-    needs_device: int = 0
-
-
-@dataclass(frozen=True)
 class Record:
     """Everything that one run left, enough for a renderer that has neither the lecture nor torch.
 
@@ -494,18 +485,12 @@ class Record:
         """Every error with its section, in the order of the book."""
         return ((section, error) for section in self.sections for error in section.errors)
 
-    def count(self) -> Counts:
+    def count(self) -> Counter[str]:
         """How many claims hold, fail, were not reached, and need a device that was not here.
 
         Of a run of some sections, those sections' claims only.
         """
-        found = [claim.verdict for section, claim in self.claims() if self.was_asked(section)]
-        return Counts(
-            holds=found.count("holds"),
-            fails=found.count("fails"),
-            not_reached=found.count("not-reached"),
-            needs_device=found.count("needs-device"),
-        )
+        return Counter[str](claim.verdict for section, claim in self.claims() if self.was_asked(section))
 
 
 Key = TypeVar("Key")

@@ -92,9 +92,9 @@ FACTS: dict[str, Callable[[Record], str]] = {
     "date": lambda r: day(r.environment.date),
     "commit": lambda r: r.environment.commit or "",
     "time taken": lambda r: f"{r.seconds:,.0f} s" if r.seconds else "",
-    "claims that hold": lambda r: f"{r.count().holds:,}",
-    "claims that fail": lambda r: f"{r.count().fails:,}",
-    "claims not run": lambda r: f"{r.count().needs_device:,}",
+    "claims that hold": lambda r: f"{r.count()['holds']:,}",
+    "claims that fail": lambda r: f"{r.count()['fails']:,}",
+    "claims not run": lambda r: f"{r.count()['needs-device']:,}",
 }
 
 

@@ -34,7 +34,14 @@ _ESCAPES = {
     "\t": "&#9;",
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
-_KEPT_FORMATS = "\u200d\ufe0f"  # what joins emoji
+
+
+def spell(character: str, kept: str = "\u200d") -> str:
+    """The character; its number where it is a control, a mark of direction or a separator, and would disguise
+    what stands beside it. What is `kept` stays: what joins emoji.
+    """
+    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in kept
+    return f"⟨U+{ord(character):04X}⟩" if hidden else character
 
 
 def text(value: object) -> Html:
@@ -56,9 +63,7 @@ def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character in _ESCAPES:
         return _ESCAPES[character]
-    if character in _KEPT_FORMATS or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character
-    return "&#9229;" if character == "\r" else f"⟨U+{ord(character):04X}⟩"
+    return "&#9229;" if character == "\r" else spell(character)
 
 
 def opening(name: str, /, **attributes: object) -> Html:

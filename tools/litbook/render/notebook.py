@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import nbformat
@@ -415,14 +415,14 @@ def _unshown(made: _Made, code: Code, watch: Watch) -> str:
 # ---------------------------------------------------------------------------- outputs
 
 
-Event = tuple[int, int, Callable[[], Iterator[Any]]]
+Event = tuple[int, int, list[Any]]  # its moment, what comes first there, and the outputs
 
 
 def _outputs(made: _Made, group: Sequence[Code]) -> list[Any]:
     """What these lines printed and showed when they were recorded, and the failure that ended them."""
     events = [event for code in group if not code.definition for event in _events(made, code)]
     outputs: list[Any] = []
-    for output in (it for _, _, make in sorted(events, key=lambda event: event[:2]) for it in make()):
+    for output in (it for event in sorted(events, key=lambda event: event[:2]) for it in event[2]):
         if outputs and outputs[-1].output_type == output.output_type == "stream":
             outputs[-1].text += output.text
         else:
@@ -472,7 +472,7 @@ def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> in
 
 def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
     for piece in pieces:
-        yield _moment(made, found, piece.step, shown=False), 0, partial(_piece, piece, found)
+        yield _moment(made, found, piece.step, shown=False), 0, [*_piece(piece, found)]
 
 
 def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
@@ -486,11 +486,7 @@ def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.V
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= FIRST + 1:
             text = _line(value, snapshot, found.record) if seen[key] <= FIRST else f"{value.text} …\n"
-            yield _moment(made, found, value.step, shown=True), 1, partial(_streamed, text)
-
-
-def _streamed(text: str) -> Iterator[Any]:
-    yield _stream(text)
+            yield _moment(made, found, value.step, shown=True), 1, [_stream(text)]
 
 
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.render.markup import spell
 
 # What Markdown leaves alone: fenced code, code spans, mathematics.
 _LITERAL = re.compile(
@@ -107,15 +107,9 @@ def _admonitions(text: str) -> str:
     return "\n".join(found)
 
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
 def visible(text: str) -> str:
     """Text in which nothing is hidden: controls and direction marks are spelled out."""
-    return "".join(
-        f"⟨U+{ord(c):04X}⟩" if unicodedata.category(c) in _HIDDEN and c not in "\n\t\u200d" else c
-        for c in text
-    )
+    return "".join(spell(c, kept="\n\t\u200d") for c in text)
 
 
 def plain(text: object) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
 from litbook.render.evidence import here, origin
+from litbook.render.markup import spell
 
 
 def problems(record: Record) -> list[str]:
@@ -28,22 +28,17 @@ def harmless(text: str) -> str:
     """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or c.isprintable() else _spell(c) for c in text)
-
-
-def _spell(character: str) -> str:
-    steers = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\u200c\u200d"
-    return f"⟨U+{ord(character):04X}⟩" if steers else character
+    return "".join(spell(c, kept="\n\t\u200c\u200d\u2028\u2029") for c in text)
 
 
 def summary(record: Record) -> str:
     """The last line of every run: `212 claims hold, 0 fail, 14 not run`."""
-    counts = record.count()
-    text = f"{_number(counts.holds, 'claim')} {'holds' if counts.holds == 1 else 'hold'}"
-    text += f", {counts.fails} {'fails' if counts.fails == 1 else 'fail'}"
-    text += f", {counts.needs_device} not run"
-    if counts.not_reached:
-        text += f", {counts.not_reached} {'was' if counts.not_reached == 1 else 'were'} not reached"
+    found, names = record.count(), ("holds", "fails", "needs-device", "not-reached")
+    hold, fail, elsewhere, unreached = (found[name] for name in names)
+    text = f"{_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}"
+    text += f", {fail} {'fails' if fail == 1 else 'fail'}, {elsewhere} not run"
+    if unreached:
+        text += f", {unreached} {'was' if unreached == 1 else 'were'} not reached"
     if errors := len(list(record.errors())):
         text += f"; {_number(errors, 'error')}"
     return text
@@ -59,7 +54,7 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
 
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
-    return not any(record.errors()) and record.count().fails == 0
+    return not any(record.errors()) and record.count()["fails"] == 0
 
 
 def _number(count: int, noun: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence as SequenceOf
 
+from litbook.record import model
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
+from litbook.render.markup import spell
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
@@ -117,12 +118,12 @@ def short(snapshot: Snapshot) -> str:
 
 
 def number(value: Number, unit: str | None = None) -> str:
-    """A number as the record holds it (see `trace.Number`), with its unit."""
-    if isinstance(value, str) and value.rstrip(")").endswith("j"):
-        return _with(_complex(complex(value)), unit)
-    exact = _parse(value)
-    if isinstance(exact, bool):
-        return str(exact)
+    """A number as the record holds it (see `model.Number`), with its unit."""
+    exact = model.python_number(value)
+    if isinstance(exact, complex):
+        return _with(_complex(exact), unit)
+    if exact is None or isinstance(exact, bool):
+        return plain(str(value))
     if isinstance(exact, float) and not math.isfinite(exact):
         return _with(str(exact), unit)
     special = _UNITS.get(unit or "")
@@ -297,15 +298,6 @@ def _opaque(opaque: Opaque) -> str:
 # ---------------------------------------------------------------------------- numbers
 
 
-def _parse(value: Number) -> int | float | bool:
-    if not isinstance(value, str):
-        return value
-    try:
-        return int(value)
-    except ValueError:
-        return float(value)
-
-
 def _plain(value: int | float) -> str:
     """Integers with thousands separators, floats by their repr if short, else with six digits.
 
@@ -439,8 +431,7 @@ def _visible(text: str) -> str:
 def _visible_character(character: str) -> str:
     if character in "\n\t\r":
         return {"\n": "⏎", "\t": " ", "\r": "␍"}[character]
-    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character != "\u200d"
-    return f"⟨U+{ord(character):04X}⟩" if hidden else character
+    return spell(character)
 
 
 def _exact(snapshot: Snapshot) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from litbook.errors import Interrupted, LitbookError
+from litbook.errors import LitbookError
 from litbook.record import encoding
 from litbook.run import run
 from litbook.run.process import AT, LATE, LEFT
@@ -62,42 +62,24 @@ def work(asked: dict[str, Any]) -> NoReturn:
                 listener.end()
         _leave(desk, encoding.dumps(record).encode(errors="backslashreplace"))
     except LitbookError as error:
-        desk.trouble(error)
+        desk.trouble(error.slug, str(error), error.exit_status)
     except KeyboardInterrupt:
-        desk.trouble(Interrupted("interrupted", None))
+        desk.trouble("interrupted", "interrupted before the first line ran", 130)
     except OSError as error:  # of the one who listens: a full disk behind `>`
-        desk.trouble(CannotPrint(f"cannot print: {error.strerror or error}"))
-    except BaseException as error:  # ours: a lecture's own are in its record
+        desk.trouble("cannot-print", f"cannot print: {error.strerror or error}", 2)
+    except BaseException as error:  # ours, or a lack of memory: a lecture's own are in its record
         traceback.print_exc()
-        desk.trouble(Failed(f"litbook failed while it ran the lecture: {type(error).__name__}: {error}"))
+        what = f"litbook failed while it ran the lecture: {type(error).__name__}: {error}"
+        desk.trouble("failed", what, 2)
     desk.end()
 
 
 def _leave(desk: Desk, content: bytes) -> None:
     try:
         desk.leave("record", content)
-    except OSError as error:
+    except OSError as error:  # a full disk
         why = f"the record of the run cannot be kept among temporary files: {error.strerror}"
-        raise CannotKeep(f"{why}; no verdict without it") from None
-
-
-class CannotKeep(LitbookError):
-    """The disk for temporary files is full."""
-
-    slug = "cannot-keep"
-    exit_status = 1
-
-
-class CannotPrint(LitbookError):
-    """Whoever listens to the run cannot write."""
-
-    slug = "cannot-print"
-
-
-class Failed(LitbookError):
-    """A fault of litbook's own, or of its memory."""
-
-    slug = "failed"
+        desk.trouble("cannot-keep", f"{why}; no verdict without it", 1)
 
 
 class Desk:
@@ -130,14 +112,14 @@ class Desk:
         self._system[3](f"{self.folder}/{LEFT}.new", f"{self.folder}/{LEFT}")
         self.key = ""
 
-    def trouble(self, error: LitbookError) -> None:
+    def trouble(self, slug: str, message: str, exit_status: int) -> None:
         """Leave what ended the run instead of a record."""
-        said = {"slug": error.slug, "message": str(error), "exit_status": error.exit_status}
+        said = {"slug": slug, "message": message, "exit_status": exit_status}
         self.leave("trouble", json.dumps(said).encode())
 
     def give_up(self, error: LitbookError) -> NoReturn:
         """The lecture does not stop at the end of its time: from another thread, the end of the process."""
-        self.trouble(error)
+        self.trouble(error.slug, str(error), error.exit_status)
         _END(0)
 
     def end(self) -> NoReturn:
@@ -188,7 +170,3 @@ def _named(name: str) -> Any:
     """The function that `module:function` names."""
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import traceback
 
 from litbook.errors import LitbookError
 
@@ -33,11 +32,6 @@ def ran_out(error: BaseException) -> OutOfMemoryError | None:
         "    this section ends here, its memory is given back, and the others run; close what else uses the "
         "device, or let the section's sizes follow torch.cuda.mem_get_info()"
     ).with_traceback(error.__traceback__)
-
-
-def forget(error: BaseException) -> None:
-    """Let go of what the frames of a traceback hold: the tensors of the section that raised."""
-    traceback.clear_frames(error.__traceback__)
 
 
 def give_back() -> None:

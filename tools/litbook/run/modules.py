@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
-from litbook.text.source import File, Lecture
+from litbook.text.lecture import File, Lecture
 
 Around = Callable[[int], AbstractContextManager[None]]
 

@@ -28,7 +28,7 @@ from litbook.run import forks, run
 from litbook.run.environment import environment
 from litbook.text import source
 from litbook.text.changes import Change, changes
-from litbook.text.source import Lecture
+from litbook.text.lecture import Lecture
 
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # bytes that it may ask for

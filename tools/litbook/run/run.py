@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from traceback import walk_stack, walk_tb
+from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
 from typing import NoReturn, Protocol
 
@@ -31,8 +31,9 @@ from litbook.run import device as device_memory
 from litbook.run import ending, state
 from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
+from litbook.snapshot.foreign import alarm
 from litbook.text import source
-from litbook.text.source import INSTALLED
+from litbook.text.lecture import INSTALLED, Lecture
 from litbook.text.tree import modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
@@ -80,7 +81,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     each naming the line reached, when the run ends early.
     """
     path = source.lecture_path(path).resolve()
-    lecture = usable(path, sections)
+    lecture = source.usable(path, sections)
     with _settings(device):
         import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
         if device == "cuda" and not has_cuda():
@@ -103,9 +104,6 @@ def run(  # noqa: PLR0913  all that one may ask of a run
         return recorder.finish(place, tuple(asked))
 
 
-usable = source.usable
-
-
 # ---------------------------------------------------------------------------- preparing
 
 
@@ -124,7 +122,7 @@ def _settings(device: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str]) -> None:
+def import_libraries(lecture: Lecture, folder: Path, also: Iterable[str]) -> None:
     """Import what the lecture imports of the large libraries, so that their state can be noted first.
 
     The modules in the `folder` around the lecture that it imports are looked at too.
@@ -300,7 +298,7 @@ def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> 
         recorder.raised(function, shortage or error)
         if shortage is None:
             return False
-        device_memory.forget(error)
+        clear_frames(error.__traceback__)  # they hold the tensors of the section
         full = True
     finally:
         del recorder.open_claims[claims:]
@@ -325,10 +323,6 @@ class _Output(io.TextIOBase):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._recorder.output(text)
         return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
-        for line in lines:
-            self.write(line)
 
     def writable(self) -> bool:
         return True
@@ -396,7 +390,9 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
         faulthandler.dump_traceback_later((timeout or 0) + 2 * GRACE, exit=True, file=2)
     try:
-        with _alarm(timeout):
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        rings = timeout is not None and hasattr(signal, "setitimer") and in_main_thread
+        with alarm(timeout or 0, _ring) if rings else contextlib.nullcontext():
             yield
     except _Deadline as error:
         raise TimedOut(
@@ -410,29 +406,8 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
             faulthandler.cancel_dump_traceback_later()
 
 
-@contextlib.contextmanager
-def _alarm(timeout: float | None) -> Iterator[None]:
-    if timeout is None or not hasattr(signal, "setitimer") or not _in_main_thread():
-        yield
-        return
-
-    def ring(*_: object) -> None:
-        raise _Deadline
-
-    before = signal.signal(signal.SIGALRM, ring)
-    outer, start = signal.setitimer(signal.ITIMER_REAL, timeout), time.monotonic()
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if outer[0]:  # somebody else's alarm, a test's say, goes on
-            left = outer[0] - (time.monotonic() - start)
-            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), outer[1])
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+def _ring(*_: object) -> None:
+    raise _Deadline
 
 
 def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, owner: Owner) -> None:
@@ -452,4 +427,4 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
 def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
     *_, found = None, *raised.own_lines(recorder.lecture, frames)
-    return found and recorder.lecture.place(found[1], file=found[0])
+    return found and recorder.lecture.files[found[0]].place(found[1])

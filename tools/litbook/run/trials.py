@@ -40,8 +40,8 @@ from litbook.record import model
 from litbook.run import forks, run
 from litbook.snapshot.snapshot import snapshot
 from litbook.text import mutants
+from litbook.text.lecture import File, Lecture
 from litbook.text.mutants import Mutant, Trial
-from litbook.text.source import File, Lecture
 
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried

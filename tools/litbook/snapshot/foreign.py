@@ -6,11 +6,12 @@ knows seconds and signals. It does not know what the call is for, nor what becom
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from litbook.errors import Stopped
@@ -24,12 +25,32 @@ class _TooLong(BaseException):
     """Not an `Exception`, so that `except Exception` in a foreign repr lets it through."""
 
 
+@contextlib.contextmanager
+def alarm(seconds: float, ring: Callable[..., None], again: float = 0.0) -> Iterator[None]:
+    """In here `ring` is called after so many seconds, and anew after `again`.
+
+    It borrows SIGALRM and ITIMER_REAL and gives both back as they were, an outer time limit with the time
+    that then remains. An outer alarm that was due meanwhile rings right after.
+    """
+    started, handler = time.monotonic(), signal.getsignal(signal.SIGALRM)
+    outer, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds, again)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if outer:
+            left = outer - (time.monotonic() - started)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), interval)
+
+
 class Clock:
     """Calls foreign code, and stops it when its seconds are used up.
 
-    It borrows SIGALRM and ITIMER_REAL and gives both back as they were, an outer time limit with the time
-    that then remains. An outer alarm that was due meanwhile rings right after. Signals reach the main
-    thread only, so elsewhere, and where the platform has no interval timer, nothing foreign is called.
+    Signals reach the main thread only, so elsewhere, and where the platform has no interval timer, nothing
+    foreign is called.
     """
 
     def __init__(self, seconds: float, otherwise: str = "was not called: no time was left") -> None:
@@ -44,12 +65,10 @@ class Clock:
         why = self._refusal()
         if why:
             return None, f"{what} {why}"
-        started, handler = time.monotonic(), signal.getsignal(signal.SIGALRM)
-        outer = signal.setitimer(signal.ITIMER_REAL, 0)
+        started = time.monotonic()
         try:
-            signal.signal(signal.SIGALRM, _Bell())
-            signal.setitimer(signal.ITIMER_REAL, self.left, AGAIN)
-            return _foreign(function, value), ""
+            with alarm(self.left, _Bell(), AGAIN):
+                return _foreign(function, value), ""
         except _TooLong:
             return None, f"{what} took too long"
         except (KeyboardInterrupt, Stopped):
@@ -57,9 +76,7 @@ class Clock:
         except BaseException as error:
             return None, f"{what} raised {name_of(type(error))}"
         finally:
-            used = time.monotonic() - started
-            self.left -= used
-            _give_back(outer, handler, used)
+            self.left -= time.monotonic() - started
 
     def _refusal(self) -> str:
         if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
@@ -92,11 +109,3 @@ class _Bell:
                     signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + self.rings % 30), AGAIN)
                 raise _TooLong
             frame = frame.f_back
-
-
-def _give_back(outer: tuple[float, float], handler: Any, used: float) -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, handler)
-    remaining, interval = outer
-    if remaining:
-        signal.setitimer(signal.ITIMER_REAL, max(remaining - used, 1e-6), interval)

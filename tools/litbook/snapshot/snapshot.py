@@ -29,8 +29,6 @@ from litbook.snapshot.kinds import name_of
 from litbook.snapshot.plain import PLAIN, scalar
 from litbook.snapshot.storages import Storages
 
-__all__ = ["Storages", "as_snapshot", "glimpse", "is_immediate", "snapshot", "spelled", "type_alone"]
-
 
 def snapshot(
     value: object,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from litbook.errors import Problem
 from litbook.text.lecture import File
-from litbook.text.tree import Anchor, Definition, blocks, directly_in, dotted
+from litbook.text.tree import Anchor, Definition, blocks, directly_in, dotted, own_statements
 
 Meaning = Definition | int  # a definition of the lecture, or the number of one of its files
 
@@ -130,7 +130,8 @@ class Names:
     def _imports_of(self, file: int, function: Definition) -> _Margin:
         """What a function itself imports of the lecture."""
         if function not in self._own:
-            imports = _imports_in(function) if self._numbers else ()
+            own = own_statements(function) if self._numbers else ()
+            imports = (it for it in own if isinstance(it, ast.Import | ast.ImportFrom))
             self._own[function] = self._margin(file, imports)
         return self._own[function]
 
@@ -215,17 +216,6 @@ def _at_margin(tree: ast.Module) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.If) and dotted(node.test).rpartition(".")[2] == "TYPE_CHECKING":
             todo += node.orelse[::-1]
         else:
-            todo += directly_in(node)[::-1]
-
-
-def _imports_in(function: Definition) -> Iterator[ast.stmt]:
-    """The imports in a function's own body."""
-    todo = directly_in(function)[::-1]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif not isinstance(node, Definition):
             todo += directly_in(node)[::-1]
 
 

@@ -177,10 +177,6 @@ class Lecture:
     zeros: dict[ast.AST, Place] = field(default_factory=dict)  # where `@zero` stands, by its statement
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
 
-    def place(self, line: int, column: int = 1, file: int = 0) -> Place:
-        """The position `line`:`column` (1-based) of a file with the user's own text."""
-        return self.files[file].place(line, column)
-
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
         return tuple(file.source() for file in self.files)

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from litbook.text.source import Assertion, Lecture
+from litbook.text.lecture import Assertion, Lecture
 
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt, ast.Gt: ast.LtE,
@@ -45,7 +45,6 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.And: "and", ast.Or: "or",
 }  # fmt: skip
 TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol")
-INFINITY = "1e999"  # what `ast.unparse` writes, and Python reads, for it
 
 # Where a number stands decides how it is nudged.
 EQUAL, BOUND, INSIDE, EXCLUDED = "equal", "bound", "inside", "excluded"
@@ -97,8 +96,7 @@ class _Maker:
 
     def trial(self, kind: str, node: ast.expr, *changes: tuple[str, ast.expr]) -> Trial:
         mutants = tuple(Mutant(change, _replaced(self.test, node, new)) for change, new in changes)
-        before = self.file.lines[node.lineno - 1].encode()[: node.col_offset]
-        return Trial(0, kind, node.lineno, len(before.decode()) + 1, mutants)
+        return Trial(0, kind, node.lineno, self.file.at(node).column, mutants)
 
     def walk(self, node: ast.AST, place: str, *, skeleton: bool = False) -> Iterator[Trial]:
         """The trials in `node`. `skeleton`: only `and` and `or` stand above it."""

@@ -16,14 +16,13 @@ from litbook.text.imports import Names
 from litbook.text.lecture import File, Lecture
 from litbook.text.sections import bare_calls, is_plain
 from litbook.text.tree import (
-    Anchor,
     Definition,
     FunctionNode,
     blocks,
-    directly_in,
     dotted,
     mark_of,
     own_nodes,
+    own_statements,
     segment,
     unquoted,
 )
@@ -78,15 +77,8 @@ class _Meanings:
 
 def _module_functions(tree: ast.Module) -> dict[str, FunctionNode]:
     """The functions of the module by name; those inside an `if` or `try` only where there is no other."""
-    inside: dict[str, FunctionNode] = {}
-    todo: list[Anchor] = [node for node in tree.body if not isinstance(node, Definition)]
-    while todo:
-        for node in directly_in(todo.pop()):
-            if isinstance(node, FunctionNode):
-                inside[node.name] = node
-            elif not isinstance(node, Definition):
-                todo.append(node)
-    return inside | {node.name: node for node in tree.body if isinstance(node, FunctionNode)}
+    every = [*own_statements(tree), *tree.body]
+    return {node.name: node for node in every if isinstance(node, FunctionNode)}
 
 
 def _why_no_section(node: FunctionNode, means: _Meanings, among_sections: bool) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from litbook.text.tree import (
     heading_of,
     mark_of,
     own_nodes,
+    own_statements,
 )
 from litbook.text.words import SEEN, WORDS
 
@@ -130,15 +131,10 @@ def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
 
 def bare_calls(node: ast.AST) -> Iterator[tuple[ast.Expr, str]]:
     """The statements `name()` and `file.name()` in a function's own body, in order, each with the name."""
-    todo = directly_in(node)[::-1]
-    while todo:
-        match todo.pop():
-            case ast.Expr(ast.Call(ast.Name() | ast.Attribute() as called, [], [])) as statement:
+    for statement in own_statements(node):
+        match statement:
+            case ast.Expr(ast.Call(ast.Name() | ast.Attribute() as called, [], [])):
                 yield statement, dotted(called)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                pass
-            case other:
-                todo += directly_in(other)[::-1]
 
 
 def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:

@@ -1,7 +1,7 @@
 """A lecture's text -> a `Lecture`, or every problem that the text has. Knows no values and runs nothing.
 
 The steps stand in modules of their own: `directives`, `sections`, `claims`, `refused`, `compiled`; what they
-leave is described in `lecture`. Names of these modules that others ask for can be had from here.
+leave is described in `lecture`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from litbook.project import name_of
 from litbook.project import shown as shown_path
 from litbook.record import model
 from litbook.text.beside import WORD, modules_beside
-from litbook.text.claims import dissect, find_claims, mark_measured
+from litbook.text.claims import find_claims, mark_measured
 from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
-    DIRECTIVES,
     Anchors,
     Directive,
     allow_zeros,
@@ -34,7 +33,7 @@ from litbook.text.directives import (
     watches_in,
 )
 from litbook.text.imports import Names, find_circles
-from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture, with_modules
+from litbook.text.lecture import File, Lecture, with_modules
 from litbook.text.refused import find_lost_sections, find_what_says_nothing
 from litbook.text.sections import (
     Calls,
@@ -44,25 +43,7 @@ from litbook.text.sections import (
     number_statements,
     section_calls,
 )
-from litbook.text.tree import (
-    Definition,
-    FunctionNode,
-    first_line,
-    lines_of,
-    own_nodes,
-    parameters,
-    plain,
-    uncollected,
-)
-from litbook.text.unspoken import unspoken
-
-__all__ = [
-    "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
-    "Lecture", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
-    "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "uncollected",
-    "unspoken", "usable",
-]  # fmt: skip
-
+from litbook.text.tree import lines_of, plain, uncollected
 
 Text = tuple[str, str]
 """The path and the text of one file."""
@@ -256,12 +237,6 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []
     return _Marked(file, tree, anchors, directives, tuple(problems))
-
-
-def forget() -> None:
-    """The next text is read anew, for who wants to know how long that takes."""
-    parse_files.cache_clear()
-    _marked.cache_clear()
 
 
 def _taken_apart(

@@ -166,6 +166,16 @@ def blocks(node: ast.Module | Anchor) -> list[Anchor]:
     return found
 
 
+def own_statements(node: ast.AST) -> Iterator[Anchor]:
+    """As `blocks`, in order, but not what is inside the functions and classes there."""
+    todo = directly_in(node)[::-1]
+    while todo:
+        child = todo.pop()
+        yield child
+        if not isinstance(child, Definition):
+            todo += directly_in(child)[::-1]
+
+
 def first_line(statement: ast.stmt) -> int:
     """The line of a statement's first decorator, else its own."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])

@@ -69,7 +69,7 @@ def _raised(lecture: Lecture, record: Record) -> Iterator[Unrun]:
         if it.raised and it.key not in ended:
             spec = lecture.functions[number_of[it.key]]
             what = f"never judged: the assert {it.text} raised {it.raised}, and that was swallowed"
-            place = lecture.place(spec.first + it.line, file=spec.file)
+            place = lecture.files[spec.file].place(spec.first + it.line)
             yield Unrun(Problem("never-judged", what, place, WAY_OUT_RAISED), True)
 
 
