@@ -469,7 +469,7 @@ def activations_grow_with_the_batch() -> None:
 
 
 def the_roofline_tells_waiting_from_working() -> None:
-    """The roofline tells waiting for memory from working."""
+    """Work that does little with each byte waits for memory, however fast the units."""
     note(
         "Why do arithmetic units stand idle while there is work? Because they wait for numbers. "
         "Bytes have to fit and FLOPs have to be done, but bytes also have to *move* from memory to "

@@ -40,7 +40,7 @@ def training() -> None:
 
 
 def the_task_has_a_known_answer() -> None:
-    """The data come from a linear function whose weights are known."""
+    """A task whose answer is known predicts the first loss and the last."""
     note(
         "How can one tell that a training loop works? By a task whose answer is known before it "
         "runs."
