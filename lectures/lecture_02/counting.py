@@ -154,8 +154,7 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     note(
         "In a stack of linear maps each weight meets each row of data once: a multiplication and "
         "an addition. What a row is depends on the model: a data point in regression, a token in "
-        "a language model, whichever sequence of the batch it belongs to. (On the device `meta` "
-        "tensors have shapes and no data, enough for counting.)"
+        "a language model, whichever sequence of the batch it belongs to."
     )
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)

@@ -200,7 +200,7 @@ def days_are_inverse_to_mfu() -> None:
         "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]."
     )
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
-    dense, pcie = 989.5e12, 756.5e12
+    dense, pcie = (dense_peak(card, "bfloat16") for card in ("H100 SXM", "H100 PCIe"))
 
     def days(rate: float, mfu: float) -> float:
         return work / (rate * mfu * gpus * DAY)
@@ -469,7 +469,7 @@ def activations_grow_with_the_batch() -> None:
 
 
 def the_roofline_tells_waiting_from_working() -> None:
-    """The roofline tells waiting for memory from working."""
+    """Work that does little with each byte waits for memory, however fast the units."""
     note(
         "Why do arithmetic units stand idle while there is work? Because they wait for numbers. "
         "Bytes have to fit and FLOPs have to be done, but bytes also have to *move* from memory to "

@@ -40,14 +40,15 @@ def training() -> None:
 
 
 def the_task_has_a_known_answer() -> None:
-    """The data come from a linear function whose weights are known."""
+    """A task whose answer is known predicts the first loss and the last."""
     note(
         "How can one tell that a training loop works? By a task whose answer is known before it "
         "runs."
     )
-    note("`linear_batch` draws standard normal inputs, and multiplies them by weights that count "
-         "up from zero: the answer. It also predicts the loss to start from. A model that always "
-         "predicts zero is wrong by the sum itself, whose mean square is $\\sum_i i^2$:")
+    note("`linear_batch` draws standard normal inputs, multiplies them by weights that count up from "
+         "zero, and adds up: that is the target. A model that finds the weights ends at a loss of "
+         "zero. One that always predicts zero is wrong by the whole target, whose mean square is "
+         "$\\sum_i i^2$: the loss to start from.")
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "for a width of 16"

@@ -96,8 +96,9 @@ def plain_sgd_remembers_nothing() -> None:
     assert ours.shape == (21, 5), "the start and twenty steps"
     assert torch.allclose(ours, theirs), "step for step"
 
-    note("The line that is easy to leave out is the guard. A parameter that took no part in the "
-         "loss has no gradient, not a gradient of zero.")
+    note("One line of `Descent` is easy to leave out: it skips parameters without a gradient. One "
+         "that took no part in the loss has none, not a gradient of zero. With that line, and "
+         "without:")
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
     Descent([used, unused], sgd(lr=0.5)).step()

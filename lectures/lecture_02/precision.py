@@ -91,7 +91,9 @@ def the_backward_pass_is_narrow_too() -> None:
     )
     note("*Mixed precision* keeps weights in `float32` and multiplies in a narrow format. "
          "`torch.autocast` is PyTorch's switch for it [@pytorch-amp]. Here is a model of three "
-         "matrices under it, while `Products` writes down the format of every product:")
+         "matrices under it, while `Products` writes down the format of every product. Expect one for "
+         "each matrix forward and two backward, less the [one below the first "
+         "layer](#the_first_layer_has_nothing_below):")
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype

@@ -174,4 +174,5 @@ def test_every_argument_of_wander_changes_where_it_ends(repo: Path) -> None:
 def test_both_arguments_of_settled_change_the_step(repo: Path) -> None:
     settled = part(repo, "schedule").settled
     assert settled(3) == settled(3, 0.9)
-    assert len({settled(0), settled(3), settled(3, 0.5)}) == 3
+    assert settled(1) == 1.0  # the first step is the rate
+    assert len({settled(2), settled(3), settled(3, 0.5)}) == 3
