@@ -18,14 +18,15 @@ WORKER = "assets/litbook/search.js"
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
 _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+\.min\.js"')
 
-# What no search finds: code, values, drawings, tables, questions, and words that every page has. To Material, one
-# of these ends where anything of the same name inside it ends, so none of them may hold its like.
+# What no search finds: code, values, drawings, tables, questions, and words that every page has. To Material,
+# one of these ends where anything of the same name inside it ends, so none of them may hold its like.
 _CLASSES = (
     "lb-code|lb-shelf|lb-summary|lb-path|lb-asktitle|lb-onpaper|lb-nb-way|lb-eyebrow|lb-foot|lb-around|"
     "lb-references|lb-sayings|lb-part|lb-zoom|lb-ask|lb-def|lb-elsewhere"
 )
 _QUIET = re.compile(
-    rf'<(?:svg|pre|table|details class="lb-(?:aside|waits)[^"]*"><summary|\w+ class="(?:{_CLASSES})\b[^"]*")(?=[ >])'
+    r'<(?:svg|pre|table|details class="lb-(?:aside|waits)[^"]*"><summary|'
+    rf'\w+ class="(?:{_CLASSES})\b[^"]*")(?=[ >])'
 )
 _MARKS = re.compile(r"</?(?:code|pre|ul|ol|su[bp])>")
 
@@ -60,7 +61,7 @@ def split(site: Path, synonyms: Mapping[str, str]) -> None:
 
 
 def _by_page(docs: Sequence[dict[str, Any]]) -> list[tuple[str, list[list[Any]]]]:
-    """The same with what sections of a page have in common said once: each is anchor, title, text, and the rest."""
+    """By page its sections, each as anchor, title, text and what else there is: nothing stands twice."""
     found: dict[str, list[list[Any]]] = {}
     for it in docs:
         page, mark, anchor = it["location"].partition("#")
