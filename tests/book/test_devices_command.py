@@ -181,7 +181,7 @@ def test_the_site_shows_the_recording_under_the_name_of_its_card_and_nowhere_as_
     assert [part.partition('"')[2].partition('"')[0] for part in sections[1:]] == [
         "here", "adds", "has_fp8", "is_large",
     ]  # fmt: skip
-    why = f"Not run (needs a GPU). What stands here was recorded elsewhere: {stamp}."
+    why = f"Not run (needs a GPU). What stands here was recorded: {stamp}."
     assert [why in part for part in sections[1:]] == [False, True, True, True]
     assert FREE in sections[2] and "cuda:0" in sections[2]
     assert "STAND-IN" not in sections[1]

@@ -581,13 +581,13 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    line = "Not run (needs a GPU) · shows 1 claim: python tools/run_lecture.py lecture_02 --device cuda"
+    line = "Not run (needs a GPU) · shows 1 claim: litbook run lecture_02 --device cuda"
     assert line in body and "○ not run" not in body and "…" not in body
 
 
 def test_a_recording_speaks_for_a_section_that_did_not_run_here():
     body = words(made(recordings=[recorded()])["compute.md"])
-    assert "recorded elsewhere: NVIDIA H200, 19 Nov 2026" in body
+    assert "recorded: NVIDIA H200, 19 Nov 2026" in body
     assert "rate 788 TFLOP/s" in body
     assert "Fast, very ." in body
     assert "not recorded on a" not in body.lower()
@@ -595,9 +595,7 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
 
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     body = words(made(recordings=[fill(recorded(), "speed", digest="other")])["compute.md"])
-    assert (
-        "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
-    )
+    assert "Recorded: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
     assert "· shows" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 

@@ -97,7 +97,8 @@ class _Body:
     def _folded(self, parts: Sequence[Html]) -> Html:
         """A section that waits for a device on one line: what it will show, and how to run it."""
         section, name = self.section, self.sheet.record.lecture
-        command = tag("code", f"python tools/run_lecture.py {name} --device {section.requires}")
+        how = section.name if section.requires == "slow" else f"--device {section.requires}"
+        command = tag("code", f"litbook run {name} {how}")
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         words = ["Aside", state] if section.aside else [state]
         summary = tag("summary", " · ".join([*words, f"shows {_promise(section)}"]), ": ", command)
