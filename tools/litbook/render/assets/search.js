@@ -66,17 +66,18 @@
   async function answer(query) {
     await (ready ??= prepare());
     if (/["*~^:]|(^|\s)[+-]/.test(query)) return send(await ask(QUERY, query));  // who writes so knows what to find
-    const asked = split(query), text = ` ${asked.join(" ")} `, tried = new Map();
-    for (const word of asked) tried.set(word, meant(word));
+    const asked = split(query), text = ` ${asked.join(" ")} `;
+    const tried = asked.map((word) => ({ word, own: meant(word), others: [] }));
     for (const [phrase, others] of Object.entries(setup.config.synonyms)) {
       const said = split(phrase);
-      if (text.includes(` ${said.join(" ")} `)) said.forEach((word) => tried.get(word).push(...split(others)));
+      if (!text.includes(` ${said.join(" ")} `)) continue;
+      for (const it of tried) if (said.includes(it.word)) it.others.push(...split(others));
     }
-    const result = await ask(QUERY, [...new Set([...tried.values()].flat())].join(" "));
+    const result = await ask(QUERY, [...new Set(tried.flatMap((it) => [...it.own, ...it.others]))].join(" "));
     for (const item of result.data.items.flat()) {  // what is missing is a word that was asked, what is found is in the text
       const found = Object.keys(item.terms).filter((term) => item.terms[term]);
-      const missing = [...tried].filter(([, its]) => its.some((it) => it in item.terms) && !its.some((it) => found.includes(it)));
-      item.terms = Object.fromEntries([...found.map((it) => [it, true]), ...missing.map(([word]) => [word, false])]);
+      const missing = tried.filter(({ own, others }) => own.some((it) => it in item.terms) && ![...own, ...others].some((it) => found.includes(it)));
+      item.terms = Object.fromEntries([...found.map((it) => [it, true]), ...missing.map(({ word }) => [word, false])]);
     }
     send(result);
   }
