@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -229,3 +230,10 @@ def until(page: Page, expression: str, arg: object = None, seconds: float = 30) 
                 return
         assert time.monotonic() < end, f"never true: {expression}"
         page.wait_for_timeout(50)
+
+
+def searched(site: Path) -> dict[str, str]:
+    """What the search's index of a built site holds: the text of each section by its address."""
+    text = (site / "search" / "index.js").read_text(encoding="utf-8")
+    pages = json.loads(text.removeprefix("self.__litbook = "))
+    return {page + own[0]: own[2] for page, sections in pages for own in sections}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tests.running import searched
 
 # Attributes that hold an address, or, in `srcset`, several.
 ADDRESSES = (
@@ -119,9 +119,8 @@ def test_no_id_stands_twice_on_a_notebooks_page(site: Path) -> None:
 
 
 def test_what_the_search_finds_is_there(site: Path) -> None:
-    text = (site / "search" / "index.js").read_text(encoding="utf-8")
     pages = {f: Page(f.read_text(encoding="utf-8")) for f in site.resolve().rglob("*.html")}
-    found = [it["location"] for it in json.loads(text.removeprefix("self.__litbook = "))]
+    found = list(searched(site))
     assert found
     assert [at for at in found if _wrong(site.resolve(), site.resolve() / "index.html", at, pages)] == []
 

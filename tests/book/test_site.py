@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.book.test_page import at, changed, lived, recorded
 from tests.records import fill, line
-from tests.running import COMMAND
+from tests.running import COMMAND, searched
 
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import Project
@@ -58,13 +58,6 @@ def whole() -> model.Record:
         model.Assert(entry.key, claim.line, claim.text) for entry, claim in it.claims() if claim.count
     )
     return replace(it, asserts=ran, sections=tuple(replace(entry, claims=()) for entry in it.sections))
-
-
-def searched(site: Path) -> list[dict[str, str]]:
-    """What the search's index holds."""
-    text = (site / "search" / "index.js").read_text(encoding="utf-8")
-    found: list[dict[str, str]] = json.loads(text.removeprefix("self.__litbook = "))
-    return found
 
 
 def written(project) -> list[str]:
@@ -376,7 +369,7 @@ def test_the_search_finds_theses_and_prose_and_neither_code_nor_values(site_proj
     assert mkdocs(site_project, SOUGHT).returncode == 0
     assert json.loads((site_project / "site/search/search_index.json").read_text())["docs"] == []
     entries = searched(site_project / "site")
-    (text,) = (it["text"] for it in entries if it["location"] == "lectures/lecture_01/#one")
+    text = entries["lectures/lecture_01/#one"]
     assert re.sub(r"<[^>]*>", "", text).strip() == "It adds up."
     page = (site_project / "site/lectures/lecture_01/index.html").read_text()
     assert 'class="lb-n" id="L13" href="#L13">13<' in page, "and nothing of it weighs on the page"

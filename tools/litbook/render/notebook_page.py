@@ -36,13 +36,14 @@ def page(notebook: str, place: str, github: str = "") -> str:
     return meta + markup.page([first, _links(place, github), *rest])
 
 
-def linked(page: str, name: str, notebook: str) -> str:
-    """The Markdown `page` called `name`, with a link to its notebook below the title."""
+def linked(page: str, name: str, notebook: str, takes: str) -> str:
+    """The Markdown `page` called `name`, with a link to its notebook and what that `takes`."""
     stem = notebook.removesuffix(".ipynb")
     up = "" if name == books.INDEX else "../"
     address = f"{up}notebooks/" + ("" if stem == "index" else f"{stem}/")
     words = markup.text("Run it yourself: this page as a notebook")
-    link = markup.tag("p", markup.tag("a", words, href=address), class_="lb-nb-way")
+    small = markup.tag("small", markup.text(f" · {takes}"))
+    link = markup.tag("p", markup.tag("a", words, href=address), small, class_="lb-nb-way")
     return re.sub(r"^(# .*)$", lambda m: f"{m[1]}\n\n{link}", page, count=1, flags=re.MULTILINE)
 
 

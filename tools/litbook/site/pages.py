@@ -12,6 +12,7 @@ from typing import Any
 
 from litbook.errors import LitbookError, Problem
 from litbook.project import Project
+from litbook.record.model import Record
 from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, player
 from litbook.render.bibliography import Bibliography
 from litbook.render.edition import Edition
@@ -180,7 +181,17 @@ class Pages:
 def _linked(it: Edition, name: str, text: str) -> str:
     """A page with a link to its notebook, if it has one."""
     files = notebook.pages(it.record)
-    return notebook_page.linked(text, name, files[name]) if name in files else text
+    return notebook_page.linked(text, name, files[name], _takes(it.record, name)) if name in files else text
+
+
+def _takes(record: Record, name: str) -> str:
+    """What it took to run a page of a lecture: time, on which machine with how much memory, and packages."""
+    book, where = books.outline(record), record.environment
+    part = next((it for it in book.parts if book.page(it) == name), None)
+    machine = where.cpu if where.device.kind == "cpu" else where.device.name
+    memory = f" with {where.memory / 2**30:.0f} GiB of memory" if where.memory else ""
+    needs = f"; needs {', '.join(where.versions)}" if where.versions else ""
+    return f"took {max(1, (part or record).seconds):.0f} s on {machine}{memory}{needs}"
 
 
 def _entry(folder: str, name: str, title: str) -> NavEntry:

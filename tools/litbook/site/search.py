@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 WORKER = "assets/litbook/search.js"
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
 _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+\.min\.js"')
 
-# What no search finds: code, values, drawings, answers, and words that every page has. To Material, one
-# of these ends where anything of the same name inside it ends, so none of them may hold its like.
+# What no search finds: code, values, drawings, tables, questions, and words that every page has. To Material,
+# one of these ends where anything of the same name inside it ends, so none of them may hold its like.
 _CLASSES = (
     "lb-code|lb-shelf|lb-summary|lb-path|lb-asktitle|lb-onpaper|lb-nb-way|lb-eyebrow|lb-foot|lb-around|"
-    "lb-references|lb-sayings|lb-part|lb-zoom|lb-open lb-answer|lb-ledger"
+    "lb-references|lb-sayings|lb-part|lb-zoom|lb-ask|lb-def|lb-elsewhere"
 )
 _QUIET = re.compile(
-    rf'<(?:svg|pre|(?<=<details class="lb-aside"><)summary|\w+ class="(?:{_CLASSES})\b[^"]*")(?=[ >])'
+    r'<(?:svg|pre|table|details class="lb-(?:aside|waits)[^"]*"><summary|'
+    rf'\w+ class="(?:{_CLASSES})\b[^"]*")(?=[ >])'
 )
 _MARKS = re.compile(r"</?(?:code|pre|ul|ol|su[bp])>")
 
@@ -46,8 +48,7 @@ def split(site: Path, synonyms: Mapping[str, str]) -> None:
     if not small.is_file() or not workers:
         return
     index = json.loads(small.read_text(encoding="utf-8"))
-    docs = [it | {"text": _MARKS.sub("", it["text"])} for it in index["docs"]]
-    large.write_text(f"self.__litbook = {_line(docs)}\n", encoding="utf-8")
+    large.write_text(f"self.__litbook = {_line(_by_page(index['docs']))}\n", encoding="utf-8")
     index["config"] |= {
         "worker": f"../javascripts/workers/{workers[-1].name}",  # from our own
         "index": "../../search/index.js",
@@ -57,6 +58,17 @@ def split(site: Path, synonyms: Mapping[str, str]) -> None:
     small.write_text(text, encoding="utf-8")
     # From a folder Material takes this script instead.
     small.with_suffix(".js").write_text(f"var __index = {text}\n", encoding="utf-8")
+
+
+def _by_page(docs: Sequence[dict[str, Any]]) -> list[tuple[str, list[list[Any]]]]:
+    """By page its sections, each as anchor, title, text and what else there is: nothing stands twice."""
+    found: dict[str, list[list[Any]]] = {}
+    for it in docs:
+        page, mark, anchor = it["location"].partition("#")
+        rest = {key: it[key] for key in it.keys() - {"location", "title", "text"}}
+        own = [mark + anchor, it["title"], _MARKS.sub("", it["text"]), *([rest] if rest else [])]
+        found.setdefault(page, []).append(own)
+    return list(found.items())
 
 
 def _line(thing: object) -> str:

@@ -17,6 +17,6 @@ if (location.protocol == "file:") {
         if (e.source === frame.contentWindow) this.dispatchEvent(new MessageEvent("message", { data: e.data }));
       });
     }
-    postMessage(data) { this.there.then(() => this.frame.contentWindow.postMessage(data, "*")); }
+    postMessage(data) { this.there.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data }))); }
   };
 }

@@ -25,7 +25,7 @@
   async function prepare() {
     await load(setup.config.worker);
     await load(setup.config.index);
-    const docs = self.__litbook;
+    const docs = self.__litbook.flatMap(([at, its]) => its.map(([there, title, text, more]) => ({ location: at + there, title, text, ...more })));
     words = [...new Set(docs.flatMap((it) => split(`${it.title} ${it.text}`.replace(/<[^>]*>|&\w+;/g, " "))))];
     await ask(SETUP, { ...setup, docs });
   }
@@ -66,16 +66,18 @@
   async function answer(query) {
     await (ready ??= prepare());
     if (/["*~^:]|(^|\s)[+-]/.test(query)) return send(await ask(QUERY, query));  // who writes so knows what to find
-    const asked = split(query), text = ` ${asked.join(" ")} `, tried = new Map();
-    for (const word of asked) tried.set(word, meant(word));
+    const asked = split(query), text = ` ${asked.join(" ")} `;
+    const tried = asked.map((word) => ({ word, own: meant(word), others: [] }));
     for (const [phrase, others] of Object.entries(setup.config.synonyms)) {
-      if (text.includes(` ${split(phrase).join(" ")} `)) tried.get(split(phrase)[0]).push(...split(others));
+      const said = split(phrase);
+      if (!text.includes(` ${said.join(" ")} `)) continue;
+      for (const it of tried) if (said.includes(it.word)) it.others.push(...split(others));
     }
-    const result = await ask(QUERY, [...new Set([...tried.values()].flat())].join(" "));
-    for (const item of result.data.items.flat()) {  // as for the words that were asked: the results say which are missing
-      const found = Object.entries(item.terms).filter(([, there]) => there).map(([term]) => term);
-      const terms = [...tried].map(([word, others]) => [word, others.some((it) => found.some((term) => it.startsWith(term)))]);
-      item.terms = Object.fromEntries(terms.filter(([word]) => found.length && !/^(a|an|and|are|do|for|how|i|in|is|it|of|on|or|the|to|what)$/.test(word)));
+    const result = await ask(QUERY, [...new Set(tried.flatMap((it) => [...it.own, ...it.others]))].join(" "));
+    for (const item of result.data.items.flat()) {  // what is missing is a word that was asked, what is found is in the text
+      const found = Object.keys(item.terms).filter((term) => item.terms[term]);
+      const missing = tried.filter(({ own, others }) => own.some((it) => it in item.terms) && ![...own, ...others].some((it) => found.includes(it)));
+      item.terms = Object.fromEntries([...found.map((it) => [it, true]), ...missing.map(({ word }) => [word, false])]);
     }
     send(result);
   }
