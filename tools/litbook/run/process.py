@@ -23,9 +23,10 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import IO, Any
 
@@ -134,38 +135,48 @@ def answer(path: Path, function: str, /, **given: Any) -> Any:
 
 
 class Warm:
-    """The same for an author who waits: each process is a fork of one that has imported PyTorch, and no more.
+    """The same for an author who waits: a process is a fork of one with the large libraries that they import.
 
     It is the standard library's fork server. A lecture finds the world as in a fresh process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imported: Container[str]) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
         os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
+        os.environ.setdefault(
+            "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2))
+        )  # two may run at once
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["litbook.run.child", *PRELOADED])
-        self.pid = 0  # of the process that runs
+        heavy = [name for name in PRELOADED if name.partition(".")[0] in imported]
+        self.context.set_forkserver_preload(["litbook.run.child", *heavy])
+        forkserver.ensure_running()
+        self.pids: set[int] = set()  # of the processes that run
 
-    def record_of(self, path: Path, timeout: float) -> model.Record:
+    def record_of(self, path: Path, timeout: float, sections: Sequence[str] = ()) -> model.Record:
         """The record of the lecture in the file `path`; raises as the function above does."""
-        asked = {**WHOLE, "path": str(path.resolve()), "timeout": timeout}
+        asked = {**WHOLE, "path": str(path.resolve()), "timeout": timeout, "sections": [*sections]}
         with private_folder() as folder:
             asked |= {"folder": str(folder), "key": secrets.token_hex()}
             process = self.context.Process(target=_work, args=(asked,))
             process.start()
-            self.pid = process.pid or 0
+            pid = process.pid or 0
+            self.pids.add(pid)
             process.join(timeout + 4 * GRACE)
-            self.stop()
+            _end_group(pid)
             process.join()
-            self.pid = 0
+            self.pids.discard(pid)
             return judged(asked, process.exitcode or 0)
 
     def stop(self) -> None:
         """End what runs now, and whatever it has started."""
-        if self.pid:
-            for kill in (os.killpg, os.kill):  # it may not lead its group yet
-                with contextlib.suppress(OSError):
-                    kill(self.pid, signal.SIGKILL)
+        for pid in [*self.pids]:
+            _end_group(pid)
+
+
+def _end_group(pid: int) -> None:
+    for kill in (os.killpg, os.kill):  # it may not lead its group yet
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
 
 
 def _work(asked: dict[str, Any]) -> None:
@@ -173,6 +184,8 @@ def _work(asked: dict[str, Any]) -> None:
     from litbook.run import child
 
     os.setpgid(0, 0)
+    if not asked["sections"]:
+        os.nice(10)  # a reader waits for the other
     os.environ["TMPDIR"] = tempfile.tempdir = asked["folder"]
     child.work(asked)
 

@@ -161,7 +161,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """The front page's numbers come out of the records, too."""
         if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
             return markdown
-        found = self.preview.pages().editions if self.preview else self.editions
+        found = self.preview.whole() if self.preview else self.editions
         if not found:
             return markdown
         counted = str(verdicts.tally([(it.record, it.recordings) for it in found]))

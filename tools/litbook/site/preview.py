@@ -1,10 +1,11 @@
 """The preview: what is saved runs, and the browser shows the page that it is at.
 
 A watcher sees saved files and lets saves that follow each other settle. A worker runs the lectures that
-they concern, each from top to bottom in a process of its own. The server makes a page when a browser asks
-for it, of the newest records, out of the one list of pages that a build writes. What is wrong stands in a
-banner on every page, above that of the last run that could be shown. Links between pages are a build's to
-check.
+they concern, each from top to bottom in a process of its own. Beside it another runs the part alone whose
+page a reader has asked for, so that this page is there before the whole is. The server makes a page when a
+browser asks for it, of the newest records, out of the one list of pages that a build writes; a page that no
+run has reached says so, and comes. What is wrong stands in a banner on every page, above that of the last run
+that could be shown. Links between pages are a build's to check.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import gc
 import html
 import logging
 import queue
+import re
 import signal
 import threading
 import time
@@ -32,11 +34,12 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from litbook.errors import LitbookError, Problem
-from litbook.project import CONFIG, Project
+from litbook.project import CONFIG, Project, name_of
 from litbook.record import model
 from litbook.render import report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
+from litbook.render.books import INDEX
 from litbook.render.edition import Edition
 from litbook.render.report import harmless
 from litbook.run import process
@@ -66,6 +69,7 @@ class Draft:
 
     path: Path
     edition: Edition | None = None
+    ahead: dict[str, Edition] = field(default_factory=dict)  # of a part alone, until the whole has run
     found: editions.Found = field(default_factory=editions.Found)  # in that run
     when: str = ""  # that run's time of day
     trouble: str = ""  # why the text of now has no record
@@ -77,6 +81,10 @@ class Draft:
             last = f"\nBelow: the run of {self.when}, the last that could be shown." if self.edition else ""
             return [self.trouble + last]
         return self.found.wrong
+
+    def behind(self, page: str) -> Edition | None:
+        """The edition of which this page of the lecture is made."""
+        return self.ahead.get(page) or self.edition
 
 
 class Preview:
@@ -97,10 +105,15 @@ class Preview:
         self.titles: Any = None
         self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
         self.choices = Choices()
-        self.warm = process.Warm()
+        self.warm = process.Warm(_imports(self.project))
         self.todo: list[Path] = []  # lectures that wait, the one that runs first
+        self.reader = Path(), ""  # the lecture and page that was asked for last
+        self.hurried: set[tuple[Path, str]] = (
+            set()
+        )  # the parts that have run alone, or failed to, since the save
         self.work = threading.Condition(self.lock)
-        threading.Thread(target=self._work, daemon=True).start()
+        for worker in (self._work, self._hurry):
+            threading.Thread(target=worker, daemon=True).start()
 
     # -- running
 
@@ -108,8 +121,31 @@ class Preview:
         """Run these lectures, in turn; what runs now is ended, and waits if it is none of them."""
         with self.lock:
             self.todo = [*paths, *(path for path in self.todo if path not in paths and path.exists())]
+            self.hurried = set()
             self.warm.stop()
-            self.work.notify()
+            self.work.notify_all()
+
+    def _hurry(self) -> None:
+        """Run the part that a reader is at, as long as its lecture waits for its run or its end."""
+        while True:
+            with self.lock:
+                self.work.wait_for(lambda: self.reader[0] in self.todo and self.reader not in self.hurried)
+                hurried, (path, page) = self.hurried, self.reader
+                hurried.add(self.reader)
+            try:
+                part = page.removesuffix(".md").replace("-", "_")
+                record = self.warm.record_of(path, self.timeout, [part])
+                edition = editions.edition(path, record, editions.Found())
+            except (LitbookError, OSError):
+                continue  # no such part, or what the run of the whole will say
+            with self.lock:
+                if hurried is not self.hurried or path not in self.todo or path not in self.drafts:
+                    continue
+                self.drafts[path].ahead[page] = edition
+                self.drafts[path].generation += 1
+                if self.pages().titles() != self.titles:
+                    self.refresh()
+            self._bump()
 
     def _work(self) -> None:
         while True:
@@ -132,7 +168,7 @@ class Preview:
             draft = self.drafts.get(path)
             if draft is None:
                 return  # it is gone
-            draft.trouble = trouble
+            draft.trouble, draft.ahead = trouble, {}
             if record is None:
                 log.error("%s", harmless(trouble))
             else:
@@ -162,7 +198,17 @@ class Preview:
 
     def pages(self) -> Pages:
         """Every page that there is now; the hook asks, too."""
-        found = [it.edition for _, it in sorted(self.drafts.items()) if it.edition is not None]
+        drafts = [it for _, it in sorted(self.drafts.items())]
+        found = [
+            it for draft in drafts for it in [draft.edition or next(iter(draft.ahead.values()), None)] if it
+        ]
+        return self._pages(found)
+
+    def whole(self) -> list[Edition]:
+        """The lectures of which a whole run can be shown."""
+        return [it.edition for _, it in sorted(self.drafts.items()) if it.edition]
+
+    def _pages(self, found: list[Edition]) -> Pages:
         return Pages(self.project, found, self.bibliography(), self.book, self.colab, self.choices)
 
     def refresh(self) -> None:
@@ -224,30 +270,64 @@ class Preview:
         """Write the Markdown of a lecture's page out of its record."""
         problems: list[Problem] = []
         if file.generated_by is not None:
-            file.content_string = self.pages().text(file.src_uri, problems)
+            pages = self.pages()
+            if (asked := self._asked(f"/{file.src_uri.removesuffix('.md')}/")) and (
+                it := asked[0].behind(asked[1])
+            ):
+                pages = self._pages([it if it.folder == other.folder else other for other in pages.editions])
+            file.content_string = pages.text(file.src_uri, problems)
         return problems
 
-    def make(self, address: str) -> None:
-        """Make the page at the address, if there is one and it is older than what it is made of."""
+    def _asked(self, address: str) -> tuple[Draft, str] | None:
+        """The lecture and the name of its page at an address, which need not be there; None for others."""
+        match address.strip("/").split("/"):
+            case [place, folder, *rest] if place == PLACE and len(rest) < 2:
+                drafts = (it for it in self.drafts.values() if name_of(it.path) == folder)
+                return next(((it, f"{(rest or ['index'])[0].partition('.')[0]}.md") for it in drafts), None)
+        return None
+
+    def make(self, address: str) -> str:
+        """Make the page at the address, if there is one and it is older than what it is made of.
+
+        What comes back is why there is none yet; "" where there is one, or never will be.
+        """
         with self.lock:
+            asked = self._asked(address)
+            if asked and address.endswith("/") and asked[1] != INDEX:
+                self.reader = asked[0].path, asked[1]
+                self.work.notify_all()
+            if not address.startswith(f"/{PLACE}/"):
+                waiting = []
+            else:
+                drafts = self.drafts.values() if asked is None else [asked[0]]
+                waiting = [
+                    it.path.name
+                    for it in drafts
+                    if not it.trouble and not (it.behind(asked[1]) if asked else it.edition)
+                ]
+            if waiting:
+                return f"This page is not ready: {', '.join(waiting)} is running. It comes by itself."
             page = self.addresses.get(address)
             if page is None:
                 self._data(address)
-                return
+                return ""
             now = (self.generation, *(it.generation for it in self.drafts.values()))
             if self.made.get(address) == now:
-                return
+                return ""
             for problem in self._fill(page.file):
                 log.warning("%s", harmless(str(problem)))
             build._populate_page(page, self.config, self.files)
             build._build_page(page, self.config, list(self.files.documentation_pages()), self.nav, self.env)
             self.made[address] = now
+            return ""
 
     def _data(self, address: str) -> None:
         """The steps of a player, a notebook, the claims as JSON, the badge."""
         uri = address.lstrip("/")
         if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
-            content = self.pages().data(uri)
+            asked = self._asked(address)
+            it = asked and asked[0].behind(asked[1])
+            content = (self._pages([it]) if it else self.pages()).data(uri)
             if content is not None:
                 target = self.folder / uri
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -258,11 +338,16 @@ class Preview:
         with self.lock:
             wrong = [self.trouble] if self.trouble else []
             wrong += [text for _, draft in sorted(self.drafts.items()) for text in draft.wrong()]
-            first = [p.name for p, it in self.drafts.items() if it.edition is None and not it.trouble]
+            alone = [p.name for p, it in self.drafts.items() if it.ahead]
+            first = [p.name for p, it in self.drafts.items() if not (it.edition or it.ahead or it.trouble)]
         if len(wrong) > MOST_TROUBLES:
             left = len(wrong) - MOST_TROUBLES
             wrong = [*wrong[:MOST_TROUBLES], f"… and {left} more: the terminal lists them"]
         wrong += [f"{name} is running for the first time" for name in first]
+        wrong += [
+            f"{name} is running: of its text of now only the page that was asked for has run"
+            for name in alone
+        ]
         return BANNER.format(html.escape(harmless("\n\n".join(wrong)))) if wrong else ""
 
     def _bump(self) -> None:
@@ -312,6 +397,13 @@ class Preview:
             self.refresh()
         if saved:
             self.run(saved)
+
+
+def _imports(project: Project) -> set[str]:
+    """The first names of the modules that the book's own files may import."""
+    files = (it for it in project.folder.rglob("*.py") if ".venv" not in it.parts)
+    texts = (it.read_text(encoding="utf-8", errors="replace") for it in files)
+    return {name for text in texts for name in re.findall(r"\b(?:import|from)\s+(\w+)", text)}
 
 
 def _is_of(file: Path, lecture: Path) -> bool:

@@ -52,7 +52,7 @@ class Site(Protocol):
     folder: Path
     epoch: int
 
-    def make(self, address: str) -> None: ...
+    def make(self, address: str) -> str: ...
     def banner(self) -> str: ...
     def wait(self, epoch: int) -> int: ...
 
@@ -97,10 +97,15 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return
         epoch = self.site.epoch
         try:
-            self.site.make(path if path.endswith("/") or "." in path.rpartition("/")[2] else f"{path}/")
+            late = self.site.make(
+                path if path.endswith("/") or "." in path.rpartition("/")[2] else f"{path}/"
+            )
         except (Exception, SystemExit) as error:
             log.exception("%s cannot be made", path)
             self._page(f"<body><pre>{html.escape(str(error))}</pre></body>".encode(), epoch, 500)
+            return
+        if late:
+            self._page(f"<body><p>{html.escape(late)}</p></body>".encode(), epoch, 503)
             return
         file = Path(self.translate_path(self.path))
         if file.is_dir() and not path.endswith("/"):
