@@ -49,8 +49,8 @@ def probed_code(text: str, filename: str, mode: str) -> tuple[types.CodeType, An
 
     sys.path.remove(str(TOOLS))
     found = source.parse(text, filename, lecture=False)
-    probes: Any = Recorder(found, filename) if mode == "recorder" else Counting()
-    return instrument.instrument(found, probes, filename), probes
+    probes: Any = Recorder(found) if mode == "recorder" else Counting()
+    return instrument.instrument_files(found, probes)[0], probes
 
 
 def steps(probes: Any) -> int:

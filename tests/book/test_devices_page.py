@@ -63,7 +63,7 @@ def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Recor
     page = devices.page([Edition("lecture_sample", build)], {})
     assert "Not run (needs a GPU)." in page
     assert "1 claim in 1 section wait for one: " in page
-    assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
+    assert "<code>litbook record lecture_sample --device cuda</code>" in page
     assert build.environment.python in page
 
 

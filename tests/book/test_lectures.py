@@ -94,7 +94,7 @@ def test_the_committed_recording_is_of_this_text_and_says_the_same(path: Path, r
 
 
 def test_every_number_in_prose_is_computed_cited_or_structural(lecture: source.Lecture) -> None:
-    assert [str(problem) for file in lecture.by_file() for problem in unbacked.unbacked(file)] == []
+    assert [str(problem) for problem in unbacked.unbacked(lecture)] == []
 
 
 def test_no_claim_is_dead_and_what_did_not_run_needs_a_gpu(record: model.Record) -> None:

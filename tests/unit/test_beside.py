@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -110,7 +111,9 @@ def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported
     text = text.replace("link(product)", f"link({called})")
     for made in (alone(tmp_path, text), in_folder(tmp_path, text)):
         found = source.read(made)
-        assert found.functions[found.meaning(called) or 0].key == "counters.product"
+        meant = found.names.meaning(0, called)
+        assert isinstance(meant, ast.AST)
+        assert found.functions[found.function_of[meant]].key == "counters.product"
         record = run(made)
         assert [c.verdict for _, c in record.claims()] == ["holds"]
         problems: list[Problem] = []
@@ -121,8 +124,8 @@ def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported
 
 def test_a_lecture_has_no_attribute_for_what_stands_beside_it(tmp_path: Path) -> None:
     made = in_folder(tmp_path, SECTION + "import book\n")
-    assert source.read(made).meaning("book.counters.product") is None
-    assert source.read(made).meaning("book.part") is not None
+    assert source.read(made).names.meaning(0, "book.counters.product") is None
+    assert source.read(made).names.meaning(0, "book.part") is not None
 
 
 SAID = {  # what is said, and of it: the column, what is wrong, the way out

@@ -279,11 +279,8 @@ def test_what_main_does_before_a_part_comes_first():
 
 def of_folder(root: str = "main", **files: str) -> cells.Layout:
     """The layout of a lecture in the folder `book`; `init` is its `__init__.py`."""
-    names = {name: "" if name == "init" else name for name in files}
-    texts = [
-        source.Text(f"book/{it or '__init__'}.py", dedent(files[name]), f"book.{it}".rstrip("."), it)
-        for name, it in names.items()
-    ]
+    names = {name: "__init__" if name == "init" else name for name in files}
+    texts = [(f"book/{it}.py", dedent(files[name])) for name, it in names.items()]
     lecture = source.parse_files(tuple(texts))
     return cells.layouts(lecture, [next(i for i, f in enumerate(lecture.functions) if f.name == root)])[0]
 

@@ -68,7 +68,7 @@ def test_a_change_sets_one_field_of_the_tree_and_stands_where_it_is_written() ->
         ("dim= dropped", 12, 21),
         ("4 -> 5", 12, 21),
     ]
-    node = lecture.tree.body[-1]
+    node = lecture.files[0].tree.body[-1]
     texts = []
     for it in (found[1], found[2], found[0]):
         it.make()

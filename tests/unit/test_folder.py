@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -509,22 +510,6 @@ def test_plain_python_prints_the_prose_and_what_is_printed():
     )
 
 
-def test_the_lecture_can_be_asked_file_by_file():
-    whole = source.read(PARTS)
-    views = list(whole.by_file())
-    assert [view.path for view in views] == [file.path for file in whole.files]
-    assert [view.tree for view in views] == [file.tree for file in whole.files]
-    for name in ("function_of", "statement_of", "watches_of", "claim_of"):
-        together = {node: number for view in views for node, number in getattr(view, name).items()}
-        assert together == getattr(whole, name)
-    assert views[3].place(7).text == "    def __init__(self, first: int, second: int) -> None:"
-    assert [claim.text for n in views[2].claim_of.values() for claim in [whole.claims[n]]] == [
-        "parts.models.twice(Two(1, 2)) == 6"
-    ]
-    single = source.read(SAMPLES / "tour.py")
-    assert list(single.by_file()) == [single]
-
-
 @pytest.mark.parametrize(
     "name, file, key",
     [
@@ -535,6 +520,5 @@ def test_the_lecture_can_be_asked_file_by_file():
 )  # fmt: skip
 def test_a_name_means_a_definition_of_any_file(name, file, key):
     found = source.read(PARTS)
-    number = found.meaning(name, file)
-    assert list(found.by_file())[file].meaning(name) == number
-    assert (found.functions[number].key if number is not None else None) == key
+    meant = found.names.meaning(file, name)
+    assert (found.functions[found.function_of[meant]].key if isinstance(meant, ast.AST) else None) == key

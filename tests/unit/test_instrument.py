@@ -71,8 +71,8 @@ def code_of(text: str, probes: str, lecture: bool = False) -> tuple[types.CodeTy
     if probes == "none":
         return compile(text, FILE, "exec", dont_inherit=True), None
     found = source.parse(text, FILE, lecture=lecture)
-    kept: Any = Recorder(found, FILE) if probes == "recorder" else Silent()
-    return instrument.instrument(found, kept, FILE), kept
+    kept: Any = Recorder(found) if probes == "recorder" else Silent()
+    return instrument.instrument_files(found, kept)[0], kept
 
 
 def outcome(text: str, probes: str, lecture: bool = False) -> dict[str, Any]:
@@ -1078,7 +1078,7 @@ def compiled_warnings(make: Any) -> list[tuple[str, int]]:
 
 
 def probed_code(text: str, lecture: bool = True) -> Any:
-    return instrument.instrument(source.parse(text, FILE, lecture=lecture), Silent(), FILE)
+    return instrument.instrument_files(source.parse(text, FILE, lecture=lecture), Silent())[0]
 
 
 @pytest.mark.parametrize(
@@ -1095,10 +1095,10 @@ def test_the_lectures_own_tree_stays_as_it_is():
     import ast
 
     found = source.parse(textwrap.dedent(LECTURE), FILE)
-    before = ast.dump(found.tree, include_attributes=True)
-    first = instrument.instrument(found, Silent(), FILE)
-    second = instrument.instrument(found, Silent(), FILE)
-    assert ast.dump(found.tree, include_attributes=True) == before
+    before = ast.dump(found.files[0].tree, include_attributes=True)
+    first = instrument.instrument_files(found, Silent())[0]
+    second = instrument.instrument_files(found, Silent())[0]
+    assert ast.dump(found.files[0].tree, include_attributes=True) == before
     assert [len(c.co_code) for c in (first, second)] == [len(first.co_code)] * 2
 
 
@@ -1110,7 +1110,7 @@ def heard(text: str, lecture: bool = True) -> tuple[Notes, Lecture, dict[str, An
     notes = Notes()
     found = source.parse(textwrap.dedent(text), FILE, lecture=lecture)
     space: dict[str, Any] = {"__name__": "program"}
-    exec(instrument.instrument(found, notes, FILE), space)
+    exec(instrument.instrument_files(found, notes)[0], space)
     if lecture:
         space["main"]()
     return notes, found, space
@@ -1488,9 +1488,9 @@ def test_a_claims_operands_die_with_it():
     seen = []
     """
     found = source.parse(textwrap.dedent(text), FILE)
-    recorder = Recorder(found, FILE)
+    recorder = Recorder(found)
     space: dict[str, Any] = {"__name__": "program"}
-    exec(instrument.instrument(found, recorder, FILE), space)
+    exec(instrument.instrument_files(found, recorder)[0], space)
     space["main"]()
     assert space["seen"] == [None, None]
     assert [recorder.judged(n).failed for n in (0, 1)] == [False, True]
@@ -1508,9 +1508,9 @@ def test_an_inspected_object_dies_when_it_did():
     seen = []
     """
     found = source.parse(textwrap.dedent(text), FILE)
-    recorder = Recorder(found, FILE)
+    recorder = Recorder(found)
     space: dict[str, Any] = {"__name__": "program"}
-    exec(instrument.instrument(found, recorder, FILE), space)
+    exec(instrument.instrument_files(found, recorder)[0], space)
     space["main"]()
     assert space["seen"] == [None]
 

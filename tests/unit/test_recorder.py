@@ -24,7 +24,7 @@ from tests.running import (
     write,
 )  # fmt: skip
 
-from litbook.probe.instrument import instrument
+from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Recorder
 from litbook.record import encoding, model
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, OUTPUT, SPARK, STEPS
@@ -362,7 +362,7 @@ def test_coroutines_are_recorded_where_they_were_awaited(tmp_path: Path) -> None
 def events_of(tmp_path: Path, text: str) -> tuple[Recorder, int]:
     """The recorder after the lecture ran, and the most events that it ever held."""
     lecture = parse(text, "lecture_sample.py")
-    recorder = Recorder(lecture, str(tmp_path / "lecture_sample.py"))
+    recorder = Recorder(lecture)
     most = 0
 
     def watched(function: int, call: Any) -> None:
@@ -377,7 +377,7 @@ def events_of(tmp_path: Path, text: str) -> tuple[Recorder, int]:
         most = max(most, len(recorder.log.events))
 
     space["look"] = look
-    exec(instrument(lecture, recorder, recorder.filename), space)
+    exec(instrument_files(lecture, recorder)[0], space)
     space["main"]()
     return recorder, most
 

@@ -118,7 +118,7 @@ def test_comments_of_other_python_files_may_say_anything():
 def test_a_cut_says_where_the_shown_line_ends(rest):
     text = f'ä = "名"  # bytes # @inspect {rest}\n' + MAIN
     found = source.parse(text, "lecture.py")
-    [(line, column)] = found.cuts
+    [(line, column)] = found.files[0].cuts
     assert (line, text[:column]) == (1, 'ä = "名"  # bytes ')
 
 
@@ -175,7 +175,7 @@ def test_a_directive_belongs_to_what_begins_last_on_its_logical_line(text, state
 def test_line_ends_of_other_systems_change_nothing(end):
     text = 'def main():\n    """A\n    B"""\n    x = (1,  # @inspect x\n         2)\n    nope(\n    )  # @inspect x\n'
     found = source.parse(text.replace("\n", end), "lecture.py")
-    assert found.text == text
+    assert found.files[0].text == text
     assert [(w.text, w.line) for w in found.watches] == [("x", 4), ("x", 7)]
     assert found.functions[1].digest == source.parse(text, "lecture.py").functions[1].digest
 
@@ -189,7 +189,7 @@ def test_form_feeds_and_other_separators_are_no_line_ends():
     )
     found = source.parse(text.replace(")\n", "c\n", 1), "lecture.py")
     assert found.place(3).text == "\x0cc = 3  # @inspect c"
-    assert len(found.lines) == 5 == found.functions[0].last
+    assert len(found.files[0].lines) == 5 == found.functions[0].last
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,9 @@ def test_files_in_other_encodings_are_read(tmp_path, data):
     file = tmp_path / "lecture.py"
     file.write_bytes(data + MAIN.encode())
     found = source.read(file)
-    assert "größe" in found.text and "\r" not in found.text and "\ufeff" not in found.text
-    assert shown(found) == [("inspect", "name", None)] and found.path == "lecture.py"
+    text = found.files[0].text
+    assert "größe" in text and "\r" not in text and "\ufeff" not in text
+    assert shown(found) == [("inspect", "name", None)] and found.files[0].path == "lecture.py"
 
 
 @pytest.mark.parametrize(

@@ -119,13 +119,8 @@ def _sections(lecture: source.Lecture, claims: set[int]) -> list[str]:
 
 
 def _device(lecture: source.Lecture, claim: source.Assertion) -> str | None:
-    """What the section of a claim, or a part above it, requires."""
-    function: int | None = lecture.statements[claim.statement].function
-    while function is not None:
-        if needed := lecture.functions[function].requires:
-            return needed
-        function = lecture.functions[function].parent
-    return None
+    """What the section of a claim requires."""
+    return lecture.functions[lecture.statements[claim.statement].function].requires
 
 
 def _lines(lecture: source.Lecture, outcome: Outcome) -> Iterator[str]:

@@ -100,7 +100,7 @@ class Asserts:
 
     def ended(self, error: BaseException) -> None:
         """An exception ended a section: whatever assert it came from, all hear of it."""
-        for statement in raised.statements(self.recorder, error):
+        for statement in raised.statements(self.recorder.numbering, error):
             self._raised.pop(statement, None)
             if statement in self._false and isinstance(error, AssertionError):
                 self._false[statement].heard += 1
@@ -125,7 +125,7 @@ class Asserts:
 
     def unfinished(self, thread: str, frame: FrameType) -> None:
         """A thread is at a line of the lecture, and nobody waits for it any longer."""
-        file = self.recorder.file_of(frame.f_code.co_filename)
+        file = self.lecture.file_of(frame.f_code.co_filename)
         statement = self.recorder.numbering.statement_at.get((file or 0, frame.f_lineno))
         if statement is not None:
             section, line, trace = self._site(statement, None)

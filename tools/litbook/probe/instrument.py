@@ -36,8 +36,6 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
@@ -75,33 +73,23 @@ class Probes(Protocol):
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
 
 
-def instrument(lecture: Lecture, probes: Probes, filename: str | None = None) -> types.CodeType:
-    """The module code of a lecture's first file with `probes` compiled in, for `exec` in a fresh namespace.
-
-    `filename` is what tracebacks name. Warnings that the compiler has about the author's text are given
-    once; the probes add none. Raises `UnusableLecture` where an expression to be shown may not stand where
-    it is (`global x` further down, say), and where the probes nest deeper than the compiler goes.
-    """
-    first = lecture.files[0]
-    [code] = _instrumented(lecture, [replace(first, filename=filename or first.filename)], probes)
-    return code
-
-
-def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
-    """The module code of every file, as in `instrument`. Raises `UnusableLecture` for all of them at once."""
-    return _instrumented(lecture, lecture.files, probes)
-
-
 @uncollected()
-def _instrumented(lecture: Lecture, files: Iterable[File], probes: Probes) -> list[types.CodeType]:
+def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
+    """The module code of every file with `probes` compiled in, for `exec` in a fresh namespace.
+
+    Tracebacks name the file's place. Warnings that the compiler has about the author's text are given once;
+    the probes add none. Raises `UnusableLecture`, for all files at once, where an expression to be shown may
+    not stand where it is (`global x` further down, say), and where the probes nest deeper than the compiler
+    goes.
+    """
     nonce = secrets.token_hex(8)
     keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, "Exception")}
     known: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
     known[keys["Exception"]] = Exception
     found, problems = list[types.CodeType](), list[Problem]()
-    for file in files:
+    for file in lecture.files:
         if file.warns:
-            compile(file.tree, file.filename or file.path, "exec", dont_inherit=True, optimize=0)
+            compile(file.tree, file.filename, "exec", dont_inherit=True, optimize=0)
         try:
             found.append(_with_probes(_compiled(lecture, file, keys), known))
         except UnusableLecture as error:
@@ -116,7 +104,7 @@ def _compiled(lecture: Lecture, file: File, keys: dict[str, bytes]) -> types.Cod
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
             tree = _Writer(lecture, file, keys).module()
-            return compile(tree, file.filename or file.path, "exec", dont_inherit=True, optimize=0)
+            return compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:  # the text alone compiles, so it is what is shown
         what = f"what is to be shown here cannot stand here: {error.msg}"
         problem = Problem("bad-expression", what, file.place(error.lineno or 1))

@@ -44,11 +44,6 @@ class Numbering:
         """A line of a file, counted from the first of the function; that one is 0."""
         return line - self.lecture.functions[function].first
 
-    def holds(self, function: int, line: int) -> bool:
-        """Whether a line of the file is one of the function's."""
-        spec = self.lecture.functions[function]
-        return spec.first <= line <= spec.last
-
     def statement_on(self, function: int, line: int) -> int | None:
         """The innermost statement on a line of the function's file: the one that starts last."""
         return self.statement_at.get((self.lecture.functions[function].file, line))

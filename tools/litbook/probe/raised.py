@@ -6,10 +6,10 @@ import ast
 import itertools
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import CodeType
-from typing import Protocol
+from traceback import walk_tb
+from types import FrameType
 
 from litbook.probe.making import bounded
 from litbook.probe.numbering import Numbering
@@ -35,70 +35,55 @@ Line = tuple[str, int, str, str]
 """A line of a traceback: path, number, name of the function, and its text."""
 
 
-class Files(Protocol):
-    """What is to be known of the recorder: the lecture, and which code is of it."""
-
-    lecture: Lecture
-    filename: str  # of the lecture's first file
-    numbering: Numbering
-
-    def file_of(self, filename: str) -> int | None: ...
-
-
-def trace(files: Files, error: BaseException) -> tuple[Line, ...]:
+def trace(lecture: Lecture, error: BaseException) -> tuple[Line, ...]:
     """The own lines of a traceback, outermost first; at most the first and last of `TRACE`.
 
     They are the lecture's, and what that calls of the files in its folder. Of a syntax error in such a file
     the last one is the line that cannot be read: that ran nothing, and so has no place in a traceback.
     """
-    lecture, filename = files.lecture, files.filename
     own: list[Line] = []
-    for code, line in _places(error):
-        number = files.file_of(code.co_filename)
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
+        number = lecture.file_of(code.co_filename)
         if number is not None:
             place = lecture.place(line, file=number)
             own.append((place.path, line, code.co_name, place.text.strip()))
-        elif own and (shown := _beside(lecture, filename, code.co_filename)):
+        elif own and (shown := _beside(lecture, code.co_filename)):
             own.append((shown, line, code.co_name, _text_of(code.co_filename, line)))
     if own and isinstance(error, SyntaxError):
         file, at = error.filename, error.lineno
-        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, filename, file)):
+        if isinstance(file, str) and isinstance(at, int) and (shown := _beside(lecture, file)):
             own.append((shown, at, "<module>", _text_of(file, at)))
     return tuple(own if len(own) <= TRACE else [*own[: TRACE // 2], *own[-TRACE // 2 :]])
 
 
-def surfaced(files: Files, function: int, error: BaseException) -> int | None:
+def surfaced(lecture: Lecture, function: int, error: BaseException) -> int | None:
     """The line of a function through which an exception came: the outermost."""
-    spec = files.lecture.functions[function]
-    lines = (line for code, line in _places(error) if files.file_of(code.co_filename) == spec.file)
-    return next((line for line in lines if spec.first <= line <= spec.last), None)
+    spec, found = lecture.functions[function], own_lines(lecture, walk_tb(error.__traceback__))
+    return next((line for file, line in found if file == spec.file and spec.first <= line <= spec.last), None)
 
 
-def statements(files: Files, error: BaseException) -> Iterator[int]:
+def statements(numbering: Numbering, error: BaseException) -> Iterator[int]:
     """The lecture's statements in a traceback, outermost first."""
-    for code, line in _places(error):
-        number = files.file_of(code.co_filename)
-        found = None if number is None else files.numbering.statement_at.get((number, line))
-        if found is not None:
+    for place in own_lines(numbering.lecture, walk_tb(error.__traceback__)):
+        if (found := numbering.statement_at.get(place)) is not None:
             yield found
 
 
-def _places(error: BaseException) -> Iterator[tuple[CodeType, int]]:
-    """The code and the line of every entry of a traceback, outermost first."""
-    traceback = error.__traceback__
-    while traceback is not None:
-        yield traceback.tb_frame.f_code, traceback.tb_lineno
-        traceback = traceback.tb_next
+def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iterator[tuple[int, int]]:
+    """The lecture's own lines in a traceback, or on a stack: the file's number, and the line."""
+    for frame, line in frames:
+        if (file := lecture.file_of(frame.f_code.co_filename)) is not None:
+            yield file, line
 
 
-def way_out(files: Files, error: BaseException) -> str:
+def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
         return "\npip install 'litbook[torch]'"
-    places = [(files.file_of(code.co_filename), line) for code, line in _places(error)]
+    places = [(lecture.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
         return ""
-    lecture = files.lecture
     for asked in lecture.claims:
         test = asked.node.test if isinstance(asked.node, ast.Assert) else None
         at = lecture.statements[asked.statement]
@@ -110,16 +95,19 @@ def way_out(files: Files, error: BaseException) -> str:
     return "\nsay which are meant: (…).all() or (…).any()"
 
 
-def _beside(lecture: Lecture, filename: str, file: str) -> str:
+def _beside(lecture: Lecture, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
-    folder, shown = Path(filename).parent, Path(lecture.path).parent
-    if lecture.files[0].module:  # the files of the lecture have a folder of their own in it
+    first = lecture.files[0]
+    folder, shown = Path(first.filename).parent, Path(first.path).parent
+    if first.module:  # the files of the lecture have a folder of their own in it
         folder, shown = folder.parent, shown.parent
     try:
         inside = Path(file).relative_to(folder)
     except ValueError:
         return ""
-    other = INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != filename
+    other = (
+        INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != first.filename
+    )
     return (shown / inside).as_posix() if other else ""
 
 

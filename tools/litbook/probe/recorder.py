@@ -17,7 +17,6 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -55,9 +54,8 @@ class Listener(Protocol):
 class Recorder(Judge):
     """The probes of `instrument.Probes`, and everything they saw. One per run."""
 
-    def __init__(self, lecture: Lecture, filename: str, listener: Listener | None = None) -> None:
+    def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture = lecture
-        self.filename = filename  # what the lecture's code objects are called
         self.listener = listener
         self.numbering = Numbering(lecture)
         self.is_section = self.numbering.is_section
@@ -278,22 +276,18 @@ class Recorder(Judge):
             line = error.line + self.lecture.functions[function].first
             self.listener.error(error, self.lecture.file_of_function(function).place(line))
 
-    def file_of(self, filename: str) -> int | None:
-        """The number of the lecture's file whose code objects are called that; None for other code."""
-        return 0 if filename == self.filename else self.lecture.file_of(filename)
-
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
         self.asserts.ended(error)
         spec = self.lecture.functions[function]
-        line = raised.surfaced(self, function, error) or spec.first
+        line = raised.surfaced(self.lecture, function, error) or spec.first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = raised.said(error) + raised.way_out(self, error)
+        message = raised.said(error) + raised.way_out(self.lecture, error)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
-        self._fail(function, kind, line, message, raised.trace(self, error))
+        self._fail(function, kind, line, message, raised.trace(self.lecture, error))
 
     # -- the record
 
@@ -316,7 +310,7 @@ class Recorder(Judge):
         ]
         return model.Record(
             schema=model.SCHEMA,
-            lecture=lecture.name if lecture.files[0].module else Path(self.filename).stem,
+            lecture=lecture.name,
             title=lecture.title,
             environment=environment,
             sources=lecture.sources(),

@@ -85,15 +85,16 @@ def content(path: Path) -> bytes:
         os.close(handle)
 
 
-def read(path: Path) -> Record:
-    """The record in the file `path`; errors as for `loads`, with the file's name."""
+def read(path: Path, shown: str = "") -> Record:
+    """The record in the file `path`; errors as for `loads`, with the file's name, or as it is `shown`."""
+    shown = shown or str(path)
     try:
         text = content(path).decode()
     except OSError as error:
-        raise RecordError(f"{path} cannot be read: {error.strerror}\n    {AGAIN}") from None
+        raise RecordError(f"{shown} cannot be read: {error.strerror}\n    {AGAIN}") from None
     except UnicodeDecodeError:
-        raise RecordError(f"{path} is not a record: it is not UTF-8 text\n    {AGAIN}") from None
-    return loads(text, str(path))
+        raise RecordError(f"{shown} is not a record: it is not UTF-8 text\n    {AGAIN}") from None
+    return loads(text, shown)
 
 
 # ---------------------------------------------------------------------------- writing

@@ -34,8 +34,6 @@ _ESCAPES = {
     "\t": "&#9;",
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
-# The value of `data_search_exclude`: Material's search takes the attribute off the page where it has one.
-UNSEARCHED = "1"
 _KEPT_FORMATS = "\u200d\ufe0f"  # what joins emoji
 
 

@@ -228,7 +228,7 @@ def _around(book: Book, number: int, *place: Html, **attributes: str) -> Html:
         *([_step(book, page, number - 1, "Previous", "prev")] if number else []),
         *([_step(book, page, number + 1, "Next", "next")] if number + 1 < len(book.parts) else []),
     ]
-    return tag("nav", *place, *links, **attributes, data_search_exclude=markup.UNSEARCHED)
+    return tag("nav", *place, *links, **attributes)
 
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> Html:
@@ -281,7 +281,7 @@ def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> 
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
-    block = tag("div", *text.copier(shown), *rows, class_="lb-code lb-plain")
+    block = tag("section", *text.copier(shown), *rows, class_="lb-code lb-plain")
     return tag("details", tag("summary", title), block, class_="lb-def", id=name)
 
 
@@ -303,7 +303,7 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
         markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
     line = markup.join(filter(None, facts), " · ")
-    return tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
+    return tag("p", line, class_="lb-foot")
 
 
 def _lines(book: Book, mine: Sequence[Section], part: Section) -> str:

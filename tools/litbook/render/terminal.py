@@ -65,9 +65,8 @@ class Terminal:
         if self.console.is_terminal:
             self.status = self.console.status(Text("starting"), refresh_per_second=4)  # leaves the CPU alone
             self.status.start()
-        if not self.quiet:
-            self._say(Text(harmless(lecture.title), style="bold"))
-            self._say(Text(_where(environment), style="dim"))
+        self._say(Text(harmless(lecture.title), style="bold"))
+        self._say(Text(_where(environment), style="dim"))
 
     def end(self) -> None:
         """The run is over, however it ended."""
@@ -81,8 +80,6 @@ class Terminal:
         self._turn_to(spec.file)
         if self.status is not None:
             self.status.update(Text(f"{spec.name}: {harmless(spec.heading)}"))
-        if self.quiet:
-            return
         self.printed = 0
         self._gap()
         title = f"{'aside: ' * spec.aside}{harmless(spec.heading)}"
@@ -93,15 +90,16 @@ class Terminal:
         self._gap()
 
     def skipped(self, function: int, device: str) -> None:
-        """A section whose device is not here."""
-        if not self.quiet:
-            self.section(function)
-            self._say(Text(f"needs {device}; there is none here", style="yellow"))
+        """A section whose device is not here, or that is slow."""
+        self.section(function)
+        slow = "is slow; it runs when it is asked for by name, and when it is recorded"
+        why = slow if device == "slow" else f"needs {device}; there is none here"
+        self._say(Text(why, style="yellow"))
 
     def line(self, statement: int) -> None:
         """A statement of a section is about to run for the first time."""
         spec = self.statements[statement]
-        if self.quiet or spec.kind in ("piece", "section", "hidden", "doc"):
+        if spec.kind in ("piece", "section", "hidden", "doc"):
             return
         last = spec.end if spec.kind == "def" else spec.last
         self._turn_to(self.functions[spec.function].file)
@@ -115,8 +113,6 @@ class Terminal:
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        if self.quiet:
-            return
         text = harmless(piece.text)
         if piece.kind == "output":
             self._print(text)
@@ -139,8 +135,6 @@ class Terminal:
 
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question, and its answer below: a terminal folds nothing."""
-        if self.quiet:
-            return
         self._gap()
         self._say(Text.assemble(("Check yourself: ", "bold blue"), harmless(piece.text)))
         if piece.data:
@@ -150,8 +144,6 @@ class Terminal:
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
-        if self.quiet:
-            return
         name = (harmless(value.text), "blue")
         if shown is None:
             self._say(Text.assemble(MARGIN, "→ ", name, (" …", "dim")))
@@ -163,8 +155,6 @@ class Terminal:
 
     def claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
         """A claim was judged."""
-        if self.quiet:
-            return
         sign, style = SIGNS[claim.verdict]
         judged = claim.kind == "assert" and claim.verdict in SIGNS
         tested = values.claim(claim, snapshots) if judged else harmless(claim.why)
@@ -174,14 +164,13 @@ class Terminal:
 
     def error(self, error: model.Error, place: Place) -> None:
         """Something went wrong; the end of the run lists it in full."""
-        if not self.quiet:
-            first, _, more = harmless(error.message).partition("\n")
-            own = [line for path, line, *_ in error.trace if path == place.path]
-            line = own[-1] if own else place.line
-            where = f"line {line}" if len(self.files) == 1 else f"{harmless(place.path)}:{line}"
-            if error.trace and error.trace[-1][0] != place.path:
-                where += f", in {harmless(error.trace[-1][0])}:{error.trace[-1][1]}"
-            self._say(Text(f"{MARGIN}! {where}: {first}{' …' if more else ''}", style="bold red"))
+        first, _, more = harmless(error.message).partition("\n")
+        own = [line for path, line, *_ in error.trace if path == place.path]
+        line = own[-1] if own else place.line
+        where = f"line {line}" if len(self.files) == 1 else f"{harmless(place.path)}:{line}"
+        if error.trace and error.trace[-1][0] != place.path:
+            where += f", in {harmless(error.trace[-1][0])}:{error.trace[-1][1]}"
+        self._say(Text(f"{MARGIN}! {where}: {first}{' …' if more else ''}", style="bold red"))
 
     # -- printing
 
@@ -191,6 +180,8 @@ class Terminal:
         self.gap = False
 
     def _put(self, what: Any) -> None:
+        if self.quiet:
+            return
         try:
             self.console.print(what, soft_wrap=not self.console.is_terminal, highlight=False)
         except (OSError, ValueError):  # a full disk, a closed file: no fault of the lecture's line

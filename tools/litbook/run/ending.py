@@ -11,6 +11,7 @@ import contextlib
 import gc
 import sys
 import threading
+from traceback import walk_stack
 from types import FrameType, ModuleType
 
 from litbook.probe.recorder import Recorder
@@ -52,10 +53,12 @@ def _busy(recorder: Recorder) -> list[tuple[threading.Thread, FrameType]]:
     threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
     found = []
     for ident, innermost in sys._current_frames().items():
-        frame: FrameType | None = innermost
-        while frame is not None and recorder.file_of(frame.f_code.co_filename) is None:
-            frame = frame.f_back
-        if frame is not None and ident in threads:
+        own = (
+            it
+            for it, _ in walk_stack(innermost)
+            if recorder.lecture.file_of(it.f_code.co_filename) is not None
+        )
+        if (frame := next(own, None)) is not None and ident in threads:
             found.append((threads[ident], frame))
     return found
 

@@ -81,7 +81,7 @@ def noticed(
     class Changing(_Changing):
         """The recorder of this run."""
 
-        done, place = found, here
+        place = here
 
         def section(self, function: int, call: Callable[[], object]) -> None:
             if self.again:
@@ -114,7 +114,6 @@ def _asked(lecture: Lecture, sections: tuple[str, ...]) -> list[int]:
 class _Changing(Recorder):
     """A recorder that runs a section again and again, in forks."""
 
-    done: dict[int, Tried]
     place: model.Environment
     again = False  # in a fork
 

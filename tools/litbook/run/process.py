@@ -71,6 +71,7 @@ def record_of(
     device: str = "auto",
     timeout: float | None = None,
     seed: int = 0,
+    slow: bool = False,
     listener: str = "",
 ) -> model.Record:
     """The record of the lecture in the file `path`, from a process that runs nothing else.
@@ -83,7 +84,7 @@ def record_of(
     """
     path = path.resolve()
     asked = {"path": str(path), "sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-             "listener": listener}  # fmt: skip
+             "slow": slow, "listener": listener}  # fmt: skip
     with private_folder() as folder:
         asked |= {"folder": str(folder), "key": secrets.token_hex()}
         status, interrupted = _run(asked, folder, timeout)
@@ -124,6 +125,7 @@ class Warm:
             "device": "auto",
             "timeout": timeout,
             "seed": 0,
+            "slow": False,
             "listener": "",
         }
         with private_folder() as folder:

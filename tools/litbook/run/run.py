@@ -17,10 +17,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from traceback import walk_stack, walk_tb
+from types import FrameType
+from typing import NoReturn, Protocol
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
-from litbook.probe import author
+from litbook.probe import author, raised
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
@@ -30,6 +32,7 @@ from litbook.run.environment import environment, has_cuda, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.text import source
 from litbook.text.source import INSTALLED
+from litbook.text.tree import modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -51,13 +54,14 @@ class NoDevice(LitbookError):
     slug = "no-device"
 
 
-def run(
+def run(  # noqa: PLR0913  all that one may ask of a run
     path: Path,
     *,
     sections: Sequence[str] = (),
     device: str = "auto",
     timeout: float | None = None,
     seed: int = 0,
+    slow: bool = False,
     listener: Listener | None = None,
     owner: Owner | None = None,
     recorded_by: type[Recorder] = Recorder,
@@ -65,7 +69,8 @@ def run(
     """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
-    seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
+    seconds; every section starts from `seed`. Sections that are `slow` run where sections are asked for, or
+    with that option. Failed claims and exceptions are in the record, not raised.
     `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
     when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
     each claim.
@@ -81,7 +86,7 @@ def run(
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
-        recorder = recorded_by(lecture, lecture.files[0].filename, listener)
+        recorder = recorded_by(lecture, listener)
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
@@ -92,7 +97,7 @@ def run(
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            _execute(recorder, path, sections, device, seed, owner)
+            _execute(recorder, path, sections, device, seed, slow or bool(sections), owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -127,7 +132,7 @@ def import_libraries(lecture: source.Lecture, folder: Path, also: Iterable[str])
         return  # a warm process has them
     wanted, todo = set(also), [file.tree for file in lecture.files]
     while todo:
-        for name in _imported(todo.pop()) - wanted:
+        for name in {*modules_in(todo.pop())} - wanted:
             wanted.add(name)
             beside = folder / f"{name}.py"
             with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
@@ -153,17 +158,6 @@ def _libraries_aside() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _imported(tree: ast.Module) -> set[str]:
-    """The packages that the text imports anywhere, by their first name."""
-    names = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add((node.module or "").split(".")[0])
-    return names
-
-
 def _seed(seed: int) -> None:
     random.seed(seed)
     if numpy := sys.modules.get("numpy"):
@@ -176,13 +170,20 @@ def _seed(seed: int) -> None:
 
 
 def _execute(
-    recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, owner: Owner | None
+    recorder: Recorder,
+    path: Path,
+    sections: Sequence[str],
+    device: str,
+    seed: int,
+    slow: bool,
+    owner: Owner | None,
 ) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
     if owner is not None:
         recorder.asserts.tell = owner.late
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
+    needs = partial(_missing, device=device, slow=slow)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, needs, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -235,15 +236,15 @@ def _run_section(
     recorder: Recorder,
     function: int,
     call: Callable[[], object],
-    device: str,
+    missing: Callable[[str | None], str | None],
     seed: int,
     owner: Owner | None = None,
 ) -> None:
-    """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
+    """One section: from its own seed, unrecorded where what it requires is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
     if owner is not None:
         owner.at(spec.name)
-    needed = _missing(spec.requires, device)
+    needed = missing(spec.requires)
     if needed:
         recorder.needs[function] = needed
         if recorder.listener is not None:
@@ -255,9 +256,10 @@ def _run_section(
         _survives(recorder, function, call)
 
 
-def _missing(required: str | None, device: str) -> str | None:
-    """The required device, where this run does not have it; None where nothing is missing."""
-    return None if required == "cuda" and device != "cpu" and has_cuda() else required
+def _missing(required: str | None, device: str, slow: bool) -> str | None:
+    """What is required, where this run does not have it; None where nothing is missing."""
+    here = slow if required == "slow" else required == "cuda" and device != "cpu" and has_cuda()
+    return None if here else required
 
 
 @contextlib.contextmanager
@@ -387,9 +389,11 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         with _alarm(timeout):
             yield
     except _Deadline as error:
-        raise TimedOut(f"timed out after {timeout:g} s", _reached(recorder, error)) from None
+        raise TimedOut(
+            f"timed out after {timeout:g} s", _reached(recorder, walk_tb(error.__traceback__))
+        ) from None
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted", _reached(recorder, error)) from None
+        raise Interrupted("interrupted", _reached(recorder, walk_tb(error.__traceback__))) from None
     finally:
         stop.set()
         if ends:
@@ -426,7 +430,8 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
     if stop.wait(timeout + GRACE):
         return
     frame = sys._current_frames().get(runner)
-    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _place_of(recorder, frame))
+    stack = [*walk_stack(frame)][::-1] if frame is not None else []
+    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack))
     if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
         last_words = threading.Thread(target=recorder.listener.end, daemon=True)
         last_words.start()
@@ -434,21 +439,7 @@ def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner:
     owner.give_up(error)
 
 
-def _reached(recorder: Recorder, error: BaseException) -> Place | None:
-    """The line of the lecture where it was when it was stopped."""
-    place, traceback = None, error.__traceback__
-    while traceback is not None:
-        file = recorder.file_of(traceback.tb_frame.f_code.co_filename)
-        if file is not None:
-            place = recorder.lecture.place(traceback.tb_lineno, file=file)
-        traceback = traceback.tb_next
-    return place
-
-
-def _place_of(recorder: Recorder, frame: Any) -> Place | None:
-    while frame is not None:
-        file = recorder.file_of(frame.f_code.co_filename)
-        if file is not None:
-            return recorder.lecture.place(frame.f_lineno, file=file)
-        frame = frame.f_back
-    return None
+def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
+    """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
+    *_, found = None, *raised.own_lines(recorder.lecture, frames)
+    return found and recorder.lecture.place(found[1], file=found[0])

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mkdocs.config import base
 from mkdocs.config import config_options as kinds
 from mkdocs.exceptions import Abort
-from mkdocs.plugins import BasePlugin
+from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
@@ -34,7 +34,7 @@ from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
 from litbook.run import process
-from litbook.site import editions, policy
+from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ Runner = Callable[[Path], model.Record]
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
+THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
-SCRIPTS = ("player.js", "folder.js", "copy.js", "beside.js")
+SCRIPTS = ("player.js", "copy.js", "beside.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
     "admonition": {},
     "attr_list": {},
@@ -82,6 +83,7 @@ class Options(base.Config):
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
+    synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     unbacked = Severity()  # what a number is that nothing backs
 
 
@@ -137,10 +139,10 @@ class LitbookPlugin(BasePlugin[Options]):
         return config
 
     def on_files(self, files: Any, *, config: Any) -> Any:
-        """Each lecture page links to its notebook, and no menu has it. A book without a nav gets one."""
+        """No menu has notebooks and the ledger's parts: pages link to them. A book without a nav gets one."""
         pages = list(files.documentation_pages())
         for file in pages:
-            if Path(file.src_uri).match(f"{PLACE}/*/notebooks/*"):
+            if any(Path(file.src_uri).match(f"{PLACE}/{it}") for it in ("*/notebooks/*", "ledger/*/*")):
                 file.inclusion = InclusionLevel.NOT_IN_NAV
         if config["nav"] is None:
             own = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
@@ -167,9 +169,11 @@ class LitbookPlugin(BasePlugin[Options]):
             "<!-- excerpt -->", page.excerpt(found[0].record)
         )
 
+    @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
         frame.headed(page)
+        page.content = search.quiet(page.content)
         return context
 
     def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
@@ -180,8 +184,10 @@ class LitbookPlugin(BasePlugin[Options]):
         """The page for addresses that lead nowhere has a policy, too."""
         return self._guarded(output_content, config) if template_name.endswith(".html") else output_content
 
+    @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
+        search.split(Path(config["site_dir"]), self.config.synonyms)
         self._end()
         if config["strict"] and self.problems:
             raise Abort(verdict(self.problems))
@@ -269,6 +275,7 @@ class LitbookPlugin(BasePlugin[Options]):
             script.defer = True
         there = {str(script) for script in config["extra_javascript"]}
         config["extra_javascript"][:0] = [script for script in scripts if str(script) not in there]
+        config["extra"]["polyfills"] = [*config["extra"].get("polyfills", []), search.IN_FOLDERS]
         for name, settings in EXTENSIONS.items():
             if name not in config["markdown_extensions"]:
                 config["markdown_extensions"].append(name)
@@ -276,11 +283,9 @@ class LitbookPlugin(BasePlugin[Options]):
         self._plain_theme(config["theme"])
 
     def _plain_theme(self, theme: Any) -> None:
-        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin.
-
-        Its contents follow the reading.
-        """
+        """Material's fonts come from elsewhere, where no page may ask; its right side is our margin."""
         theme["font"] = False
+        theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
         theme["features"] = [*dict.fromkeys([*features, "toc.integrate", "toc.follow"])]
 
@@ -289,6 +294,7 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def _guarded(self, text: str, config: Any) -> str:
         """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
+        text = search.ours(text)
         serves = self.command == "serve" and not self.preview
         return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
 

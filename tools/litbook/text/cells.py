@@ -20,7 +20,7 @@ from litbook.text.lecture import Lecture, Watch
 from litbook.text.plan import SECTIONS, Import, Plan, Text, groups_of, span
 from litbook.text.program import Key, Unit, definition
 from litbook.text.rows import Code, Row, Rows
-from litbook.text.tree import Definition, FunctionNode, blocks, everything, segment
+from litbook.text.tree import Definition, FunctionNode, everything, modules_in, segment
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,10 @@ class _Writer:
         self._section(self.plan.root, 1, None)
         inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
         open_ = (self.text.function(i) for i in self.plan.sections)
-        modules = [*imported("\n".join(imports)), *_imported([*inside, *open_])]
+        modules = [
+            *imported("\n".join(imports)),
+            *(name for node in (*inside, *open_) for name in modules_in(node)),
+        ]
         order = sorted((_order(line), line) for line in imports)
         return Layout(
             root=self.plan.root,
@@ -128,7 +131,8 @@ class _Writer:
             it = self.lecture.functions[index]
             self.items.append(Code(index, it.first, it.last, (Row(f"{it.name}()"),), call=True))
             return
-        device = self.lecture.functions[index].requires or device
+        needs = self.lecture.functions[index].requires
+        device = device if needs in (None, "slow") else needs  # who opens a notebook has time
         self.items.append(Section(index, level, device))
         for group in groups_of(self.text.body(index)):
             self._group(group, index, level, device)
@@ -197,17 +201,9 @@ class _Writer:
 def imported(text: str) -> list[str]:
     """The first names of the modules that Python `text` imports, anywhere; none where it is no Python."""
     try:
-        return [*_imported([ast.parse(text)])]
+        return [*modules_in(ast.parse(text))]
     except SyntaxError:
         return []
-
-
-def _imported(nodes: Iterable[ast.Module | ast.stmt]) -> Iterator[str]:
-    for node in (inner for it in nodes for inner in (it, *blocks(it))):
-        if isinstance(node, ast.Import):
-            yield from (a.name.split(".")[0] for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.split(".")[0]
 
 
 def _only(node: Import, alias: ast.alias) -> ast.stmt:

@@ -6,7 +6,7 @@ The other modules of this package fill a `Lecture`; everybody else reads it. It 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -94,8 +94,9 @@ class Assertion:
 class File:
     """One file of a lecture: its text and its tree.
 
-    `filename` is where it lies, and what its code objects are called; `module` is what Python calls it,
-    `name` what it is called within the lecture: "" for the only file and for `__init__`, else `models`.
+    `filename` is where it lies, or is said to, and what its code objects are called; `module` is what Python
+    calls it, `name` what it is called within the lecture: "" for the only file and for `__init__`, else
+    `models`.
     """
 
     path: str  # as messages and the record name it
@@ -133,18 +134,19 @@ class File:
         return model.Source(self.path, digest, self.text, tuple(sorted(self.cuts)))
 
 
-def modules_of(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """What each file of a lecture is called by Python, and within the lecture; the first has `main`.
+def with_modules(files: Sequence[File]) -> list[File]:
+    """The files of a lecture with their names, for Python and within the lecture; the first has `main`.
 
     A file in the folder of an `__init__.py` is a module of that package. Any other one stands beside the
     lecture. A lecture that is one file goes without a name of either kind.
     """
-    first, found = PurePosixPath(paths[0] if paths else ""), list[tuple[str, str]]()
-    package = first.parent.name if first.name == "__init__.py" else ""
-    for path in map(PurePosixPath, paths):
-        inside = package and path.parent == first.parent
-        name = "" if path == first else path.stem
-        found.append((f"{package}.{name}".rstrip(".") if inside else name, name))
+    paths = [PurePosixPath(file.path) for file in files]
+    package = paths[0].parent.name if paths and paths[0].name == "__init__.py" else ""
+    found = list[File]()
+    for file, path in zip(files, paths, strict=True):
+        inside = package and path.parent == paths[0].parent
+        name = "" if path == paths[0] else path.stem
+        found.append(replace(file, module=f"{package}.{name}".rstrip(".") if inside else name, name=name))
     return found
 
 
@@ -152,11 +154,11 @@ def modules_of(paths: Sequence[str]) -> list[tuple[str, str]]:
 class Lecture:
     """Everything that the text of one lecture says. Built by `parse`; read-only afterwards.
 
-    Functions, statements, watches and claims are numbered over all `files`. What is asked of one file without
-    saying which is asked of the first, which has `main`; `by_file` gives views of which others are asked.
+    Functions, statements, watches and claims are numbered over all `files`; the first has `main`.
     """
 
     files: list[File]
+    names: Names  # what a name means in each file
     name: str = ""  # of the file, or of the folder
     title: str = ""
     functions: list[Function] = field(default_factory=list)
@@ -174,33 +176,10 @@ class Lecture:
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
     zeros: dict[ast.AST, Place] = field(default_factory=dict)  # where `@zero` stands, by its statement
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
-    names: Names | None = None  # what a name means in each file
-    asked: int = 0  # the file that is meant where none is named
-    whole: Lecture | None = None  # what this is a view of
 
-    @property
-    def path(self) -> str:
-        return self.files[self.asked].path
-
-    @property
-    def text(self) -> str:
-        return self.files[self.asked].text
-
-    @property
-    def tree(self) -> ast.Module:
-        return self.files[self.asked].tree
-
-    @property
-    def lines(self) -> list[str]:
-        return self.files[self.asked].lines
-
-    @property
-    def cuts(self) -> list[tuple[int, int]]:
-        return self.files[self.asked].cuts
-
-    def place(self, line: int, column: int = 1, file: int | None = None) -> Place:
+    def place(self, line: int, column: int = 1, file: int = 0) -> Place:
         """The position `line`:`column` (1-based) of a file with the user's own text."""
-        return self.files[self.asked if file is None else file].place(line, column)
+        return self.files[file].place(line, column)
 
     def sources(self) -> tuple[model.Source, ...]:
         """The files as the record keeps them."""
@@ -236,32 +215,6 @@ class Lecture:
                 key=lambda i: self.functions[i].first,
             )
         return found
-
-    def meaning(self, name: str, file: int | None = None) -> int | None:
-        """The function or class that `name` (also `models.Decoder`) means at the left margin of a file."""
-        file = self.asked if file is None else file
-        meant = self.names.meaning(file, name) if self.names is not None else None
-        return (self.whole or self).function_of[meant] if isinstance(meant, ast.AST) else None
-
-    def by_file(self) -> Iterator[Lecture]:
-        """The lecture once for each file: what is asked without naming a file is asked of that one.
-
-        It knows the nodes of that file alone; numbers are those of the whole.
-        """
-        for number in range(len(self.files)) if len(self.files) > 1 else ():
-            here = {i for i, function in enumerate(self.functions) if function.file == number}
-            statements = {i for i, statement in enumerate(self.statements) if statement.function in here}
-            yield replace(
-                self,
-                asked=number,
-                whole=self,
-                function_of={k: i for k, i in self.function_of.items() if i in here},
-                statement_of={k: i for k, i in self.statement_of.items() if i in statements},
-                watches_of={k: i for k, i in self.watches_of.items() if self.watches[i[0]].file == number},
-                claim_of={k: i for k, i in self.claim_of.items() if self.claims[i].statement in statements},
-            )
-        if len(self.files) == 1:
-            yield self
 
     def section_names(self) -> list[str]:
         """Names of the parts and sections, in the order in which `main` reaches them; no two are equal."""

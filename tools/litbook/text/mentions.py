@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from litbook.text import scopes
 from litbook.text.imports import Names
-from litbook.text.lecture import File, modules_of
-from litbook.text.tree import Definition, dotted, own_nodes, uncollected
+from litbook.text.lecture import File, with_modules
+from litbook.text.tree import Definition, dotted, head_of, own_nodes, plain, uncollected
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
         return ()
     if defined is None:
         defined = frozenset(_definitions(tree))
-    lines = _plain(text).split("\n")
+    lines = plain(text).split("\n")
     found = (_mention(lines, name, node) for name, node in _named(tree, defined))
     return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
 
@@ -53,12 +53,8 @@ def _named(tree: ast.Module, defined: frozenset[str]) -> Iterator[tuple[str, ast
     heads = {id(name) for name in names}
     if any("." in name for name in defined):
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and dotted(node) in defined and id(_head(node)) in heads:
+            if isinstance(node, ast.Attribute) and dotted(node) in defined and id(head_of(node)) in heads:
                 yield dotted(node), node
-
-
-def _head(node: ast.expr) -> ast.expr:
-    return _head(node.value) if isinstance(node, ast.Attribute) else node
 
 
 @functools.lru_cache(maxsize=4)
@@ -69,13 +65,7 @@ def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, s
     found = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
     if len(files) == 1:
         return tuple(found)
-    named = zip(files, trees, modules_of([path for path, _ in files]), strict=True)
-    resolved = Names(
-        [
-            File(path, text, tree, module=module, name=name, number=number)
-            for number, ((path, text), tree, (module, name)) in enumerate(named)
-        ]
-    )
+    resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
     return tuple(
         {name: (resolved.home[it], it.name) for name, it in resolved.known(file).items()} | found[file]
         for file in range(len(files))
@@ -84,14 +74,9 @@ def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, s
 
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(_plain(text))
+        return ast.parse(plain(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _plain(text: str) -> str:
-    """The text with line ends as Python counts lines."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _definitions(tree: ast.Module) -> Iterable[str]:

@@ -33,7 +33,6 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from litbook.text.source import Assertion, Lecture
 
@@ -239,24 +238,5 @@ def _short(node: ast.expr, most: int = 40) -> str:
 
 def _replaced(test: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
     """A copy of `test` with `new` in the place of `old`."""
-    made: ast.expr = _Replacer(old, new).visit(test)
-    return made
-
-
-class _Replacer:
-    """Puts one node for another, by identity, copying the nodes above it."""
-
-    def __init__(self, old: ast.expr, new: ast.expr) -> None:
-        self.old = old
-        self.new = ast.fix_missing_locations(ast.copy_location(copy.copy(new), old))
-
-    def visit(self, node: Any) -> Any:
-        if node is self.old:
-            return self.new
-        made = copy.copy(node)
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, ast.AST):
-                setattr(made, name, self.visit(value))
-            elif isinstance(value, list):
-                setattr(made, name, [self.visit(v) if isinstance(v, ast.AST) else v for v in value])
-        return made
+    here = ast.fix_missing_locations(ast.copy_location(copy.copy(new), old))
+    return copy.deepcopy(test, {id(old): here})

@@ -13,12 +13,12 @@ from functools import cached_property
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
-from litbook.text.imports import Names
 from litbook.text.lecture import Lecture
 from litbook.text.program import Key, Program, Unit
 from litbook.text.tree import (
     FunctionNode,
     blocks,
+    body_of,
     children,
     dotted,
     everything,
@@ -40,7 +40,7 @@ class Text:
         self.lecture = lecture
         self.node_of = {index: node for node, index in lecture.function_of.items()}
         self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
-        self.program = Program(lecture.names or Names(lecture.files), self.reads)
+        self.program = Program(lecture.names, self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
     def file(self, function: int) -> int:
@@ -55,8 +55,7 @@ class Text:
 
     def body(self, index: int) -> list[ast.stmt]:
         """The statements of a section without its docstring."""
-        node = self.function(index)
-        return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+        return body_of(self.function(index))
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""

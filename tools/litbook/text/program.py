@@ -10,10 +10,12 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import filterfalse
 
 from litbook.text import scopes
 from litbook.text.imports import Names
-from litbook.text.tree import Definition
+from litbook.text.sections import is_formal
+from litbook.text.tree import Definition, body_of
 
 Key = tuple[int, str]  # a file's number, and a name in it
 
@@ -71,7 +73,7 @@ class Program:
             return
         self.imports[file] = []
         mine: list[Unit] = []
-        for node in _statements(self.names.files[file].tree):
+        for node in filterfalse(is_formal, body_of(self.names.files[file].tree)):
             inside = [*self.names.imports(file, node)]
             for alias, other, name in inside:
                 mine += self._borrowed(file, node, alias, (other, name))
@@ -134,19 +136,6 @@ class Program:
                     waiting += unit.keys
             seen.add(key)
         return {unit: None for unit in self.units if unit in found}
-
-
-def _statements(tree: ast.Module) -> list[ast.stmt]:
-    """A module's, but for its docstring and the `if __name__ == ...`: no other program has them."""
-    first = 1 if ast.get_docstring(tree, clean=False) is not None else 0
-    return [node for node in tree.body[first:] if not _is_entry(node)]
-
-
-def _is_entry(node: ast.stmt) -> bool:
-    match node:
-        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
-            return True
-    return False
 
 
 def _imported(node: ast.stmt) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from litbook.text.tree import LEAVES, children
+from litbook.text.tree import LEAVES, children, head_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Block = Function | ast.ClassDef
@@ -47,7 +47,7 @@ def reads(node: ast.AST, *, called: bool = True) -> frozenset[str]:
     """
     if called:
         return frozenset(name.id for name in outer(node))
-    heads = {id(_head(it.func)) for it in ast.walk(node) if isinstance(it, ast.Call)}
+    heads = {id(head_of(it.func)) for it in ast.walk(node) if isinstance(it, ast.Call)}
     return frozenset(name.id for name in outer(node) if id(name) not in heads)
 
 
@@ -102,13 +102,6 @@ def _parts(block: ast.AST, names: _Names) -> Iterator[tuple[ast.AST, _Names]]:
             first = block.generators[0]
             yield from ((node, inside) for node in children(block) if node is not first)
             yield from ((node, inside) for node in (first.target, *first.ifs))
-
-
-def _head(node: ast.expr) -> ast.expr:
-    """`torch` of `torch.cuda.now`."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node
 
 
 # ---------------------------------------------------------------------------- what is given a value

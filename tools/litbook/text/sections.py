@@ -36,7 +36,7 @@ Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
 def number_definitions(found: Lecture) -> None:
     """Number every file's module, and every function and class in it."""
-    found.title = heading_of(found.tree) or found.name
+    found.title = heading_of(found.files[0].tree) or found.name
     keys: Counter[str] = Counter()
     for file in found.files:
         last, front = max(1, len(file.lines)), f"{file.name}." if file.name else ""
@@ -179,13 +179,13 @@ def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[
 def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
     """The last `main` of the first file; None and a problem where it cannot be called without more."""
     way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
-    main = _last_main(found.tree)
+    main = _last_main(found.files[0].tree)
     if main is None:
-        problems.append(Problem("no-main", f"{found.path} has no function main()", None, way_out))
+        problems.append(Problem("no-main", f"{found.files[0].path} has no function main()", None, way_out))
     elif isinstance(main, ast.FunctionDef) and is_plain(found.files[0], main):
         return main
     else:
-        place = found.place(main.lineno, main.col_offset + 1)
+        place = found.files[0].at(main)
         problems.append(Problem("no-main", "main is no plain function without parameters", place, way_out))
     return None
 
@@ -220,7 +220,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
     }
     for file in found.files:
         words, unseen = _words(file.tree, WORDS), _words(file.tree, WORDS.keys() - SEEN)
-        guarded = {it for node in file.tree.body if _is_formal(node) for it in ast.walk(node)}
+        guarded = {it for node in file.tree.body if is_formal(node) for it in ast.walk(node)}
         openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
             kind, target = _kind(statement, words, unseen), targets.get(statement)
@@ -246,7 +246,7 @@ def number_statements(found: Lecture, calls: Calls) -> None:
             )
 
 
-def _is_formal(node: ast.stmt) -> bool:
+def is_formal(node: ast.stmt) -> bool:
     """What says nothing to a reader: `__beside__ = …`, and `if __name__ == …:` for the file as a program."""
     match node:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import name_of
@@ -35,7 +34,7 @@ from litbook.text.directives import (
     watches_in,
 )
 from litbook.text.imports import Names, find_circles
-from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture, modules_of
+from litbook.text.lecture import INSTALLED, Assertion, File, Function, Lecture, with_modules
 from litbook.text.refused import find_lost_sections, find_what_says_nothing
 from litbook.text.sections import (
     Calls,
@@ -52,25 +51,21 @@ from litbook.text.tree import (
     lines_of,
     own_nodes,
     parameters,
+    plain,
     uncollected,
 )
 from litbook.text.unspoken import unspoken
 
 __all__ = [
     "DIRECTIVES", "INSTALLED", "Assertion", "Definition", "Directive", "File", "Function", "FunctionNode",
-    "Lecture", "Text", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
+    "Lecture", "dissect", "first_line", "forget", "lecture_files", "lecture_path", "outline",
     "own_nodes", "parameters", "parse", "parse_files", "parse_sources", "read", "uncollected",
     "unspoken", "usable",
 ]  # fmt: skip
 
 
-class Text(NamedTuple):
-    """One file before it is taken apart; `module` and `name` as in `File`."""
-
-    path: str
-    text: str
-    module: str = ""
-    name: str = ""
+Text = tuple[str, str]
+"""The path and the text of one file."""
 
 
 def lecture_path(path: Path) -> Path:
@@ -106,10 +101,10 @@ def read(path: Path, shown: str | None = None) -> Lecture:
     shown, problems = shown or path.name, list[Problem]()
     texts = _texts(path, shown, problems)
     if problems:
-        for it in texts:  # what is wrong with the others
-            problems += _marked(it.path, _plain(it.text), True).problems
+        for at, text in texts:  # what is wrong with the others
+            problems += _marked(at, plain(text), True).problems
         raise UnusableLecture(problems)
-    found, places = parse_files(tuple(texts)), {it.path: str(place) for it, place in texts.items()}
+    found, places = parse_files(tuple(texts)), {at: str(place) for (at, _), place in texts.items()}
     return replace(found, files=[replace(it, filename=places[it.path]) for it in found.files])
 
 
@@ -129,19 +124,18 @@ def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
     for at, text in [*texts.items()][:1]:  # the file that has `main`
         places[at] = places[at] if path.is_dir() else path.resolve()
         folder, own = path.resolve().parent, {path.stem, *(file.stem for file in files)}
-        names = _beside(Text(at, text), folder, own, problems)
+        names = _beside((at, text), folder, own, problems)
         others = {(PurePosixPath(shown).parent / f"{it}.py").as_posix(): folder / f"{it}.py" for it in names}
         texts |= {at: text for at, file in others.items() for text in _text(file, at, problems)}
         places |= others
-    named = zip(texts.items(), modules_of([*texts]), strict=True)
-    return {Text(*text, *called): places[text[0]] for text, called in named}
+    return {it: places[it[0]] for it in texts.items()}
 
 
 def _beside(text: Text, folder: Path, own: Collection[str], problems: list[Problem]) -> list[str]:
     """The modules beside the lecture that are its text, too; none where the text has no tree."""
     with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # parsing it will say so
-        if WORD in text.text:
-            return modules_beside(File(text.path, _plain(text.text), _ast(text)), folder, own, problems)
+        if WORD in text[1]:
+            return modules_beside(_file(text), folder, own, problems)
     return []
 
 
@@ -168,15 +162,15 @@ def outline(path: Path) -> Lecture:
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
         texts = _texts(path, path.name, problems)
         if not problems:
-            files = [File(it.path, _plain(it.text), _ast(it), "", it.module, it.name) for it in texts]
-            found, _, _ = _found(files, problems)
+            found, _, _ = _found(with_modules([*map(_file, texts)]), problems)
         if not problems:
             return found
     return usable(path)
 
 
-def _ast(text: Text) -> ast.Module:
-    return ast.parse(_plain(text.text))
+def _file(text: Text) -> File:
+    """The file, and no more of it than its tree. Raises what `ast.parse` does."""
+    return File(text[0], plain(text[1]), ast.parse(plain(text[1])))
 
 
 def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
@@ -203,13 +197,12 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
 
     Raises `UnusableLecture` with every problem found.
     """
-    return parse_files((Text(path, text),), lecture=lecture)
+    return parse_files(((path, text),), lecture=lecture)
 
 
 def parse_sources(sources: Sequence[model.Source]) -> Lecture:
     """The lecture whose files a record holds, taken apart as in `parse`."""
-    named = zip(sources, modules_of([it.path for it in sources]), strict=True)
-    return parse_files(tuple(Text(it.path, it.text, *called) for it, called in named))
+    return parse_files(tuple((it.path, it.text) for it in sources))
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
@@ -217,12 +210,13 @@ def parse_sources(sources: Sequence[model.Source]) -> Lecture:
 def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
     """The files of a lecture, taken apart as in `parse`; the first has `main`."""
     problems: list[Problem] = []
-    marked = [_marked(it.path, _plain(it.text), lecture) for it in texts]
-    files = [replace(m.file, module=it.module, name=it.name) for m, it in zip(marked, texts, strict=True)]
+    marked = [_marked(path, plain(text), lecture) for path, text in texts]
     for it in marked:
         problems += it.problems
     try:
-        found = _taken_apart(files, {m.file.path: m for m in marked}, lecture, problems)
+        found = _taken_apart(
+            with_modules([m.file for m in marked]), {m.file.path: m for m in marked}, lecture, problems
+        )
     except RecursionError:
         problems += _too_deep(texts)
     if problems:
@@ -234,11 +228,11 @@ def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
     """Which of the files nest their statements deeper than Python goes."""
     found = list[Problem]()
     for it in texts:
-        file = File(it.path, _plain(it.text), _ast(it))
+        file = _file(it)
         try:
             number_statements(_numbered([file], Names([file])), {})
         except RecursionError:
-            what = f"{it.path} nests its statements too deep to be followed"
+            what = f"{file.path} nests its statements too deep to be followed"
             found.append(Problem("too-deep", what))
     return found
 
@@ -258,7 +252,7 @@ class _Marked:
 def _marked(path: str, text: str, lecture: bool) -> _Marked:
     problems: list[Problem] = []
     tree, warns = _tree(text, path, problems)
-    file = File(path, text, tree or ast.Module([], []), warns=warns)
+    file = File(path, text, tree or ast.Module([], []), path, warns=warns)
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []
     return _Marked(file, tree, anchors, directives, tuple(problems))
@@ -268,10 +262,6 @@ def forget() -> None:
     """The next text is read anew, for who wants to know how long that takes."""
     parse_files.cache_clear()
     _marked.cache_clear()
-
-
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _taken_apart(
@@ -316,7 +306,7 @@ def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, 
 def _numbered(files: list[File], names: Names) -> Lecture:
     """The lecture of these files with its definitions."""
     files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, files[0].module or Path(files[0].path).stem, names=names)
+    found = Lecture(files, names, files[0].module or Path(files[0].path).stem)
     number_definitions(found)
     return found
 

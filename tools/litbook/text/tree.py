@@ -44,6 +44,25 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+def plain(text: str) -> str:
+    """The text with line ends as Python counts lines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def body_of(node: ast.Module | Definition) -> list[ast.stmt]:
+    """The statements of a module, class or function without its docstring."""
+    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+
+
+def modules_in(node: ast.Module | ast.stmt) -> Iterator[str]:
+    """The first names of the modules that are imported anywhere in it."""
+    for inner in (node, *blocks(node)):
+        if isinstance(inner, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in inner.names)
+        elif isinstance(inner, ast.ImportFrom) and inner.module and not inner.level:
+            yield inner.module.split(".")[0]
+
+
 def heading_of(node: ast.Module | Definition) -> str:
     """The docstring's first line, without the full stop that ends a thesis."""
     lines = (ast.get_docstring(node) or "").strip().splitlines()
@@ -58,6 +77,13 @@ def dotted(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return ""
+
+
+def head_of(node: ast.expr) -> ast.expr:
+    """`torch` of `torch.cuda.now`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
 
 
 def unquoted(annotation: ast.expr) -> ast.expr:

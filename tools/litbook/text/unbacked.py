@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from litbook.errors import Problem
 from litbook.record import model
 from litbook.text import scopes
-from litbook.text.imports import Names
-from litbook.text.lecture import Lecture
+from litbook.text.lecture import File, Lecture
 from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
 from litbook.text.source import parse_sources
@@ -96,6 +95,7 @@ _STRUCTURE = (
 class _Text:
     """One passage of prose, with what backs the numbers in it."""
 
+    file: File
     passage: Passage
     cited: bool
     held: frozenset[float]  # the numbers that the section's code holds
@@ -106,24 +106,18 @@ class _Text:
 
 def unbacked(lecture: Lecture) -> list[Problem]:
     """Every unbacked number of `lecture` and every brace that lacks its `f`, in the order of its files."""
-    program = Program(lecture.names or Names(lecture.files))
-    return [problem for file in lecture.by_file() for problem in _unbacked(file, program)]
-
-
-def _unbacked(lecture: Lecture, program: Program) -> list[Problem]:
-    """Those of the file that is asked for."""
-    found: dict[tuple[int, int], Problem] = {}
-    for text in _texts(lecture, program):
-        forgotten = list(_forgotten(text, lecture))
+    found: dict[tuple[int, int, int], Problem] = {}
+    for text in _texts(lecture, Program(lecture.names)):
+        forgotten = list(_forgotten(text))
         for match in forgotten:
             what = f"{match[0]} is shown as it stands: its string has no f"
             way_out = f"put f before the quotation mark, or backticks around {match[0]}"
             place = text.passage.places[match.start()]
-            found[place] = Problem("forgotten-f", what, lecture.place(*place), way_out)
+            found[text.file.number, *place] = Problem("forgotten-f", what, text.file.place(*place), way_out)
         for place, number in _numbers(text, [match.span() for match in forgotten]):
             what = f"unbacked: the number {number!r} in {'a heading' if text.heading else 'prose'}"
             way_out = WAY_OUT_HEADING if text.heading else WAY_OUT_QUESTION if text.exercise else WAY_OUT
-            found[place] = Problem("unbacked", what, lecture.place(*place), way_out)
+            found[text.file.number, *place] = Problem("unbacked", what, text.file.place(*place), way_out)
     return [found[place] for place in sorted(found)]
 
 
@@ -187,13 +181,13 @@ def _values(text: str) -> frozenset[float]:
 _BRACED = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
 
-def _forgotten(text: _Text, lecture: Lecture) -> Iterator[re.Match[str]]:
+def _forgotten(text: _Text) -> Iterator[re.Match[str]]:
     """What would be a hole of this passage, did its string have an `f`."""
     if text.heading or "{" not in text.passage.text:
         return
     for match in _BRACED.finditer(_without_structure(text.passage.text, text.held, text.exercise)):
         line, column = text.passage.places[match.start()]
-        doubled = lecture.lines[line - 1].startswith("{{", column - 1)  # an f-string's way to write a brace
+        doubled = text.file.lines[line - 1].startswith("{{", column - 1)  # an f-string's way to write a brace
         if not doubled and _would_be_filled(match[0], text.known):
             yield match
 
@@ -217,36 +211,36 @@ _BUILT_IN = frozenset(dir(builtins))
 
 
 def _texts(lecture: Lecture, program: Program) -> Iterator[_Text]:
-    source = Source(lecture.text)
+    sources = [Source(file.text) for file in lecture.files]
     held = functools.cache(lambda function: _held(lecture, function, program))
-    margin = frozenset().union(*map(scopes.sets, lecture.tree.body))
-    known = functools.cache(
-        lambda function: (
-            margin | (scopes.own(function) if isinstance(function, FunctionNode) else frozenset())
-        )
-    )
-    functions = {index: node for node, index in lecture.function_of.items()}
+    margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
+    nodes = {index: node for node, index in lecture.function_of.items()}
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
-        function = functions[spec.function]
+        file, node = lecture.file_of_statement(number), nodes[spec.function]
         if spec.kind == "piece" and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            passages = [p for given in _prose(statement.value) for p in _passages(given, function, source)]
+            source = sources[file.number]
+            passages = [p for given in _prose(statement.value) for p in _passages(given, node, source)]
             cited = any(_CITATION.search(p.text) for p in passages)
             asks = _word(statement.value) == "question"
+            own = scopes.own(node) if isinstance(node, FunctionNode) else frozenset[str]()
             for passage in passages:
-                yield _Text(passage, cited, held(function), known(function), exercise=asks)
+                known = margins[file.number] | own
+                yield _Text(file, passage, cited, held(node), known, exercise=asks)
         elif spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
-            yield from _heading(statement, held(function), source)
+            passage = _heading(statement, sources[file.number])
+            yield _Text(file, passage, False, held(node), heading=True)
 
 
-def _heading(statement: ast.stmt, held: frozenset[float], source: Source) -> Iterator[_Text]:
+def _heading(statement: ast.stmt, source: Source) -> Passage:
     """The first line of a section's docstring."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        whole = source.passage(statement.value)
-        indent = len(whole.text) - len(whole.text.lstrip())
-        end = whole.text.find("\n", indent)
-        cut = slice(indent, None if end < 0 else end)
-        yield _Text(Passage(whole.text[cut], whole.places[cut]), False, held, heading=True)
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Constant)
+    whole = source.passage(statement.value)
+    indent = len(whole.text) - len(whole.text.lstrip())
+    end = whole.text.find("\n", indent)
+    cut = slice(indent, None if end < 0 else end)
+    return Passage(whole.text[cut], whole.places[cut])
 
 
 def _prose(call: ast.Call) -> Iterator[ast.expr]:
@@ -354,13 +348,14 @@ def _held(lecture: Lecture, function: ast.AST, program: Program) -> frozenset[fl
     """The numbers in the code of `function`, and of what it names at the top of any file; not of sections."""
     if isinstance(function, ast.Module):
         return frozenset()
-    named = (program.binding(lecture.asked, name) for name in scopes.reads(function))
+    file = lecture.functions[lecture.function_of[function]].file
+    named = (program.binding(file, name) for name in scopes.reads(function))
     nodes = [it.node for it in named if it is not None and not _is_section(lecture, it.node)]
     return frozenset(n for node in [function, *nodes] for n in _constants(node))
 
 
 def _is_section(lecture: Lecture, node: ast.stmt) -> bool:
-    index = (lecture.whole or lecture).function_of.get(node)
+    index = lecture.function_of.get(node)
     return index is not None and lecture.functions[index].kind in ("main", "part", "section")
 
 

@@ -199,8 +199,9 @@ class _Reached:
 
     def missing_device(self, function: int) -> str | None:
         """The device that kept a section, or all that may call a definition, from running."""
-        devices = [self._missing_in(it) for it in self._callers(function)]
-        return devices[0] if devices and all(devices) else None
+        found = {it: self.lecture.functions[it].requires for it in self._callers(function)}
+        missing = all(device and self.keys[it] in self.missing for it, device in found.items())
+        return next(iter(found.values()), None) if missing else None
 
     def _callers(self, function: int) -> set[int]:
         """The sections that a definition stands in, or that name it, themselves or through others."""
@@ -216,16 +217,6 @@ class _Reached:
             seen |= users
             todo += users
         return found
-
-    def _missing_in(self, section: int) -> str | None:
-        """The device that kept a section, or a part above it, from running."""
-        at: int | None = section
-        while at is not None:
-            spec = self.lecture.functions[at]
-            if spec.requires and self.keys[at] in self.missing:
-                return spec.requires
-            at = spec.parent
-        return None
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:
