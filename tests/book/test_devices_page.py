@@ -107,7 +107,7 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     docs = tmp_path / "docs"
     plugin = LitbookPlugin()
     plugin.load_config({})
-    entries = plugin.build(Project(tmp_path, folder, docs), lambda _: build)
+    entries = plugin.build(Project(tmp_path, folder, docs), lambda paths: ((lambda: build) for _ in paths))
     assert {"Devices": "lectures/devices.md"} in entries
     page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
     assert "123 s" in page  # the sum is all that a recording keeps of its seconds

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ def project(tmp_path):
 
 
 def build(project, run=lambda path: lived(), plugin=None, **options):
-    return (plugin or loaded(**options)).build(Project(project), run)
+    return (plugin or loaded(**options)).build(
+        Project(project), lambda paths: (partial(run, it) for it in paths)
+    )
 
 
 def loaded(**options):

@@ -8,13 +8,14 @@ not of a line of a log.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 if TYPE_CHECKING:
     from litbook.site.preview import Preview
 
-Runner = Callable[[Path], model.Record]
+Records = Generator[Callable[[], model.Record], None, None]
+Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
@@ -131,7 +133,7 @@ class LitbookPlugin(BasePlugin[Options]):
         else:
             self._take_turn(project)
             colab = config["extra"].get("colab") or ""
-            self.entries = self.build(project, process.record_of, config["site_name"], colab)
+            self.entries = self.build(project, process.records_of, config["site_name"], colab)
         _copy_assets(project.assets)
         if config["nav"] is not None:
             nav = [{self.config.title: self.entries} if self._is_place(it) else it for it in config["nav"]]
@@ -219,14 +221,14 @@ class LitbookPlugin(BasePlugin[Options]):
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
         found = editions.Found()
-        self.editions = list(self._editions(project, run, found))
+        self.editions = []
         bibliography = _bibliography(project, found)
         pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
-        written = {
-            _write(project.docs / place, text)
-            for files in (*(pages.of(it, found) for it in pages.editions), pages.ends())
-            for place, text in files
-        }
+        written = set()
+        for it in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
+            self.editions.append(it)
+            written |= {_write(project.docs / place, text) for place, text in pages.of(it, found)}
+        written |= {_write(project.docs / place, text) for place, text in pages.ends()}
         for text in found.wrong:
             self.wrong(text)
         for text in found.remarks:
@@ -241,25 +243,24 @@ class LitbookPlugin(BasePlugin[Options]):
         log.warning("%s", text)
 
     def _editions(self, project: Project, run: Runner, found: editions.Found) -> Iterator[Edition]:
-        """Run every lecture, one after the other; those that can be shown."""
-        for path in project.lectures():
-            try:
-                yield editions.edition(path, self._recorded(path, run), found)
-            except LitbookError as error:
-                if error.exit_status == INTERRUPTED:
-                    raise KeyboardInterrupt from None
-                found.wrong.append(f"{path.name} cannot be run: {error}")
-        if not project.lectures():
+        """Run every lecture that is not as it was; those that can be shown, in turn."""
+        paths = project.lectures()
+        now = {path: _fingerprint(path.parent) for path in paths}
+        changed = [path for path in paths if path not in self.records or self.records[path][0] != now[path]]
+        with contextlib.closing(run(changed)) as records:
+            for path in paths:
+                try:
+                    if path in changed:
+                        self.records[path] = (now[path], next(records)())
+                    yield editions.edition(path, self.records[path][1], found)
+                except LitbookError as error:
+                    if error.exit_status == INTERRUPTED:
+                        raise KeyboardInterrupt from None
+                    found.wrong.append(f"{path.name} cannot be run: {error}")
+        if not paths:
             found.wrong.append(
                 f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
             )
-
-    def _recorded(self, path: Path, run: Runner) -> model.Record:
-        """The record of the lecture as it is now; run again only if a file in its folder has changed."""
-        now = _fingerprint(path.parent)
-        if path not in self.records or self.records[path][0] != now:
-            self.records[path] = (now, run(path))
-        return self.records[path][1]
 
     def _dress(self, config: Any) -> None:
         """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
@@ -283,7 +284,10 @@ class LitbookPlugin(BasePlugin[Options]):
         self._plain_theme(config["theme"])
 
     def _plain_theme(self, theme: Any) -> None:
-        """Material's fonts come from elsewhere, where no page may ask; its right side is our margin."""
+        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin.
+
+        Its contents follow the reading.
+        """
         theme["font"] = False
         theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
