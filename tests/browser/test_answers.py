@@ -157,9 +157,7 @@ def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name:
 def test_what_is_wrong_says_by_which_factor_and_what_cannot_be_read_says_so(
     open_: Callable[[], Page], name: str, text: str, said: str
 ) -> None:
-    shown = answer(open_(), name, text)
-    assert shown.startswith(said)
-    assert shown.endswith((said, f" 0 of {len(ASKED)} questions answered."))
+    assert answer(open_(), name, text) == said
 
 
 def test_a_question_is_answered_by_keyboard_alone_and_the_verdict_is_announced(

@@ -47,9 +47,9 @@ def box(
         why = prose.passage(piece.why, setting)
         parts.append(_opening("Answer", tag("p", reply, class_="lb-reply"), why, _card(answer)))
         own = {"id": f"question-{len(paper) + 1}", **_typed(answer, piece)}
-        at, name = f"answer-{len(paper) + 1}", prose.inline(evidence.entry.heading, setting)
+        at, heading = f"answer-{len(paper) + 1}", prose.inline(evidence.entry.heading, setting)
         title.append(tag("a", f" · answer {len(paper) + 1}", href=f"#{at}", class_="lb-onpaper"))
-        asked = tag("a", name, href=f"#{own['id']}")
+        asked = tag("a", heading, href=f"#{own['id']}")
         paper.append(tag("li", tag("p", asked, ": ", reply), why, id=at))
     name = f"Check yourself, line {piece.line}"
     head = tag("p", *title, class_="lb-asktitle")
@@ -67,6 +67,7 @@ def answers(paper: list[Html]) -> Html:
 def _typed(answer: Snapshot, piece: Piece) -> dict[str, str | None]:
     """What a script needs to judge what a reader types; nothing where there is no typing the answer."""
     parts = [*answer.items] if isinstance(answer, Sequence) and answer.length <= MOST else [answer]
+    found: list[float | str | None]
     if isinstance(answer, Tensor) and (not answer.shape or values.is_short(answer)):
         found = [_number(it) for it in answer.values]
     else:

@@ -56,7 +56,7 @@
 
   const line = document.createElement("p"), tell = () => {
     line.lastChild.hidden = !Object.keys(kept)[0];
-    return (line.firstChild.textContent = `${right.size} of ${boxes.length} questions answered.`);
+    line.firstChild.textContent = `${right.size} of ${boxes.length} questions answered.`;
   };
   line.className = "lb-progress";
   line.innerHTML = "<span></span> What you answer stays in this browser. <button>Forget it</button>";
@@ -75,7 +75,8 @@
         kept[id] = field.value;
         said.textContent = why ? `✗ ${why[0].toUpperCase()}${why.slice(1)}.` : "✓ Right.";
         form.className = why ? "lb-wrong" : "lb-right";
-        if (e) { keep(); reply.open ||= !why; said.append(` ${tell()}`); }
+        if (e) { keep(); tell(); }
+        if (e && !why) { reply.open = true; said.append(` ${line.firstChild.textContent}`); }
       } catch (problem) { said.textContent = problem; form.className = ""; }
     };
     if (box.dataset.unit) name.textContent = `, in ${box.dataset.unit}`;
