@@ -54,7 +54,15 @@ def test_a_book_that_names_the_plugin_and_nothing_else_has_its_pages_dressed(boo
     done = built(book)
     assert done.returncode == 0, done.stderr
     text = page(book)
-    for name in ("litbook.css", "notebook.css", "player.css", "player.js", "folder.js", "copy.js"):
+    for name in (
+        "litbook.css",
+        "notebook.css",
+        "player.css",
+        "player.js",
+        "answers.js",
+        "folder.js",
+        "copy.js",
+    ):
         assert f"assets/litbook/{name}" in text
     assert text.count('defer src="../../assets/litbook/') + text.count("defer></script>") >= 3
     assert "fonts.googleapis.com" not in text, "no page asks for what its policy refuses"

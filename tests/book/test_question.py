@@ -104,8 +104,16 @@ def test_a_blank_question_is_refused(text: str) -> None:
         question(text, answer=3)
 
 
+@pytest.mark.parametrize("within", [-0.1, float("inf"), float("nan"), "1 %", None, True])
+def test_what_says_not_how_far_off_an_answer_may_be_is_refused(within: Any) -> None:
+    said = "question() takes within=0.05 for five percent, 1 for a factor of two, not "
+    with pytest.raises(AuthorError, match=f"^{re.escape(said + repr(within))}$"):
+        question("x", answer=1, within=within)
+
+
 def test_what_is_no_text_is_refused() -> None:
     cases: list[dict[str, Any]] = [{"text": 3}, {"text": "x", "hint": 3}, {"text": "x", "unit": 3}]
+    cases.append({"text": "x", "why": 3})
     for wrong in cases:
         with pytest.raises(AuthorError, match=r"question\(\) takes text, not int: 3"):
             question(**{"answer": 1, **wrong})
@@ -314,7 +322,7 @@ def test_the_page_asks_and_folds_the_answer(made: model.Record) -> None:
     box = re.search(r'<div class="lb-ask".*?</div>\n', body, re.S)
     assert box is not None
     assert words(box[0]) == (
-        "Check yourself How many bytes take x ? Hint Count the elements . Answer x.nbytes = 24 B Answer: 24 B"
+        "Check yourself · answer 1 How many bytes take x ? Hint Count the elements . Answer x.nbytes = 24 B"
     )
     assert box[0].count("<details") == 2
     assert " open" not in re.sub(r'class="[^"]*"', "", box[0])
@@ -325,6 +333,43 @@ def test_the_page_asks_and_folds_the_answer(made: model.Record) -> None:
 def test_a_question_without_a_hint_has_one_thing_to_open(tmp_path: Path) -> None:
     body = page.pages(record(tmp_path, section("question('How many?', answer=3)")))["index.md"]
     assert body.count('<details class="lb-open') == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "typed"),
+    [
+        ("24, unit='B'", 'data-answer="[24]" data-unit="B"'),
+        ("0.5, unit='%'", 'data-answer="[0.5]"'),
+        ("[40, 80.5], within=1", 'data-answer="[40, 80.5]" data-within="1"'),
+        ("torch.Size([2, 3])", 'data-answer="[2, 3]"'),
+        ("torch.tensor(3)", 'data-answer="[3]"'),
+        ("10**20", 'data-answer="[1e+20]"'),
+        ("torch.float32", 'data-answer="[&quot;torch.float32&quot;]"'),
+        ("True", 'data-answer="[&quot;True&quot;]"'),
+        ("'x' * 60", ""),
+        ("None", ""),
+        ("1j", 'data-answer="[&quot;1j&quot;]"'),
+        ("float('nan')", ""),
+        ("[[1], [2]]", ""),
+        ("list(range(20))", ""),
+        ("[]", ""),
+        ("{'a': 1}", ""),
+        ("torch.ones(2, 3)", ""),
+    ],
+)
+def test_an_answer_that_can_be_typed_is_there_for_the_script(tmp_path: Path, answer: str, typed: str) -> None:
+    body = page.pages(record(tmp_path, section(f"question('?', answer={answer})", "import torch")))[
+        "index.md"
+    ]
+    head = body.partition('aria-label="Check yourself')[2].partition(">")[0]
+    assert head.partition('" id="question-1"')[2].strip() == typed
+
+
+def test_why_an_answer_is_so_stands_below_it_and_in_the_terminal(tmp_path: Path) -> None:
+    text = section("question('How many?', answer=2, why='One for each *side*.')")
+    body = page.pages(record(tmp_path, text))["index.md"]
+    assert words(body).count("2 One for each side .") == 2, "in the box, and at the end on paper"
+    assert "Answer: 2\nOne for each *side*.\n" in printed(write(tmp_path, text))
 
 
 def test_a_tensor_as_an_answer_is_drawn(tmp_path: Path) -> None:
@@ -394,11 +439,18 @@ def test_the_answer_opens_with_the_keyboard_and_without_a_script(asking: Page) -
     asking.keyboard.press("Enter")
     assert asking.locator(".lb-reply").is_visible()
     assert "24 B" in asking.locator(".lb-reply").inner_text()
-    assert not asking.locator(".lb-onpaper").is_visible()
+    assert not asking.locator(".lb-answers").is_visible()
 
 
-def test_paper_shows_the_answer_at_the_end_of_the_box(asking: Page) -> None:
+def test_paper_has_the_answers_at_the_end_of_the_page(asking: Page) -> None:
     asking.emulate_media(media="print")
-    box = asking.locator(".lb-ask").inner_text()
-    assert box.strip().endswith("Answer: 24 B")
     assert not asking.locator(".lb-answer").is_visible()
+    asked, answered = asking.locator(".lb-ask"), asking.locator(".lb-answers li")
+    assert asked.inner_text().startswith("Check yourself · answer 1")
+    assert answered.inner_text().strip() == "One: x.nbytes = 24 B"
+    for inside, of in ((asked, answered), (answered, asked)):
+        assert inside.locator("a").get_attribute("href") == f"#{of.get_attribute('id')}"
+
+
+def test_the_answers_at_the_end_are_links_in_a_pdf_also_from_a_folded_aside(asking: Page) -> None:
+    assert asking.pdf().count(b"/Subtype /Link") >= 2

@@ -719,7 +719,7 @@ def test_nothing_is_loaded_before_the_player_is_opened(reader: Reader, small_add
     reader.page.wait_for_load_state("networkidle")
     assert [url for url in asked if url.endswith("player.js")] == [f"{small_address}assets/litbook/player.js"]
     ours = [url for url in asked if url.endswith(".js") and "/assets/javascripts/" not in url]
-    assert {url.rpartition("/")[2] for url in ours} == {"player.js", "folder.js", "copy.js"}
+    assert {url.rpartition("/")[2] for url in ours} == {"player.js", "answers.js", "folder.js", "copy.js"}
     weights = [len(reader.page.request.get(url).body()) for url in ours]
     assert sum(weights) <= MOST_SCRIPT
     reader.page.locator(".lb-player button").click()

@@ -57,7 +57,7 @@ def test_our_scripts_on_a_page_of_a_lecture_weigh_at_most_30_kilobytes(site: Pat
     ours = {it.name: it.stat().st_size for it in (site / "assets" / "litbook").glob("*.js")}
     text = (site / STORAGE).read_text(encoding="utf-8")
     asked = set(re.findall(r'src="[^"]*/litbook/([\w.-]+\.js)"', text))
-    assert {"player.js", "folder.js"} <= asked
+    assert {"player.js", "answers.js", "folder.js"} <= asked
     assert sum(ours[name] for name in asked) <= 30_000
 
 

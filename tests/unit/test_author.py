@@ -40,8 +40,8 @@ class Taker:
     def piece(self, kind: Any, text: str, data: str = "", alt: str = "") -> None:
         self.pieces.append((kind, text, data, alt))
 
-    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
-        self.pieces.append(("question", text, answer, unit, hint))
+    def question(self, asked: model.Piece, answer: object) -> None:
+        self.pieces.append((asked.kind, asked.text, answer, asked.unit, asked.data, asked.why, asked.within))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import math
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Any, ParamSpec, Protocol
 
 from litbook.errors import AuthorError
 from litbook.probe import vector
-from litbook.record.model import PieceKind
+from litbook.record.model import WITHIN, Piece, PieceKind
 
 P = ParamSpec("P")
 
@@ -30,7 +31,7 @@ class Recorder(Protocol):
     def piece(self, kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:
         """Take one piece, made by the statement that is running now."""
 
-    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+    def question(self, asked: Piece, answer: object) -> None:
         """Take a question with its answer as it is now."""
 
 
@@ -65,22 +66,39 @@ def misbelief(said: str, run: str) -> None:
     _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run))
 
 
-def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
+def question(
+    text: str,
+    *,
+    answer: object,
+    unit: str | None = None,
+    hint: str = "",
+    why: str = "",
+    within: float = WITHIN,
+) -> None:
     """A question that the reader answers before opening `answer`, which is kept as it is at this moment.
 
-    `text` and `hint` are Markdown. `unit` drives the display of `answer`, as in `# @inspect x as UNIT`.
-    Raises `AuthorError` for a blank text, and for an answer that is no value yet: a function, a generator.
+    `text`, `hint` and `why`, a sentence that stands below the answer, are Markdown. `unit` drives the display
+    of `answer`, as in `# @inspect x as UNIT`. Right is what is at most `1 + within` times too large or small:
+    0.01 is one percent off, 1 a factor of two.
+    Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), and
+    for a `within` that is no number from 0 on.
     """
-    asked, helped = _text("question", text), _text("question", hint)
+    asked, helped, because = (_text("question", it) for it in (text, hint, why))
     if not asked.strip():
         raise AuthorError("question() needs a text: ask something that this section answers")
     if unit is not None and not _text("question", unit).strip():
         raise AuthorError("question() has a blank unit: leave it out, or write one such as unit='B'")
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
+        raise AuthorError(
+            f"question() takes within=0.05 for five percent, 1 for a factor of two, not {within!r:.60}"
+        )
     _refuse_unfinished(answer)
     if _recorder is not None:
-        _recorder.question(asked, answer, unit, helped)
+        piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within))
+        _recorder.question(piece, answer)
     else:
-        print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}\n")
+        print(f"Question: {asked}\nAnswer: {_bounded_repr(answer)}{f' {unit}' if unit else ''}")
+        print(f"{because}\n" if because else "")
 
 
 def _refuse_unfinished(answer: object) -> None:

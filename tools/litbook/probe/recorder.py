@@ -17,6 +17,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from sys import _getframe
 from types import CodeType, FrameType
@@ -200,12 +201,12 @@ class Recorder(Judge):
         if self.listener is not None:
             self.listener.piece(piece)
 
-    def question(self, text: str, answer: object, unit: str | None, hint: str) -> None:
+    def question(self, asked: model.Piece, answer: object) -> None:
         """Take a question, and a snapshot of its answer as it is now."""
         frame, line = (-1, self.asking) if self.asking else self.site(_getframe(1))
         if frame is None:
             return
-        piece = model.Piece("question", 0, frame, self._line(line), text, hint, unit=unit)
+        piece = replace(asked, frame=frame, line=self._line(line))
         shown = snapshot(answer, self.log.storages)
         if self.asking:
             self.making(self.log.function).ask(piece, shown)

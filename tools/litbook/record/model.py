@@ -221,6 +221,7 @@ class Frame:
     arguments: tuple[tuple[str, int], ...] = ()  # (name, index into `snapshots`), as they were at the call
 
 
+WITHIN = 0.01  # how far off an answer may be, unless its author says
 PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
 
 
@@ -240,6 +241,8 @@ class Piece:
     alt: str = ""
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
+    why: str = ""  # it is so, in a sentence
+    within: float = WITHIN  # right is what is at most 1 + this times too large or too small
 
 
 @dataclass(frozen=True, slots=True)

@@ -640,7 +640,8 @@ def _folded(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str]
     if piece.answer is not None:
         where = f" ({plain(found.stamp)})" if found.stamp else ""
         value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
-        yield folded.format("Answer", f"<code>{value}</code>{where}")
+        why = f"\n\n{worded(piece.why)}" if piece.why else ""
+        yield folded.format("Answer", f"<code>{value}</code>{where}{why}")
 
 
 def _link(made: _Made, piece: model.Piece) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
 from litbook.record.model import Record, Section
-from litbook.render import books, markup, path, player, prose, verdicts
+from litbook.render import books, markup, path, player, prose, questions, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.evidence import day, statements
@@ -139,6 +139,7 @@ def _single(book: Book) -> str:
         *_preambles(sheet, own=True),
         *body(sheet, record.main, 1),
         *_rest(sheet),
+        questions.answers(sheet.answers),
         _foot(book, record.sections, None),
     ]
     return markup.page(parts)
@@ -156,6 +157,7 @@ def _contents(book: Book) -> str:
         *body(sheet, record.main, 1),
         *_preambles(sheet, own=True),
         *_rest(sheet),
+        questions.answers(sheet.answers),
         _foot(book, record.sections, None),
     ]
     return markup.page(parts)
@@ -178,6 +180,7 @@ def _part(book: Book, number: int) -> str:
         *body(sheet, part, 1),
         *_preambles(sheet, own=True),
         *_rest(sheet),
+        questions.answers(sheet.answers),
         _around(book, number, class_="lb-around", aria_label="parts of this lecture"),
         _foot(book, mine, part),
     ]

@@ -210,7 +210,7 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
         lines = (tag("p", words[0], " “", said, "”"), tag("p", words[1], " ", run))
         return [tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":
-        return [questions.box(piece, evidence, setting, _source(sheet, piece, evidence))]
+        return [questions.box(piece, evidence, setting, _source(sheet, piece, evidence), sheet.answers)]
     if piece.kind == "link":
         return [_link(sheet, piece)]
     return [_picture(sheet, piece)]

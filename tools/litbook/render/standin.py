@@ -270,7 +270,7 @@ def misbelief(said: str, run: str) -> None:
     note("> " + text.replace("\n", "\n> "))
 
 
-def question(text: str, *, answer: object, unit: str | None = None, hint: str = "") -> None:
+def question(text: str, *, answer: object, unit: str | None = None, **_: object) -> None:
     """A question with its answer."""
     note(f"**Check yourself.** {cleandoc(text)}")
     print(f"answer = {bounded(said(answer, unit or ''))}")

@@ -140,6 +140,8 @@ class Terminal:
         if piece.data:
             self._say(Text.assemble(("Hint: ", "bold blue"), harmless(piece.data)))
         self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
+        if piece.why:
+            self._say(Text(harmless(piece.why)))
         self._gap()
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:

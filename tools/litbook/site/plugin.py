@@ -14,7 +14,6 @@ import functools
 import hashlib
 import logging
 import re
-import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -48,7 +47,7 @@ log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
 THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
-SCRIPTS = ("player.js", "copy.js", "beside.js")
+SCRIPTS = ("player.js", "answers.js", "copy.js", "beside.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
     "admonition": {},
     "attr_list": {},
@@ -380,6 +379,9 @@ def _remove_stale(place: Path, written: set[Path]) -> None:
 def _copy_assets(target: Path) -> None:
     for path in ASSETS.iterdir():
         copy = target / path.name
-        if path.is_file() and (not copy.exists() or copy.read_bytes() != path.read_bytes()):
+        content = path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".js":  # lines stay lines, without what only their reader needs
+            content = re.sub(rb"(?m)^ +", b"", content)
+        if content and (not copy.exists() or copy.read_bytes() != content):
             target.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            copy.write_bytes(content)

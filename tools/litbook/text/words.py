@@ -22,13 +22,13 @@ class Word:
 WORDS = {
     "note": Word((0,), ("text",)),
     "misbelief": Word((0, 1), ("said", "run")),
-    "question": Word((0,), ("text", "hint")),
+    "question": Word((0,), ("text", "hint", "why")),
     "figure": Word(names=("caption", "alt"), stated=False),
     "image": Word(names=("caption", "alt")),
     "link": Word((1,), ("text",)),
     "speaker_note": Word((0,), ("text",), seen=False),
 }
-UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint"))  # called by another name
+UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
 
 SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)

@@ -1,0 +1,232 @@
+"""The field below a question: what it can read, what it says, and what the browser keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import markdown
+import pytest
+from tests.running import record, section
+
+from litbook.render import page as pages
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+AT = "https://book.example/part/"
+ASKED = {
+    "bytes": "answer=8 * 2**30, unit='B'",
+    "share": "answer=0.4583, unit='%'",
+    "rate": "answer=4.2e12, unit='FLOP/s'",
+    "time": "answer=5400.0, unit='s'",
+    "short": "answer=0.005, unit='s'",
+    "days": "answer=143.4, unit='days'",
+    "many": "answer=7 * 10**9, unit='parameters'",
+    "tokens": "answer=15.0, unit='trillion tokens'",
+    "count": "answer=1024",
+    "half": "answer=0.5",
+    "about": "answer=100, within=1",
+    "pair": "answer=[70, 71]",
+    "sizes": "answer=[40 * 10**9, 80 * 10**9], unit='B'",
+    "shape": "answer=(3, 4, 5)",
+    "zero": "answer=0",
+    "minus": "answer=-3",
+    "dtype": "answer=torch.bfloat16",
+    "yes": "answer=True",
+}
+
+
+@pytest.fixture(scope="module")
+def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with all of these questions, in that order, and one whose answer nobody types."""
+    asked = [f"question('{name}?', {rest})" for name, rest in {**ASKED, "none": "answer=None"}.items()]
+    made = record(tmp_path_factory.mktemp("asked"), section("\n".join(asked), "import torch"))
+    body = markdown.markdown(pages.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
+    script = (repo / "tools/litbook/render/assets/answers.js").read_text(encoding="utf-8")
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article><script>{script}</script>'
+
+
+@pytest.fixture
+def context(browser: Browser, html: str) -> Iterator[BrowserContext]:
+    context = browser.new_context()
+    context.route("**/*", lambda route: route.fulfill(body=html, content_type="text/html"))
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def open_(context: BrowserContext) -> Callable[[str], Page]:
+    """Opens the page anew, in a browser whose storage is as `before` leaves it."""
+
+    def opened(before: str = "") -> Page:
+        page = context.new_page()
+        page.on("pageerror", lambda error: pytest.fail(str(error)))
+        page.add_init_script(before)
+        page.goto(AT)
+        return page
+
+    return opened
+
+
+def answer(page: Page, name: str, text: str) -> str:
+    """What the page says to a text that is typed as the answer to a question."""
+    box = page.locator(f"#question-{[*ASKED].index(name) + 1}")
+    box.locator("input").fill(text)
+    box.locator("input").press("Enter")
+    return box.locator("output").inner_text()
+
+
+UNREAD = "That cannot be read: write numbers such as 1,024, 1e6, 2^20, 2 GiB or 50 %."
+
+READ = [
+    ("count", "1024 1,024 1_024 1'024 1.024e3 2^10 2**10 1024. ~1024 =1024 4*256 4×256 2048/2 1024.0 $1024"),
+    ("bytes", "8589934592 8,589,934,592 8GiB 8gib 8 8.59 8.59GB 8.59e9 8*2^30 2^33 8*2^30B 8192MiB"),
+    ("bytes", "8 GiB|8.59 GB|8 589 934 592 B|8192 mib|about 8 GiB|8 × 2^30"),
+    ("share", "46% 0.46 46 0.4583 0,4583 45.83 11/24"),
+    ("share", "46 %|45,83 %"),
+    ("rate", "4.2e12 4.2TFLOP/s 4200GFLOP/s 4.2TFLOPs 4.2"),
+    ("rate", "4.2 tflops|4.2 TFLOP/second|4.2 × 10^12"),
+    ("time", "5400 1.5h 90min 5400s 1.5e3*3.6"),
+    ("time", "1.5 hours|90 minutes|5400 seconds|0.0625 days"),
+    ("short", "0.005 5ms 5 5e-3 .005 5000us 5000µs 1/200"),
+    ("days", "143 143.4 143days 3441.6h"),
+    ("days", "143 days|20.5 weeks"),
+    ("many", "7e9 7B 7b 7000000000 7,000,000,000 7000M"),
+    ("many", "7 B|7 billion|7 billion parameters|7e9 numbers|7000 million"),
+    ("tokens", "15 15T 15e12"),
+    ("tokens", "15 trillion|15 trillion tokens|15,000 billion"),
+    ("half", "0.5 .5 1/2 50% 0,5 0.500"),
+    ("about", "100 50 200 199.9"),
+    ("pair", "70,71 [70,71] (70,71) 70;71"),
+    ("pair", "70, 71|70 and 71|70 71|[70, 71]|70 ; 71"),
+    (
+        "sizes",
+        "40 GB, 80 GB|40, 80 GB|40GB and 80GB|40e9, 80e9|40,000,000,000, 80,000,000,000|[40 GB, 80 GB]",
+    ),
+    ("shape", "3,4,5 (3,4,5) (3,4,5,)"),
+    ("shape", "3 4 5|3, 4, 5|3, 4 and 5"),
+    ("zero", "0 0.0 -0"),
+    ("minus", "-3 −3 –3 -3.0"),
+    ("dtype", "bfloat16 torch.bfloat16 BFLOAT16 `bfloat16`"),
+    ("yes", "True true TRUE"),
+]
+
+
+@pytest.mark.parametrize(("name", "texts"), READ, ids=[f"{n}-{i}" for i, (n, _) in enumerate(READ)])
+def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name: str, texts: str) -> None:
+    page = open_()
+    said = {it: answer(page, name, it) for it in (texts.split("|") if "|" in texts else texts.split(" "))}
+    assert {it: text for it, text in said.items() if not text.startswith("✓ Right.")} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("count", "3277", "✗ 3.2 × too large."),
+        ("count", "512", "✗ 2 × too small."),
+        ("count", "1050", "✗ 1.03 × too large."),
+        ("count", "-1024", "✗ Of the other sign."),
+        ("count", "0", "✗ Of the other sign."),
+        ("count", "1e12", "✗ 977,000,000 × too large."),
+        ("bytes", "4 GiB", "✗ 2 × too small."),
+        ("bytes", "7", "✗ 1.14 × too small."),
+        ("bytes", "2 s", "The answer is in B, not in s."),
+        ("count", "2 KiB", "The answer is a plain number, not in KiB."),
+        ("share", "50 %", "✗ 1.09 × too large."),
+        ("about", "201", "✗ 2.01 × too large."),
+        ("pair", "70, 142", "✗ Part 1 is right, part 2 is 2 × too large."),
+        ("pair", "71, 71", "✗ Part 1 is 1.01 × too large, part 2 is right."),
+        ("pair", "70", "2 are asked for, with commas between them."),
+        ("pair", "70, x", UNREAD),
+        ("zero", "3", "✗ ∞ × too large."),
+        ("dtype", "float16", "✗ Not it."),
+        ("count", "", "Write an answer first."),
+        ("count", "   ", "Write an answer first."),
+        ("count", "many", UNREAD),
+        ("count", "1 2", UNREAD),
+        ("count", "1/0", UNREAD),
+        ("count", "9^9^9", UNREAD),
+        ("count", "<img src=x onerror=alert(1)>", UNREAD),
+        ("count", "٣", UNREAD),
+        ("bytes", "<b>", UNREAD),
+        ("bytes", "2 <b>bold</b>", "The answer is in B, not in <b>bold</b>."),
+    ],
+)
+def test_what_is_wrong_says_by_which_factor_and_what_cannot_be_read_says_so(
+    open_: Callable[[], Page], name: str, text: str, said: str
+) -> None:
+    assert answer(open_(), name, text) == said
+
+
+def test_a_question_is_answered_by_keyboard_alone_and_the_verdict_is_announced(
+    open_: Callable[[], Page],
+) -> None:
+    page = open_()
+    box = page.locator("#question-1")
+    box.get_by_label("Your answer, in B").focus()
+    page.keyboard.type("4 GiB")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Check"
+    page.keyboard.press("Enter")
+    assert box.get_by_role("status").inner_text().startswith("✗ 2 × too small.")
+    assert not box.locator(".lb-reply").is_visible(), "one may try again"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("8 GiB")
+    page.keyboard.press("Enter")
+    said = f"✓ Right. 1 of {len(ASKED)} questions answered."
+    assert box.get_by_role("status").inner_text() == said
+    assert box.locator(".lb-reply").is_visible(), "now the working is worth reading"
+
+
+def test_what_was_answered_is_there_again_until_one_forgets_it(open_: Callable[[], Page]) -> None:
+    page = open_()
+    line = page.locator(".lb-progress")
+    assert (
+        line.inner_text() == f"0 of {len(ASKED)} questions answered. What you answer stays in this browser."
+    )
+    answer(page, "count", "1,024")
+    answer(page, "half", "0.7")
+    assert line.inner_text().startswith("1 of ")
+    page.reload()
+    assert line.inner_text().startswith("1 of ")
+    fields = page.locator(".lb-ask input")
+    assert [fields.nth([*ASKED].index(it)).input_value() for it in ("count", "half")] == ["1,024", "0.7"]
+    assert "1.4 × too large" in page.locator(".lb-wrong output").inner_text()
+    assert not page.locator(".lb-reply").first.is_visible()
+    page.get_by_role("button", name="Forget it").click()
+    page.wait_for_load_state()
+    assert line.inner_text().startswith("0 of ")
+    assert {fields.nth(i).input_value() for i in range(len(ASKED))} == {""}
+
+
+FORBIDDEN = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
+FULL = "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }"
+SPOILT = f"localStorage.setItem('litbook {AT.partition('example')[2]}', %s)"
+
+
+@pytest.mark.parametrize(
+    "before", [FORBIDDEN, FULL, *(SPOILT % it for it in ("'{'", "'null'", "'3'", "'[]'"))]
+)
+def test_a_storage_that_is_forbidden_full_or_spoilt_takes_nothing_from_the_reader(
+    open_: Callable[[str], Page], before: str
+) -> None:
+    page = open_(before)
+    assert answer(page, "count", "1024").startswith("✓ Right. 1 of ")
+
+
+def test_a_question_whose_answer_nobody_types_has_no_field_and_counts_not(open_: Callable[[], Page]) -> None:
+    page = open_()
+    assert page.locator(".lb-ask").count() == len(ASKED) + 1
+    assert page.locator(".lb-ask form").count() == len(ASKED)
+
+
+def test_without_a_question_nothing_is_said_of_answers(context: BrowserContext, html: str) -> None:
+    bare = html.replace(" data-answer=", " data-other=")
+    context.unroute("**/*")
+    context.route("**/*", lambda route: route.fulfill(body=bare, content_type="text/html"))
+    page = context.new_page()
+    page.goto(AT)
+    assert page.locator("form, .lb-progress").count() == 0
