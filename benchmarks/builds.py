@@ -27,7 +27,7 @@ def built(folder: str) -> Found:
 
     parts: dict[str, float] = {}
     for room, name, stage in (
-        (process, "record_of", "running the lectures, each in its process"),
+        (process, "_ended", "waiting for the lectures, each in its process"),
         (compare, "compare", "comparing with recordings"),
         (page, "pages", "drawing pages"),
         (player, "data", "what the player steps through"),

@@ -37,14 +37,15 @@ def a_long_run_saves_by_the_clock() -> None:
         "How often should a long run save itself? There is a best answer, and it takes two "
         "numbers to know it."
     )
-    note("Over `54` days of training its largest model, the Llama 3 team counted `419` unexpected "
-         "interruptions [@llama3].")
+    note("The first: over `54` days of training its largest model, the Llama 3 team counted `419` "
+         "unexpected interruptions [@llama3]. So a run of that size dies every few hours:")
     hours = 54 * 24 / 419  # @inspect hours
     assert 3.09 < hours < 3.10, "from one to the next"
-    note("Save rarely, and every crash costs much work; save often, and the saves cost the time. "
-         "The sum is smallest near $\\sqrt{2\\,s\\,m}$, where $s$ is the time of a save and $m$ "
-         "the mean time between crashes [@young1974]. Assume that a save holds the run up for "
-         "`1` minute:")
+    note("The second is the time of a save, $s$. Save every $t$ minutes, and saves take $s/t$ of all "
+         "time. Every $m$ minutes a crash throws away what came after the last save, half of $t$ on "
+         "average, which is $t/2m$ of all time. Save more often, and the first grows; less often, "
+         "the second. The sum is smallest near $t = \\sqrt{2\\,s\\,m}$ [@young1974]. Assume that a "
+         "save holds the run up for `1` minute:")
     save, between = 1, hours * 60
     every = math.sqrt(2 * save * between)  # @inspect every
     assert 19.2 < every < 19.3, "minutes between saves"
@@ -56,8 +57,6 @@ def a_long_run_saves_by_the_clock() -> None:
     assert round(share, 3) == 0.104, "of all time, at best"
     assert lost(every / 2) > share, "more often: worse"
     assert lost(every * 2) > share, "less often: worse"
-    note("As advice: measure how long a save takes and how often runs die, and let these two "
-         "numbers set the clock.")
     question("A save takes `2` minutes, and a run dies every `100` minutes. "
              "How many minutes should lie between two saves?",
              answer=math.sqrt(2 * 2 * 100), unit="minutes")
@@ -177,9 +176,10 @@ def a_resumed_run_needs_all_of_its_state() -> None:
         "A run is stopped, loaded and continued, and without any error it ends somewhere else. "
         "What was not in the file?"
     )
-    note("The run below has five kinds of state: weights, Adam's averages, the step that sets "
-         "the learning rate, the generator that picks the data, and the one behind dropout. "
-         "Train it without a break, and again with a stop, a file and a new start in the middle.")
+    note("The run below has five kinds of state: weights, Adam's averages, the number of steps, "
+         "which sets the learning rate, the generator that picks the data, and the one behind "
+         "dropout. `drift` trains it without a break, and again with a stop, a file of the named "
+         "parts and a new start in the middle. It returns how far apart the weights end:")
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
     assert complete == 0.0, "the same to the last bit"  # @zero
@@ -189,17 +189,17 @@ def a_resumed_run_needs_all_of_its_state() -> None:
               "another run.")
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, "drifted off"
-    note("Leave out one part at a time and see how far the weights end from where they should be.")
+    note("Which parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
     assert needed == parts, "all of them"
     note("The generator is the position in the data here, because it picks every batch. A run "
          "that walks through a shuffled file has to save where it stands. One that scales its "
          "loss saves the scaler, too.")
-    note("`torch.get_rng_state` is the generator of the CPU. Every card has another, from which "
-         "dropout on that card draws, and `torch.cuda.get_rng_state_all` reads them all. A "
-         "generator takes its state from CPU memory only, so a file whose tensors are to go to a "
-         "card still needs `map_location=\"cpu\"` for these.")
+    note("On cards there are more generators. `torch.get_rng_state` reads the CPU's. Every card has "
+         "another, from which dropout on that card draws, and `torch.cuda.get_rng_state_all` reads "
+         "them all. A generator takes its state from CPU memory only: where `torch.load` sends a "
+         "file to a card, by `map_location`, these states still have to go to `\"cpu\"`.")
     states = len(global_generators())  # @measure states
     assert states == 1 + torch.cuda.device_count(), "the CPU's, and one a card"
     elsewhere = [torch.get_rng_state().to("meta")]

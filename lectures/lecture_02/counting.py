@@ -77,12 +77,13 @@ def only_arithmetic_counts() -> None:
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
     note(
-        "Is `2mkn` exact? All later counts rest on it, so count once with numbers that write down "
-        "each operation."
+        "A product of $m \\times k$ by $k \\times n$ is charged $2mkn$ FLOPs. Is that exact? Every "
+        "later count rests on it, so count once with numbers that write each operation down."
     )
     note(
         "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
-        "first has nothing to be added to, $k-1$ additions. The tally agrees to the last one."
+        "first has nothing to be added to, $k-1$ additions. `counted` makes matrices of numbers "
+        "that note every multiplication and addition in a tally:"
     )
     m, k, n = 3, 5, 7
     tally: list[str] = []
@@ -92,9 +93,9 @@ def a_product_costs_two_m_k_n() -> None:
     assert times == m * k * n == 105, "multiplications"
     assert plus == m * (k - 1) * n == 84, "additions"
     note(
-        "The usual formula charges for the additions that do not happen as well, which makes it "
-        "easy to remember: twice the product of the lengths. It also suits the hardware, whose "
-        "*fused multiply-add* does both in one step and counts as `2` FLOPs."
+        "The usual formula charges one addition too many for each entry, which makes it easy to "
+        "remember: twice the product of the lengths. It also suits the hardware, whose *fused "
+        "multiply-add* does both in one step and counts as `2` FLOPs."
     )
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)                                 # @inspect work as FLOP
@@ -148,12 +149,13 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
     note(
         "What does a forward pass cost? For products by weights it is enough to know how many "
-        "weights there are."
+        "weights there are. Their shapes do not matter."
     )
     note(
         "In a stack of linear maps each weight meets each row of data once: a multiplication and "
         "an addition. What a row is depends on the model: a data point in regression, a token in "
-        "a language model, whichever sequence of the batch it belongs to."
+        "a language model, whichever sequence of the batch it belongs to. (On the device `meta` "
+        "tensors have shapes and no data, enough for counting.)"
     )
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
@@ -240,7 +242,7 @@ def not_everything_else_is_linear() -> None:
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
     """An operation with hardly any FLOPs can still take its share of the time."""
-    note("Does the time go where the FLOPs go? If it did, counting products would be enough.")
+    note("Does the time go where the FLOPs go? Then counting products would be enough, and it is not.")
     note("Multiply a matrix by itself; then add one to each of its entries.")
     n = 1024
     x = torch.randn(n, n)
@@ -255,7 +257,7 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     time_share = plus.seconds / product.seconds                 # @measure time_share as %
     assert share < time_share, "more time than FLOPs"
     note(
-        "An elementwise operation moves its input in and its output out to do one operation on "
+        "The addition moves its input in and its output out to do one operation on "
         "each number. A product uses each number again and again."
     )
     moved = 2 * x.nbytes / n**2                                 # @inspect moved as B
@@ -264,8 +266,9 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     assert 170 < reuse < 171, "FLOPs for each byte of a product"
     note(
         "Not every elementwise operation waits for memory. An exponential moves the same bytes "
-        "and is a dozen operations of the processor, for which no counter has a formula. Both "
-        "again, into memory that is already there, and how many times as long it takes:"
+        "and is a dozen operations of the processor, for which no counter has a formula. Time "
+        "both again, into memory that is already there. How many times as long as an addition does "
+        "an exponential take?"
     )
     y = torch.empty_like(x)
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)

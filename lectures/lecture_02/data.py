@@ -239,10 +239,12 @@ def a_memory_map_loads_what_is_touched() -> None:
         "How does one read at random from a file that is larger than memory? As if it were an "
         "array, and it costs only what is touched, or nearly."
     )
-    note("A file of `50` GB, larger than the memory of most laptops. It is *sparse*: its length "
-         "is set, and no block of the disk has been written yet. Touch a few tokens here and "
-         "there, then a long stretch at its start, and watch the memory of this process, where the "
-         "system tells:")
+    note("A *memory map*, `np.memmap`, is an array whose numbers stay in the file until somebody "
+         "looks at them. Here the file has `50` GB, more than the memory of most laptops. (It is "
+         "*sparse*: its length is set, and no block of the disk has been written yet.)")
+    note("Read a few tokens here and there, `64` B in all, and then a long stretch at its start. "
+         "`resident_after` returns by how much the memory of this process grows, where the system "
+         "tells:")
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "tokens.bin"
@@ -259,9 +261,9 @@ def a_memory_map_loads_what_is_touched() -> None:
         assert peek < read, "touch more, and more is resident"
     note("The operating system does this, in small blocks called *pages*. It loads whole ones, and "
          "usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. "
-         "And it is not *swapping*, which moves a program's own memory out to disk. Here the file "
-         "is the disk copy: a page is read when it is touched, counts as resident from then on, "
-         "and may be dropped without writing whenever memory runs short.")
+         "A page that was read is *resident*, in memory, and may be dropped whenever memory runs "
+         "short: the file still has it. So this is not *swapping*, which moves a program's own "
+         "memory out to disk.")
     question("`500` tokens are read from a map, each from a page of its own, and "
              "a page has `16384` B, as on some machines. How many bytes become "
              "resident at least?",
@@ -312,8 +314,9 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
         "How large is a training set? For one and the same, three numbers can be named, and all "
         "of them are right."
     )
-    note("The largest models of the first LLaMA family were trained on `1.4` trillion tokens "
-         "[@touvron2023]. Stored as `uint16`, or as `int32` like the example above:")
+    note("To a model, text is a row of integers, a number for each token. The largest models of the "
+         "first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. Stored as `uint16`, "
+         "or as `int32`:")
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
@@ -351,11 +354,12 @@ def get_batch(
 
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets, and the targets are the inputs one token later."""
-    note("A language model predicts the next token at every position, so the right answer for "
-         "each input token is its successor in the file. `get_batch` cuts stretches a token "
-         "too long and returns them without the last and without the first token. Two views would "
-         "do, but with gaps, and code that calls `view` on its batch would refuse them. The tokens "
-         "here count up, which makes the shift visible.")
+    note("What is the right answer for a language model? Nobody has to write it down: it is the "
+         "next token, at every position, and it stands in the file.")
+    note("So `get_batch` cuts stretches a token too long, at random places. Without the last token "
+         "they are the inputs, without the first the targets. (It copies them. As views they would "
+         "have gaps, and code that calls `view` on its batch would refuse them.) The tokens here "
+         "count up, which makes the shift visible:")
     data = np.arange(1, 11, dtype=np.int32)
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
     assert x.shape == (2, 4), "batch, length"

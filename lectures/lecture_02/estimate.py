@@ -45,13 +45,13 @@ def napkin_math() -> None:
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
     note(
-        "How much work is a product of two matrices? Every estimate of this part begins with that "
-        "count."
+        "How much work is a product of two matrices? A language model does little else, so every "
+        "estimate begins with that count."
     )
     note(
-        "A *FLOP* is one floating-point operation: an addition or a multiplication. Each "
-        "entry of a matrix product is a sum of products, one multiplication and one addition "
-        "per term, so the count is twice the product of the three lengths."
+        "A *FLOP* is one floating-point operation: an addition or a multiplication. Take `2` rows "
+        "of `3` numbers times `3` rows of `4`. The result has `2 * 4` entries. Each is a sum of `3` "
+        "terms, and each term takes a multiplication and an addition."
     )
     note(
         "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
@@ -64,14 +64,15 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     assert once == 2 * 2 * 3 * 4, "multiply and add, per term"
     twice = flops(lambda: (a @ b, a @ b))                       # @inspect twice as FLOP
     assert twice == 48 + 48, "doing it again doubles the work"
-    note("A machine that takes twice as long for twice the work has not become faster:")
+    note("Suppose that a product takes a microsecond, and two take two. The work has doubled, the "
+         "machine is as fast as before:")
     seconds = 1e-6
     assert twice / (2 * seconds) == once / seconds, "the rate is unchanged"
     misbelief(
         "Compute is measured in FLOPS.",
-        "The capital S is read as a plural by some and as *per second* by others. This book "
-        "writes FLOPs for an amount of work and FLOP/s for a speed; dividing the first by "
-        "the second gives seconds.",
+        "Two quantities are, and one just doubled while the other stood still. The capital S is "
+        "read as a plural by some and as *per second* by others. This book writes FLOPs for an "
+        "amount of work and FLOP/s for a speed; the first divided by the second is a time.",
     )
     side = torch.empty(1000, 1000, device="meta")  # @hide
     question(
@@ -84,22 +85,31 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
 def a_training_run_in_three_lines() -> None:
     """Parameters, tokens and a peak rate give the length of a training run."""
     note(
-        "How long do `1024` H100s need to train `70` billion parameters on `15` trillion tokens? "
-        "The forward pass computes the prediction, the backward pass the gradients. Together "
-        "they spend about `6` FLOPs per parameter and token [@kaplan2020]."
+        "How long do `1024` H100s, a usual GPU, need to train a model of `70` billion parameters on "
+        "`15` trillion tokens? One of the Llama 3 models is that large, and read about as much "
+        "[@llama3]. *Parameters* are the numbers that training adjusts; *tokens*, words or pieces "
+        "of words, are what it reads."
+    )
+    note(
+        "For each token a *forward pass* computes a prediction. It multiplies and adds once for "
+        "each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which say how to "
+        "change the parameters, and costs about twice as much. Together that is about `6` FLOPs "
+        "per parameter and token [@kaplan2020]. When the rule holds, and why, is [shown "
+        "later](#six_per_parameter_and_token_is_a_special_case)."
     )
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens                                  # @inspect work as FLOP
     assert work == 63 * 10**23, "6.3e24 FLOPs"
     note(
-        "An H100 is sold on several boards; SXM names the fastest. For ordinary (*dense*) "
-        "matrices of `bfloat16`, a number format of half the usual width, its datasheet promises "
-        "a rate [@nvidia-h100]."
+        "How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. "
+        "It depends on the board: SXM is the fastest H100. It depends on the number format: "
+        "`bfloat16` takes half the usual bytes. And it depends on the matrices: ordinary ones are "
+        "*dense* [@nvidia-h100]."
     )
     note(
-        "*Model FLOPs utilization*, MFU, is the fraction of that promise that useful work "
-        "really gets. Take one half; it is an assumption, and an optimistic one for a run of "
-        "this size."
+        "No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promise "
+        "that goes into the work just counted. Take one half; it is an assumption, and an "
+        "optimistic one for a run of this size."
     )
     rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
@@ -152,27 +162,21 @@ def the_rule_leaves_attention_out() -> None:
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
     note(
-        "The rate in large type has a footnote, *with sparsity*: two of every four weights must "
-        "be zero. Training does not offer that, so halve it."
+        "The estimate took half of what the datasheet prints. Why? The rate in large type has a "
+        "footnote, *with sparsity*: two of every four weights must be zero, and only then does the "
+        "card skip them. The weights of a model in training are not, so halve it."
     )
     dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
     assert dense == 989.5e12, "what a dense product can reach"
     sparse = dense * CARDS["H100 SXM"].sparse_factor            # @inspect sparse as FLOP/s
     assert sparse == 1979e12, "the number in large type"
-    note(
-        "The rate can be rebuilt from the chip [@nvidia-hopper]: `132` multiprocessors, each "
-        "completing `4096` dense half-precision FLOPs per clock tick, at `1.83` GHz under "
-        "such load."
-    )
-    rebuilt = 132 * 4096 * 1.83e9                               # @inspect rebuilt as FLOP/s
-    assert 0.9998 < rebuilt / dense < 1.0, "same number, other road"
     misbelief(
         f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.",
         "Only when two of every four weights are zero [@nvidia-hopper]. A dense product has "
         f"{dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU "
         "comes out half as good as it is.",
     )
-    note("Nor is every card called H100 the same card [@nvidia-h100-pcie]:")
+    note("Nor is every card called H100 the same card. Two other boards [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")                   # @inspect nvl as FLOP/s
     assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
@@ -187,13 +191,13 @@ def the_promise_is_printed_twice_too_large() -> None:
 def days_are_inverse_to_mfu() -> None:
     """One wrong factor moves the answer by months."""
     note(
-        "Which assumption can ruin the estimate? Either of the two: a wrong peak or a hopeful MFU "
-        "is months, and neither shows in the arithmetic."
+        "Which assumption can ruin the [estimate](#a_training_run_in_three_lines)? Either of the two: "
+        "a wrong peak or a hopeful MFU is a month or more, and neither shows in the arithmetic."
     )
     note(
-        "The same run again, with both assumptions as variables. For its largest model the "
-        "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]; one half is a "
-        "hope. Vary such assumptions before quoting an estimate."
+        "The same run again, `70` billion parameters on `15` trillion tokens with `1024` H100s, "
+        "with both assumptions as variables. One half is a hope: for its largest model the "
+        "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]."
     )
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
     dense, pcie = 989.5e12, 756.5e12
@@ -212,7 +216,7 @@ def days_are_inverse_to_mfu() -> None:
     note(
         f"Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line "
         f"of the datasheet *saves* {assumed - mistaken:.0f} on paper, and none in the "
-        "building."
+        "building. So vary the assumptions before you quote an estimate."
     )
     figure(
         days_figure(days, [pcie, dense, 2 * dense]),
@@ -236,10 +240,10 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "every parameter training holds three numbers more."
     )
     note(
-        "AdamW, the optimizer in these estimates, keeps more than the parameter and its "
-        "gradient: two *moments*, running averages of the gradient and of its square, as "
-        "introduced by Adam [@kingma2015]. PyTorch names them `exp_avg` and `exp_avg_sq`. Take a "
-        "real step and weigh what is left."
+        "One is its gradient. The other two belong to the *optimizer*, which turns a gradient into "
+        "a change of the parameter. AdamW, the usual one, keeps two *moments*: running averages of "
+        "the gradient and of its square, as introduced by Adam [@kingma2015]. PyTorch names them "
+        "`exp_avg` and `exp_avg_sq`. `adamw_step` takes a real step; weigh what is left."
     )
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)                                       # @inspect sorted(state)
@@ -262,9 +266,9 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert 5.34e9 < bound < 5.35e9, "by what the card itself reports"
     note(
         f"Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} "
-        "billion. Even that many do not fit, because activations, temporaries and fragmentation "
-        "have not been given a byte yet. For napkins the number on the box is round, and on the "
-        "safe side."
+        "billion. Even that many do not fit: the values that the forward pass leaves for the "
+        "backward pass, temporary tensors and unusable gaps have not been given a byte yet. For "
+        "napkins the number on the box is round, and on the safe side."
     )
     question(
         "Another optimizer keeps one moment instead of two, also in "
@@ -311,10 +315,14 @@ def adamw_follows_the_dtype_it_is_given() -> None:
 def a_master_copy_eats_what_it_saves() -> None:
     """Half-width weights with a full-width master copy save no memory."""
     note(
-        "Mixed-precision recipes keep a `float32` *master copy* of the weights for the "
-        "optimizer and let the model compute with a narrow copy of it [@micikevicius2018]. It "
-        "sounds like a saving. Weigh the pieces, here with `bfloat16` as the narrow format, and "
-        "add them up in every combination in use."
+        "Does a model whose weights take half the bytes train in less memory? In the usual recipe "
+        "not by a byte."
+    )
+    note(
+        "That recipe is *mixed precision*: the model computes with narrow weights, and the "
+        "optimizer keeps a `float32` *master copy* of each, because [small updates get "
+        "lost](#small_updates_are_lost) in narrow ones [@micikevicius2018]. Weigh the pieces, here "
+        "with `bfloat16` as the narrow format, and add them up in every combination in use."
     )
     n = 1000
     master = nn.Parameter(torch.randn(n))
@@ -348,16 +356,18 @@ def a_master_copy_eats_what_it_saves() -> None:
         "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
         "weight. How much speed depends on the card and has to be measured on it."
     )
+    note("And without the master copy? Take the recipe of `12` bytes that has none, on eight cards "
+         "that share the state, [each an eighth](#pooled_memory_needs_sharded_state):")
     bare = sums[4]                                              # @inspect bare as B
     pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
     most = pool // bare                                         # @inspect most as parameters
     assert most == 53_333_333_333, "on eight cards, if all is sharded"
     note(
-        "Without a master copy, but with wide moments, eight H100s reach "
         f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
-        "[@cs336-2026]. `torch.optim.AdamW`, as shown, does not do this by itself. What it gives "
-        "up is small steps. An update below the spacing of `bfloat16` leaves the weight [where it "
-        "was](#small_updates_are_lost), however precisely it was computed."
+        "[@cs336-2026]. `torch.optim.AdamW` does not do this by itself: it gives narrow weights "
+        "[narrow moments](#adamw_follows_the_dtype_it_is_given). And what the recipe gives up is "
+        "small steps. An update below the spacing of `bfloat16` leaves the weight where it was, "
+        "however precisely it was computed."
     )
     question(
         "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
@@ -370,8 +380,9 @@ def a_master_copy_eats_what_it_saves() -> None:
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
     note(
-        "On the invoice, the memories of eight GPUs add up. Whether they add up for one model is "
-        "another question. Two readings of the same hardware, by the size on the box:"
+        "On the invoice, the memories of eight GPUs add up. Do they add up for one model? Two "
+        "readings of the same hardware, by the size on the box, at the [`16` bytes per "
+        "parameter](#adamw_keeps_four_numbers_per_parameter) of AdamW in `float32`:"
     )
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
@@ -380,10 +391,11 @@ def pooled_memory_needs_sharded_state() -> None:
     replicated = memory // per_parameter                        # @inspect replicated as parameters
     assert replicated == 5 * 10**9, "a full copy on every GPU"
     note(
-        "Which of the two holds is decided by the software. Plain data parallelism copies "
-        "everything to every GPU. Sharding, as in ZeRO stage 3 and PyTorch's FSDP, gives "
-        "each GPU a slice of parameters, gradients and moments to own [@zero]. In miniature, "
-        "with a real optimizer for every slice:"
+        "Which of the two holds is decided by the software. Plain *data parallelism* lets every "
+        "GPU train on data of its own, and copies the whole model to each. *Sharding*, as in ZeRO "
+        "stage 3 and PyTorch's FSDP, gives each GPU a slice of parameters, gradients and moments "
+        "to own, and fetches the others' slices when they are needed [@zero]. In miniature, "
+        "`8000` parameters with a real optimizer for every slice:"
     )
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
@@ -429,19 +441,22 @@ def activations_grow_with_the_batch() -> None:
         "each one being saved."
     )
     note(
-        "For two layers without bias, with the input and the weights not counted, two tensors "
-        "of batch × sequence × width remain: the output of either layer."
+        "A *batch* is some sequences of tokens that pass through the model together; every token is "
+        "a row of numbers, as many as the model is *wide*. `saved_bytes` sends a batch through two "
+        "layers of `64 * 64` weights, and adds up what autograd saves besides input and weights: "
+        "the output of either layer."
     )
     base = saved_bytes(batch=8, seq=16, width=64)               # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
     assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
     assert saved_bytes(8, 32, 64) == 2 * base, "twice the sequence"
+    note("Beside it, what the weights cost with AdamW, `16` bytes for each of them:")
     state = 16 * (2 * 64 * 64)                                  # @inspect state as B
-    assert state / base == 2.0, "the optimizer's bill, in activations"
+    assert state / base == 2.0, "twice the activations"
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
     note(
         "At a batch of `8` the activations are half of what weights, gradients and moments "
-        "take; at `32` they are twice as much, and the optimizer's bill has not moved. So bytes "
+        "take; at `32` they are twice as much, and the rest has not moved. So bytes "
         "per parameter give a bound and never an estimate. Real layers save more than these "
         "two: nonlinearities, normalizations and attention keep tensors of their own."
     )
@@ -456,24 +471,25 @@ def activations_grow_with_the_batch() -> None:
 def the_roofline_tells_waiting_from_working() -> None:
     """The roofline tells waiting for memory from working."""
     note(
-        "Why do arithmetic units stand idle while there is work? Two resources are usually counted: "
-        "bytes that have to fit and FLOPs that have to be done. Count a third, the bytes per second "
-        "between memory and the arithmetic units. Leave it out, and an MFU below one has no visible "
-        "cause."
+        "Why do arithmetic units stand idle while there is work? Because they wait for numbers. "
+        "Bytes have to fit and FLOPs have to be done, but bytes also have to *move* from memory to "
+        "the units, so many a second and no more: the *bandwidth*."
     )
     note(
-        "FLOPs per byte is the *intensity* of an operation. Times the bandwidth it gives the rate "
-        "that memory can feed, up to the peak, which is the roof [@roofline]. On an H100 SXM "
-        "[@nvidia-h100] the slope meets the roof at the *ridge*:"
+        "So ask of an operation how many FLOPs it does with each byte that it moves. That is its "
+        "*intensity*. Intensity times bandwidth is the rate that memory can feed, and the peak is "
+        "the rate that the units can do. The smaller of the two is what the operation can reach "
+        "[@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. On an "
+        "H100 SXM [@nvidia-h100] they meet here, at the *ridge*:"
     )
     rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
     bandwidth = CARDS["H100 SXM"].bandwidth                     # @inspect bandwidth as B/s
     ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "FLOPs to do per byte moved"
     note(
-        "Work that does fewer FLOPs per byte than this waits for memory. A single vector times a "
-        "matrix, the heart of generating text for one reader, uses every weight once. (A tensor on "
-        "the device `meta` has a shape and no data, which is enough for counting.)"
+        "Work that does fewer FLOPs per byte than this waits for memory. A model that writes text "
+        "for one reader multiplies a single vector by each of its matrices, and uses every weight "
+        "once. (A tensor on the device `meta` has a shape and no data, which is enough for counting.)"
     )
     n = 8192
     with torch.device("meta"):
@@ -496,11 +512,13 @@ def the_roofline_tells_waiting_from_working() -> None:
         "from the last pass, do not have to be read again."
     )
     note(
-        "More FLOPs per byte means more rows: a layer multiplies as many as there are tokens, and "
-        "reads its weights once for all of them. The point where it stops waiting can be searched for:"
+        "More FLOPs per byte means more tokens at a time: a layer multiplies a row for each of them, "
+        "and reads its weights once for all. Search for the number at which it stops waiting:"
     )
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "tokens at once, to reach the roof"
+    note("Some operations beside each other. An addition `x + y` reads two numbers, writes one, and "
+         "does a single FLOP with all their bytes:")
     shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %

@@ -80,16 +80,17 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 def a_float_is_three_fields() -> None:
     """A float is a sign, a power of two, and a fraction to scale it by."""
     note(
-        "What do the bits of a float say? All that a format can hold, and all that it loses, "
-        "follows from how many of them go where."
+        "What do the bits of a float say? How many of them go where decides all that a format can "
+        "hold, and all that it loses."
     )
     note(
-        "The exponent says between which two powers of two the value lies, the fraction how "
-        "far along. With $s$, $e$ and $f$ read from the bits, the value is $(-1)^s \\cdot "
-        "2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets exponents be "
-        "stored without a sign."
+        "There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent "
+        "says between which two powers of two the value lies, the fraction how far along: the value "
+        "is $(-1)^s \\cdot 2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets "
+        "exponents be stored without a sign."
     )
-    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$, and read its fields off the drawing:")
+    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$. `bits` returns its pattern, `layout` the "
+         "number of bits in each field, and `decode` turns a pattern back into a value:")
     pattern = bits(0.15625, torch.float32)                      # @inspect pattern
     x = torch.tensor(0.15625)                                   # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
@@ -202,18 +203,19 @@ def float16_spends_little_on_range() -> None:
 
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
-    note("Gradients of that size occur in training [@micikevicius2018]. `float16` makes this of one:")
+    note("How small may a number be before a format loses it? Gradients of `1e-8` occur in training "
+         "[@micikevicius2018]. `float16` makes this of one:")
     gone = cast(1e-8, torch.float16)                            # @inspect gone
     assert gone == 0.0, "no error, no warning"  # @zero
     note(
-        "Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. "
-        "Rounding to them is a staircase whose first step is at half that distance. "
-        "Everything to the left of it becomes zero. The smallest value, one of half its size, and "
-        "the gradient:"
+        "Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies "
+        "between is rounded to the nearest, and what lies nearer to zero than to the first of them "
+        "becomes zero. The smallest value, one of half its size, and the gradient:"
     )
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()         # @inspect small as bits
     assert small[1:].tolist() == [0, 0], "no bit is left"
-    note("The values there are, and what is rounded to them:")
+    note("Drawn, this rounding is a staircase, from just below zero to four and a half of those "
+         "distances:")
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
     ys = [cast(x, torch.float16) for x in xs]
@@ -239,8 +241,8 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         "width. What did that one do with its bits?"
     )
     note(
-        "Keep the first `16` bits of a `float32`. The exponent comes through whole; the cut goes "
-        "through the fraction."
+        "Little: it keeps the first `16` bits of a `float32`. The exponent comes through whole, the "
+        "cut goes through the fraction, and no other decision was made."
     )
     top = bits(0.15625, torch.bfloat16)                         # @inspect top
     full = bits(0.15625, torch.float32)                         # @inspect full
@@ -254,11 +256,6 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert kept == 1.0011717677116394e-08, "not zero"
     off = kept / 1e-8 - 1                                       # @inspect off
     assert 0.00117 < off < 0.00118, "relative error"
-    note(
-        "The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often "
-        "dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied "
-        "in it [@norrie2021]."
-    )
     question(
         "If the lower half is simply cut off, how many different `float32` "
         "patterns become the same `bfloat16`?",
@@ -269,7 +266,12 @@ def bfloat16_is_the_top_half_of_float32() -> None:
 @aside
 def bfloat16_has_the_exponents_of_float32() -> None:
     """The same exponents do not quite make the same range."""
-    note("Equal exponents suggest an equal range. Look at both of its ends.")
+    note(
+        "The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often "
+        "dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied "
+        "in it [@norrie2021]."
+    )
+    note("Do equal exponents make an equal range? Look at both of its ends.")
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
     first = narrow.smallest_normal                              # @inspect first
     assert first == wide.smallest_normal == 2**-126, "same lower end"
@@ -322,7 +324,11 @@ def bfloat16_is_much_coarser() -> None:
     assert against_half == 8.0, "coarser than float16"
     against_full = coarse / eps[torch.float32]                  # @inspect against_full
     assert against_full == 65536.0, "coarser than float32"
-    digits = math.log10(2 / coarse)                             # @inspect digits
+    note("The digits of a value are the bits of the fraction and the one before the point, which "
+         "is not stored. How far they count, and how many decimal digits that makes:")
+    count = 2 ** (layout(torch.bfloat16)[2] + 1)                # @inspect count
+    assert count == 2 / coarse == 256, "eight binary digits"
+    digits = math.log10(count)                                  # @inspect digits
     assert 2.40 < digits < 2.41, "significant decimal digits"
     note("With so few digits counting ends early. The next pattern of bits after `256` is `258`:")
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total as bits
@@ -346,8 +352,8 @@ def bfloat16_is_much_coarser() -> None:
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
     note(
-        "A byte has room for `256` values. Which ones would you choose? Cards of today multiply "
-        "two different answers."
+        "A byte has room for `256` values. Which ones would you choose? Cards of today have units "
+        "for two different answers."
     )
     note(
         "`E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of "
@@ -356,8 +362,9 @@ def one_byte_comes_in_two_formats() -> None:
     assert layout(E4M3) == (1, 4, 3), "named after its fields"
     assert layout(E5M2) == (1, 5, 2), "named after its fields"
     note(
-        "A byte has few enough values to look at all of them. `view` reads the same bits as "
-        "another type:"
+        "So few values can all be looked at: count through the integers of a byte, and let `view` "
+        "read the same bits in either format. A pattern may also stand for infinity, or for *NaN*, "
+        "not a number:"
     )
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
     fine: Float[Tensor, "code"] = codes.view(E4M3).float()      # @inspect fine
@@ -587,8 +594,9 @@ def a_running_sum_stalls() -> None:
     assert one_by_one == 256, "accumulated narrow"
     note(
         "So the advice to keep long accumulations in `float32` has a mechanism behind it. "
-        "The broader warning, that training in narrow formats is unstable, is best taken "
-        "apart the same way: stalled sums here, lost updates and vanished gradients next."
+        "The broader warning, that training in narrow formats is unstable, is best taken apart "
+        "the same way: stalled sums here, [vanished gradients](#small_values_vanish_in_float16), "
+        "and lost updates, which come next."
     )
     question(
         "Add `4` instead of `1`, again and again, in `float16`. Where does "
@@ -627,9 +635,8 @@ def small_updates_are_lost() -> None:
     weight = master.bfloat16()                                  # @inspect weight
     assert round(1 - weight.item(), 4) == 1.0, "updated wide, used narrow"
     note(
-        "It is fair to say that low resolution matters little for *inputs* of a matrix "
-        "product, where errors average out. It matters for weights that are nudged and for "
-        "totals that grow."
+        "Low resolution matters little for *inputs* of a matrix product, where errors average out. "
+        "It matters for weights that are nudged and for totals that grow."
     )
     two = torch.tensor(2.0, dtype=torch.bfloat16)  # @hide
     under = two.view(torch.int16) - 1  # @hide

@@ -21,8 +21,8 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas, an example of each, and the section that shows it."""
     note("What is worth taking along? A table on one page, and each of its lines can be checked.")
-    note("First the examples, formula beside measurement. The model is the small one again: two "
-         "hidden layers of width `64`, here with AdamW.")
+    note("First the examples, formula beside measurement. The model is the small one of the last "
+         "parts: two hidden layers of width `64` and a head, here at a batch of `8`, with AdamW.")
     width, layers, batch = 64, 2, 8
     parameters = width**2 * layers + width  # @inspect parameters
     assert parameters == 8256, "the model of this chapter"
@@ -117,15 +117,16 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
 
 def count_first_then_run() -> None:
     """Count first, then run, then explain the difference."""
-    note("The mechanics are plain: tensors, products, gradients, a loop. The habit is the part "
-         "worth keeping. Write down bytes and FLOPs before running, measure, and do not rest "
-         "until the two agree or you can say why not. Intuitions grow from there; a rule of thumb "
-         "is trusted as far as its conditions are printed with it.")
+    note("What is left when the formulas are forgotten? A habit. Write down bytes and FLOPs before "
+         "running, measure, and do not rest until the two agree or you can say why not.")
+    note("Once more, for a step of the small model with `8` rows and `8256` parameters: the rule of "
+         "`6` for each pair of them, and then the count:")
     guess = 6 * 8 * 8256  # @inspect guess as FLOP
     found = step_flops(8, 64, 2)  # @inspect found as FLOP
     gap = guess - found  # @inspect gap as FLOP
     assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
-    note("A gap with a name is not an error any more. It is something known about the machine.")
+    note("A gap with a name is not an error any more. It is something known about the machine, and "
+         "about the rule: it is good as far as its conditions, and these are printed with it.")
     question("Half the width, twice the batch, the same depth: how large is "
              "the gap between guess and count?",
              answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),

@@ -91,13 +91,13 @@ def ask_before_you_move() -> None:
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
     note(
-        "Why does a GPU report more memory than your tensors have bytes? It does not deal in "
-        "bytes."
+        "Why does a GPU report more memory than your tensors have bytes? Because even a single "
+        "number takes `512` of them."
     )
     note(
-        "PyTorch's GPU allocator rounds every request up to a multiple of `512` bytes "
-        "[@pytorch-allocator]. Square `float32` matrices of four sizes, as derived from that "
-        "rule:"
+        "PyTorch's *allocator*, which hands out the memory of a GPU, rounds every request up to a "
+        "multiple of that many bytes [@pytorch-allocator]. What the rule makes of square `float32` "
+        "matrices with `1`, `10`, `32` and `33` rows:"
     )
     block = 512                                                 # @inspect block as B
     asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked

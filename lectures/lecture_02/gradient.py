@@ -47,12 +47,12 @@ def gradients() -> None:
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
     note(
-        "Where does a backward pass leave its gradients? That decides what memory it takes when "
-        "it is over."
+        "Where does a backward pass leave its gradients? That decides what memory it still takes "
+        "when it is over."
     )
     note(
-        "Three inputs, three weights, a target of `5`. Only the weights ask for a gradient, by "
-        "`requires_grad=True`:"
+        "A model with one output: three inputs `x`, three weights `w`, and a target of `5`. Only the "
+        "weights ask for a gradient, by `requires_grad=True`:"
     )
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
@@ -139,7 +139,8 @@ def a_gradient_is_two_more_products() -> None:
     note(
         "A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss "
         "by $y$ arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. "
-        "All values are small whole numbers, so that sums come out equal in any order."
+        "All values are small whole numbers, so that sums come out equal in any order. Which "
+        "gradients must come out for $w$, and which for $h$?"
     )
     b, d, k = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
@@ -150,8 +151,10 @@ def a_gradient_is_two_more_products() -> None:
     note(
         "The chain rule sums over whatever an entry touched: a weight touched every row of $y$, "
         "an input every column.\n\n"
-        r"$$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik} \qquad "
-        r"\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$"
+        r"$$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$" "\n\n"
+        r"$$\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$" "\n\n"
+        "`einsum` writes down just that: it multiplies, and sums over every letter that the result "
+        "does not have."
     )
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
@@ -296,12 +299,14 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
     note(
-        "Twice forward is the rule. In the very network from which it is usually derived it does "
-        "not hold, because one product is missing. Which one?"
+        "[Two products backward for one forward](#a_gradient_is_two_more_products): so a backward "
+        "pass costs twice a forward pass. In the very network from which that is usually derived it "
+        "does not, because one product is missing. Which one?"
     )
     note(
-        "The usual derivation takes a wide first layer and a narrower second one. Counting its "
-        "FLOPs takes no time, because nothing is computed."
+        "The network is that of CS336 [@cs336]: `16384` rows, a first layer of `32768 * 32768` "
+        "weights, and a second of `32768 * 8192`. `two_layers` counts the FLOPs of its forward and "
+        "its backward pass, on tensors without data, so that nothing is computed."
     )
     b, d, k = 16384, 32768, 8192
     forward = two_layers(b, d, k)[0]                            # @inspect forward as FLOP
@@ -350,12 +355,13 @@ def the_first_layer_has_nothing_below() -> None:
 def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
     note(
-        "When may a step be charged at `6` FLOPs per parameter and row? The estimate of the first "
-        "page did so, and owes the answer."
+        "When may a step be charged at `6` FLOPs per parameter and row? The [estimate of the first "
+        "page](#a_training_run_in_three_lines) did so, and owes the answer."
     )
     note(
-        "Two rules of thumb are derived from such a network: backward costs twice forward, and "
-        "a step costs `6` FLOPs per parameter and row of data. The same network again:"
+        "Two rules of thumb say the same: backward costs twice forward, and a step `6` FLOPs per "
+        "parameter and row of data, a third of them forward. Try them on two layers, the first of "
+        "which reads the data:"
     )
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
@@ -375,7 +381,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
         "layer and an embedding table too much, and it charges nothing for attention and for "
         "what is computed twice; the next sections measure both. In a deep model the first layer "
-        "is little, in a short one it is not.",
+        "is a small part, in a short one it is not.",
     )
     note("Let the data want a gradient, and both rules are exact:")
     forward, backward = two_layers(b, d, k, data=True)
@@ -392,23 +398,29 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
     note(
-        "Does the rule hold where it is used, in a language model? Yes, and what it leaves out is "
-        "one term with a formula."
+        "Does the rule hold where it is used, in a language model? With attention as textbooks write "
+        "it, backward is exactly twice forward. And what `6` per parameter leaves out is one term "
+        "with a formula."
     )
     note(
         "The first product of a language model does not start from data. It starts from rows "
-        "of an embedding table, which is trained and wants its gradient; looking them up "
-        "costs no FLOPs. So no product is missing. The smallest GPT-2 has `12` layers of "
-        "width `768`, a vocabulary of `50257` and a context of `1024` [@gpt2]."
+        "of an *embedding table*, one for each token of the vocabulary, which is trained and wants "
+        "its gradient; looking rows up costs no FLOPs. So no product is missing. The smallest GPT-2 "
+        "has `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens "
+        "[@gpt2]. `decoder_flops` counts a model of that shape, on tensors without data:"
     )
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, "to the last FLOP"
     note(
-        "That is so because `Decoder` writes attention out and keeps its scores. *Fused* attention "
-        "keeps none: its backward pass computes them again, one product more for the two of the "
-        "forward pass [@dao2022]. PyTorch's counter charges for that product, too. Here it looks at "
-        "the fused operation itself, on tensors without data:"
+        "A layer of such a model has another kind of product, in which weights take no part. "
+        "*Attention* mixes the tokens of the context: the *query* of each meets the *keys* of all, "
+        "one product; the *scores* that come out, as shares, weigh their *values*, another."
+    )
+    note(
+        "Backward is exactly twice forward because our model writes these products out and keeps the "
+        "scores. *Fused* attention, the one in use, keeps none [@dao2022]. Its backward pass has to "
+        "compute the scores again: five products for the two of the forward pass. Ask the counter:"
     )
     with torch.device("meta"):
         q = torch.empty(1, heads, context, d // heads).bfloat16()
@@ -420,21 +432,22 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     assert back / once == 2.5, "five products for two"
     assert once == 4 * d * context**2, "forward: as many as written out"
     note(
-        "What is multiplied in each layer are four matrices: queries, keys and values in one, "
-        "then output, up and down. The output head comes on top. The embedding table is only "
-        "read."
+        "Now predict the step of the whole model. In each layer four matrices are multiplied: one "
+        "makes queries, keys and values, one joins what attention mixed, and two, up and down, are "
+        "the feed-forward block. The head, which predicts the token, comes on top. The embedding "
+        "table is only read:"
     )
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab     # @inspect matrices
     left_over = forward + backward - 6 * matrices * context     # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
     assert left_over == attention, "attention, and nothing else"
     note(
-        "What six per parameter leaves out is attention. Over a context of $T$ tokens, queries "
-        "meet keys and weights meet values at $2dT$ FLOPs each, per token and layer, and the "
-        "backward pass takes twice that again: $12LdT$ per token in $L$ layers. The masked half "
-        "is included, since an ordinary product computes it too. Scores that are computed again are "
-        "the hardware's work and not the model's, as with [checkpointing]"
-        "(#checkpointing_trades_flops_for_memory)."
+        "What six per parameter leaves out is attention. Over a context of $T$ tokens and a width of "
+        "$d$, its two products cost $2dT$ FLOPs each, per token and layer, and the backward pass "
+        "takes twice that again: $12LdT$ per token in $L$ layers. A token may not look ahead, so "
+        "half of the scores are thrown away; an ordinary product computes them all the same, and "
+        "they are included. Scores that are computed again are not: they are the hardware's work "
+        "and not the model's, as with [checkpointing](#checkpointing_trades_flops_for_memory)."
     )
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)
     assert four == (4 * forward, 4 * backward), "and linear in the batch"
@@ -541,9 +554,10 @@ def checkpointing_trades_flops_for_memory() -> None:
     )
     note(
         "Autograd keeps every activation until the backward pass has used it. *Activation "
-        "checkpointing* keeps only the inputs of segments and computes the rest again when it is "
-        "needed [@chen2016]. A stack of `16` layers, each a product and a tanh, can be watched "
-        "saving:"
+        "checkpointing* cuts the layers into segments, keeps only the input of each, and computes the "
+        "rest again when it is needed [@chen2016]. `train_in_segments` takes a step through `16` "
+        "layers, each a product and a tanh, and returns the bytes saved, the FLOPs and the gradient. "
+        "First without segments, then in segments of `4`:"
     )
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
@@ -552,11 +566,11 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert plain == (layers + 1) * one == 17408, "input and all outputs"
     assert saved == layers // 4 * one == 4096, "one input per segment"
     note(
-        "Kept until the end, that is. While the backward pass works on a segment, the outputs of "
-        "its layers exist once more. Longer segments keep less and recompute more at once, so the "
-        "sum of both, $L/n + n$ for segments of $n$, is smallest at the square root of the depth. "
-        "`most_alive` watches a whole step, here with rows enough that nothing else counts; its "
-        "peak in outputs, by length of segment:"
+        "That is what is kept until the backward pass begins. While it works on a segment, the "
+        "outputs of its layers exist once more. Longer segments keep less and recompute more at "
+        "once: with $L$ layers in segments of $n$, $L/n$ outputs are kept and $n$ recomputed. Which "
+        "$n$ is best? The sum is smallest at the square root of the depth. `most_alive` watches a "
+        "whole step, and counts how many outputs are alive at its fullest moment:"
     )
     lengths = (1, 2, 4, 8, 16)
     peaks = {n: most_alive(layers, n) for n in lengths}         # @inspect peaks
@@ -564,7 +578,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert best == 4, "the square root of the depth"
     over = [peaks[n] - layers // n - n for n in lengths]        # @inspect over
     assert 0 <= min(over) <= max(over) < 0.13, "by the formula, or nearly"
-    note("The price is a second forward pass. The gradient is the same.")
+    note("The price is a second forward pass, `2` FLOPs on top of `6`. The gradient is the same.")
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, "the rule"
     assert work == 8 * rows * params == 1_048_576, "and a forward pass"

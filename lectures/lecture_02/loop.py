@@ -46,14 +46,15 @@ def the_task_has_a_known_answer() -> None:
         "runs."
     )
     note("`linear_batch` draws standard normal inputs, and multiplies them by weights that count "
-         "up from zero. So a model that predicts zero has an expected squared error of "
-         "$\\sum_i i^2$: the loss to start from.")
+         "up from zero: the answer. It also predicts the loss to start from. A model that always "
+         "predicts zero is wrong by the sum itself, whose mean square is $\\sum_i i^2$:")
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "for a width of 16"
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, "as expected"
-    note("As many examples as weights determine them all. A training loop has to find the same:")
+    note("As many examples as weights determine them all, as equations do. A training loop has to "
+         "find the same:")
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @inspect solved
     assert solved.round().tolist() == list(range(16)), "solvable"
     question("Which loss do you expect before the first step for a width of "
@@ -96,7 +97,8 @@ def train(
 def the_loop_finds_it() -> None:
     """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
     note("How little code is a training loop, and does it find the weights that made the data?")
-    note("The whole loop, for a model without hidden layers. Weights and data have a generator each.")
+    note("The data count up: their weights are the whole numbers from zero. The whole loop, for a "
+         "model without hidden layers, with a random generator for the weights and one for the data:")
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     data = torch.Generator().manual_seed(1)
@@ -129,7 +131,8 @@ def every_argument_must_change_something() -> None:
         "How is an argument found that a function accepts and never uses? Not by reading; the "
         "loss looks like any other."
     )
-    note("`train` has six arguments. Nudge them one at a time.")
+    note("By changing it, and looking whether anything happens. `train` has six arguments. Nudge "
+         "them one at a time:")
     usual: dict[str, Any] = {
         "width": 16, "layers": 0, "batch": 4,
         "steps": 20, "lr": 0.05, "seed": 0,
@@ -167,9 +170,9 @@ def every_argument_must_change_something() -> None:
 def a_batch_loss_is_noise() -> None:
     """The loss on the batch at hand is noise; a fixed batch shows the progress."""
     note("The printed loss has gone up. Is the model getting worse? That number cannot tell.")
-    note("A few steps at a small learning rate, each with a handful of fresh examples. The "
-         "printed loss goes up and down with the luck of the draw. On a batch that stays the "
-         "same, it falls. One run, first the printed losses:")
+    note("A few steps at a small learning rate, each with four fresh examples. The loss that a loop "
+         "prints is that of these four, and goes up and down with the luck of the draw. On a batch "
+         "that stays the same, it falls. One run, as printed and on such a batch:")
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed

@@ -84,8 +84,9 @@ def a_batched_product_is_one_folded_product() -> None:
         "A language model multiplies a batch of sequences by one matrix. Is that a loop of small "
         "products, or one large one? A card does well only with the second."
     )
-    note("The leading axes are kept: what `w` does to a vector happens for every example of the "
-         "batch and every token of the sequence. In meaning that is a loop over matrices.")
+    note("PyTorch multiplies the last two axes and keeps the leading ones: what `w` does to a matrix "
+         "happens for every example of the batch and every token of the sequence. In meaning that "
+         "is a loop. (`whole_numbers` draws small integers, so that sums are exact in any order.)")
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
     w: Float[Tensor, "inner out"] = whole_numbers(inner, out)

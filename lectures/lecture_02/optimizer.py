@@ -85,8 +85,9 @@ def plain_sgd_remembers_nothing() -> None:
         "All others are measured against it."
     )
     note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
-         "the learning rate.\n\n$$p \\leftarrow p - \\eta\\,g$$")
-    note("`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
+         "the *learning rate*, the length of a step in gradients.\n\n$$p \\leftarrow p - \\eta\\,g$$")
+    note("`Descent` is an optimizer of our own, which applies a rule such as `sgd` to each parameter. "
+         "`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
          "where the parameters were. Ours beside PyTorch's, in double precision so that rounding "
          "does not blur the comparison:")
     gradients = torch.randn(20, 5, dtype=torch.float64)
@@ -286,13 +287,16 @@ def adam(
 
 
 def adam_corrects_for_its_start() -> None:
-    """Adam is RMSProp with averaged gradients and a correction for the first steps."""
+    """Adam's first step is as long as the learning rate, whatever the gradient."""
     note(
         "Why does training hold two more numbers for every weight? Because Adam remembers two "
         "averages. What are they for?"
     )
-    note("Two averages, of the gradient and of its square, each divided by the share of it that "
-         "has been filled after $t$ steps [@kingma2015]:\n\n"
+    note("The average of the gradient, $m$, says where to go; gradients that disagree cancel. The "
+         "average of its square, $v$, says how large gradients usually are, and its root is divided "
+         "by, so that a weight with small gradients takes steps as long as one with large.")
+    note("Both begin at zero, and fill up slowly. So each is divided by the share of it that has "
+         "been filled after $t$ steps [@kingma2015]:\n\n"
          "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g$$\n\n"
          "$$v \\leftarrow \\beta_2 v + (1-\\beta_2)\\,g^2$$\n\n"
          "$$p \\leftarrow p - \\eta\\,\\frac{m/(1-\\beta_1^t)}{\\sqrt{v/(1-\\beta_2^t)}+\\epsilon}$$")
@@ -302,11 +306,12 @@ def adam_corrects_for_its_start() -> None:
     assert torch.allclose(ours, theirs), "step for step"
 
     misbelief("Adam is RMSProp plus momentum.",
-              "That leaves out the correction. Both averages start at zero, so both are too "
-              "small at first, and the square, which averages longer, more so.")
-    note("Corrected, the first step is the learning rate itself, whatever the gradient. Without "
-         "the correction it is too long, because the average under the line of the fraction "
-         "starts out further below its mark than the one above it.")
+              "RMSProp divides by such a root, momentum adds gradients up. That leaves out the "
+              "correction. Both averages start at zero, so both are too small at first, and the "
+              "square, which averages longer, more so.")
+    note("Take one step, with a gradient of `7` and a learning rate of `1`. Corrected, the step is "
+         "the learning rate itself. Without the correction it is too long, because the average "
+         "under the line of the fraction starts out further below its mark than the one above it:")
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], "the learning rate"
@@ -396,10 +401,10 @@ def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
     note(
         "When do gradients take memory, and when is it given back? A step is only four calls, so "
-        "watch it between them. The model, `Stack`, is the one of this part and the next ones: "
-        "square matrices, one after the other, and a head with a single output."
+        "watch it between them: loss, `backward()`, `step()`, `zero_grad()`."
     )
-    note("Loss, `backward()`, `step()`, `zero_grad()`. Between them, weigh the gradients:")
+    note("The model, `Stack`, serves to the end of the lecture: square matrices, one after the other, "
+         "and a *head*, a last one with a single output. `gradient_bytes` weighs its gradients:")
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     before = [p.detach().clone() for p in model.parameters()]
@@ -480,7 +485,8 @@ def optimizers_differ_in_what_they_remember() -> None:
         "How much memory does the choice of an optimizer decide? Anything from nothing to twice "
         "the model."
     )
-    note("Take a step with each, and weigh what it keeps in multiples of the parameters.")
+    note("Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW, in this order, "
+         "and weigh what it keeps in multiples of the parameters:")
 
     def kept(name: str) -> float:
         p = torch.randn(1000, requires_grad=True)

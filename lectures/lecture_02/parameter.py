@@ -32,8 +32,8 @@ def parameters() -> None:
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that wants a gradient and that its module knows about."""
     note(
-        "What makes a tensor a parameter? Two that look the same can differ in whether anything "
-        "ever trains them."
+        "What makes a tensor a parameter? Of two that look the same, one is trained and the other "
+        "is forgotten, without an error."
     )
     note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
     w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
@@ -75,7 +75,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
         "large, and wider layers make it worse."
     )
     note(
-        "Inputs and weights have a standard deviation of `1`. Sums of their products do not."
+        "Inputs and weights of a standard deviation of `1` go in. What comes out has another:"
     )
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w                             # @inspect y
@@ -83,13 +83,15 @@ def an_output_is_a_sum_of_many_terms() -> None:
     note(
         "Each output is a sum of products of variance one, as many as there are inputs. Variances "
         "of independent terms add up. So the variance of the sum is the number of inputs, and "
-        "its deviation is the root of that number. A single output does not show it. The trace of "
-        "CS336 prints one, and five versions of it print five [@cs336]:"
+        "its deviation is the root of that number."
     )
+    note("A single output cannot show it. The trace of CS336 prints one, and five versions of it "
+         "print five [@cs336]. How many deviations of that size is each?")
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
     draws = [abs(p) / math.sqrt(16384) for p in printed]        # @inspect draws
     assert max(draws) > 7 * min(draws), "all meant to show one scale"
-    note("Many draws do show it:")
+    note("Many draws do show it. `outputs` multiplies random inputs by random weights of the given "
+         "deviation, for several numbers of inputs:")
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
     roots = [math.sqrt(n) for n in widths]                      # @inspect roots
@@ -125,7 +127,8 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has "
         "to undo the root by which a sum grows."
     )
-    note("`outputs` multiplies random inputs by random weights of the given deviation.")
+    note("So divide by it. `outputs` multiplies random inputs by random weights of the given "
+         "deviation:")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]

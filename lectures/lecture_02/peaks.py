@@ -56,7 +56,12 @@ def peaks_and_mfu() -> None:
 
 def every_peak_belongs_to_a_format() -> None:
     """A peak without its number format says nothing."""
-    note("Ask for *the* peak of a card, and there are as many answers as there are formats:")
+    note("What is *the* peak of a card? There are as many answers as there are formats.")
+    note(
+        "A card has ordinary units, which do `float32`, and *tensor cores*, which multiply small "
+        "blocks of matrices, and faster the narrower their numbers. TF32 is a `float32` that they "
+        "[round](#tf32_saves_no_bytes) before they multiply it:"
+    )
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
@@ -64,16 +69,16 @@ def every_peak_belongs_to_a_format() -> None:
     assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
     rows = zip(formats, a100, h100, strict=True)  # @hide
     note(
-        "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]. `float32` "
-        "means the ordinary units, the other lines the *tensor cores*, which multiply small "
-        "blocks of matrices; TF32 is a `float32` that they [round](#tf32_saves_no_bytes):\n\n| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
+        "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:\n\n"
+        "| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
         + "\n".join(f"| `{name}` | {a} | {h} |" for name, a, h in rows)
     )
     note(
-        "Such numbers can be checked against the chip: multiprocessors, times FLOPs that each "
-        "completes in a tick, times ticks per second. The A100 has `108` multiprocessors at "
-        "`1.41` GHz [@nvidia-ampere]; the H100 SXM `132` at `1.83` GHz, or at `1.98` when the "
-        "tensor cores rest [@nvidia-hopper]. For each card, `float32` and `bfloat16`:"
+        "Such numbers can be rebuilt from the chip: its *multiprocessors*, times the FLOPs that "
+        "each completes in a tick of the clock, times ticks per second. The `108` of an A100 tick at "
+        "`1.41` GHz, and each completes `128` FLOPs in `float32` or `2048` in `bfloat16` "
+        "[@nvidia-ampere]. The `132` of an H100 SXM complete twice as many, at `1.83` GHz, or at "
+        "`1.98` while the tensor cores rest [@nvidia-hopper]:"
     )
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
@@ -278,24 +283,23 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
     note(
-        "Time five calls of a fresh program, take the mean, and most of it can be set-up. A "
-        "utilization made of that says nothing about the card."
+        "How long does a call take? Time five of a fresh program, take the mean, and most of it can "
+        "be set-up. A utilization made of that says nothing about the card."
     )
     note(
         "On its first call a library chooses a *kernel*, the program that the device will run, "
-        "perhaps compiles it, and asks for memory. The obvious timer takes the mean of the first "
-        "few calls, and that is in it."
+        "perhaps compiles it, and asks for memory. The timer of this book, `time_call`, therefore "
+        "calls until several calls in a row agree, and only then measures. It reports the median, "
+        "and as its spread the distance between the quartiles."
     )
-    note(
-        "The timer of this book calls until several calls in a row agree, and only then "
-        "measures. It reports the median, and as its spread the distance between the quartiles. "
-        "Here both time a call that sets up once, and slowly:"
-    )
+    note("Give it, and a plain mean of five, a product whose first call does the work of `200` more:")
     x = torch.randn(16, 16)
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
+    note("How many times too long should the mean be, by counting products, and how many is it? No "
+         "clock is exact here, so the claim asks for a tenth of the set-up only:")
     expected = (5 + setup) / 5                                  # @inspect expected as times
     assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times
@@ -307,14 +311,6 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how "
         "fast.",
     )
-    note(
-        "It is a common observation that larger products come closer to a machine's peak. Rates of "
-        "square ones on one core of the machine that built this page, whatever else it did meanwhile:"
-    )
-    sizes = [32, 128, 512]
-    squares = [torch.randn(n, n) for n in sizes]
-    seconds = [product_seconds(s) for s in squares]
-    rates = [2 * n**3 / t for n, t in zip(sizes, seconds, strict=True)]  # @measure rates as FLOP/s
     question(
         "Setting up still costs `200` calls. Over how many runs must the "
         "obvious timer take its mean to come out only a tenth too high?",
@@ -332,10 +328,14 @@ def utilization(
 def mfu_counts_what_the_model_needs() -> None:
     """MFU counts what the model needs, not what the hardware does."""
     note(
-        "A step pushes `500_000` tokens through `10**9` parameters, in `8.0` s on an H100: "
-        "numbers made up for the occasion. The model needs `6` FLOPs per parameter and token. To "
-        "save memory this step also repeats its forward pass, which makes `8`. Which of the two "
-        "counts goes into the *model FLOPs utilization*?"
+        "A program that does the same work twice keeps the card busier, and trains no faster. Which "
+        "count of FLOPs goes into the *model FLOPs utilization*?"
+    )
+    note(
+        "Numbers made up for the occasion: a step pushes `500_000` tokens through `10**9` "
+        "parameters, in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To "
+        "save memory this step also [repeats its forward pass](#checkpointing_trades_flops_for_memory), "
+        "which makes `8`. `utilization` divides FLOPs by seconds and by the peak:"
     )
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
@@ -353,6 +353,7 @@ def mfu_counts_what_the_model_needs() -> None:
         "time and no model FLOPs [@palm]. A single timed product has only the first kind; by "
         "custom, and below, that is called its MFU too.",
     )
+    note("And let the step wait for other machines, `2.0` s more:")
     stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
     assert stalled is not None, "still a known peak"
     assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
@@ -371,13 +372,13 @@ def mfu_counts_what_the_model_needs() -> None:
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
     note(
-        "One published time gives a utilization of four fifths, or of one twentieth. Nothing has "
-        "to be measured again to find out which, only divided by the right number."
+        "One published time gives a utilization of four fifths, or of one twentieth. Which? Nothing "
+        "has to be measured again, only divided by the right number."
     )
     note(
-        "A trace of CS336, of 7 April 2025, reports the large product of the previous part on an "
-        "H100 in `float32`: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single measurement "
-        "without a spread, good enough as material for arithmetic."
+        "A trace of CS336, of 7 April 2025, reports a product of `16384 * 32768` by `32768 * 8192` "
+        "numbers in `float32` on an H100: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single "
+        "measurement without a spread, good enough as material for arithmetic."
     )
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     seconds = round(work / rate, 3)                             # @inspect seconds as s
@@ -388,8 +389,9 @@ def the_denominator_decides() -> None:
     assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
     note(
         "The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says "
-        "`67` teraFLOP/s [@nvidia-h100], the chip's units and clock say a little less, as computed "
-        "above. It is the rate of the ordinary units; with TF32 the promise is another."
+        "`67` teraFLOP/s [@nvidia-h100], and so do, [within a part in five hundred]"
+        "(#every_peak_belongs_to_a_format), the chip's units and clock. It is the rate of the "
+        "ordinary units, which multiplied here. Now divide by the number that is quoted most:"
     )
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised                                     # @inspect wrong
@@ -506,8 +508,9 @@ def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
     note("How does a card exceed its own peak? By a clock that stops too early.")
     note(
-        "The CPU hands a product to the GPU and goes on. A clock that is read now has timed the "
-        "handing over. `torch.cuda.synchronize()` waits for what was handed over."
+        "The CPU hands a product to the GPU and goes on: that is a *launch*. A clock that is read "
+        "now has timed the handing over. `torch.cuda.synchronize()` waits until all that was handed "
+        "over is done. Read the clock before it and after it:"
     )
     n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     x = torch.randn(n, n, device="cuda")
@@ -588,9 +591,10 @@ def five_formats_are_measured_here() -> None:
     )
     shape = product_shape()                                     # @measure shape
     note(
-        "The product of this lecture on random data: after a second of rest, warm, timed by the "
-        "device's own events, the median of many repeats. `float8`, where the card has it, adds up "
-        "the fast way, with fewer bits for the sums." + shrunk(shape[0], PRODUCT[0])
+        "The product is the large one that [CS336 timed](#the_denominator_decides), on random data. "
+        "Each format is timed after a second of rest, warm, by the clock of the device, and the "
+        "median of many repeats counts. `float8`, where the card has it, adds up the fast way, with "
+        "fewer bits for the sums." + shrunk(shape[0], PRODUCT[0])
     )
     note(
         "What to expect depends on the board as much as on the chip. On products of `bfloat16` "

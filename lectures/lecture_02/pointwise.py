@@ -92,10 +92,9 @@ def the_flop_counter_sees_only_products() -> None:
         "Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no "
         "work at all. Is it free?"
     )
-    note("Most tensors of a program are the results of operations on others, and each of those "
-         "costs memory and arithmetic. Arithmetic is counted in *FLOPs*, floating-point "
-         "operations. PyTorch's counter has formulas for matrix products and their kin; an "
-         "operation without a formula contributes zero [@pytorch_flop_counter].")
+    note("*Elementwise* operations work on each number by itself, a hundred additions for a matrix "
+         "of ten by ten. PyTorch's counter of FLOPs has formulas for matrix products and their kin; "
+         "an operation without a formula contributes zero [@pytorch_flop_counter].")
     n = 10
     x = torch.randn(n, n)
     y = x + 1  # @inspect y.nbytes as B
@@ -108,7 +107,8 @@ def the_flop_counter_sees_only_products() -> None:
     assert product == 2 * n**3, "a product is counted"
 
     note("Zero is a convention, not a price. The input has to be read and the result written, and "
-         "for elementwise work those bytes are usually the cost to watch.")
+         "for elementwise work those bytes are usually the cost to watch. A [later section]"
+         "(#cheap_in_flops_is_not_cheap_in_time) takes the time.")
     assert (x.nbytes, y.nbytes) == (400, 400), "bytes read, bytes written"
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "bytes moved for each addition"

@@ -89,8 +89,9 @@ def the_backward_pass_is_narrow_too() -> None:
         "Which products does mixed precision make narrow: those of the forward pass, or all? Two "
         "thirds of the FLOPs hang on it."
     )
-    note("`torch.autocast` is PyTorch's switch for mixed precision [@pytorch-amp]. Here is the "
-         "small model under it, while `Products` writes down the format of every product:")
+    note("*Mixed precision* keeps weights in `float32` and multiplies in a narrow format. "
+         "`torch.autocast` is PyTorch's switch for it [@pytorch-amp]. Here is a model of three "
+         "matrices under it, while `Products` writes down the format of every product:")
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype
@@ -120,13 +121,15 @@ def the_backward_pass_is_narrow_too() -> None:
 def autocast_saves_on_activations_only() -> None:
     """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
     note(
-        "How much memory does mixed precision save? Of parameters, gradients and moments nothing, "
+        "How much memory does `torch.autocast` save? Of parameters, gradients and moments nothing, "
         "and with a small batch it costs some."
     )
-    note("Parameters, gradients and Adam's averages cost as much as before. What shrinks is "
-         "hidden activations. Against that stand copies in the narrow format, made for the "
-         "products and kept for the backward pass: of the input, and of every weight but the "
-         "first, which no input gradient needs.")
+    note("What shrinks is hidden activations. Against that stand copies in the narrow format, made "
+         "for the products and kept for the backward pass: one of the input, and one of every weight "
+         "but the first. (A weight is kept to pass a gradient down, and [below the first layer nobody "
+         "wants one](#the_first_layer_has_nothing_below).)")
+    note("`kept` counts all that autograd saves besides the given input and weights, for two hidden "
+         "layers of width `64`. At a batch of `4096`:")
 
     def kept(batch: int, narrow: bool) -> int:
         model, x = Stack(64, 2, between=nn.ReLU()), torch.randn(batch, 64)
@@ -235,12 +238,12 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
     note(
-        "Why does a byte take more than the next narrower cast? Because small weights become zero "
-        "in it, all of them."
+        "Formats of half the width work by a switch. Why not a single byte? Because the small "
+        "weights of a layer would become zero, all of them."
     )
-    note("`torch.autocast` knows `bfloat16` and `float16`. Asked for a byte on a CPU, it warns, "
-         "switches itself off, and the product is as wide as ever. On CUDA there is no such check "
-         "[@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
+    note("The switch, `torch.autocast`, knows `bfloat16` and `float16`. Asked for a byte on a CPU, it "
+         "warns, switches itself off, and the product is as wide as ever. On CUDA there is no such "
+         "check [@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
@@ -249,9 +252,10 @@ def one_byte_needs_a_scale() -> None:
     assert "Disabling autocast" in said, "it says so"
     assert product.dtype == torch.float32, "not supported, not used"
 
-    note("So FP8 training scales by hand or by library: every tensor is stretched to fill "
-         "the format's range, and the factor is carried along. Weights of a layer with small "
-         "values, and what a product makes of them:")
+    note("So training in a byte scales, by hand or by library: every tensor is stretched to fill "
+         "the format's range, and the factor is carried along. Take a layer with small weights, and "
+         "the error of its product: first with weights merely cast to `E4M3`, then stretched before "
+         "the cast, to `E4M3` and to `E5M2`, which has a bit less for the fraction:")
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2

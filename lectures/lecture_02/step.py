@@ -48,8 +48,8 @@ def parameters_follow_from_the_shapes() -> None:
         "How many weights has the model whose bill is drawn up here? Every other entry is a "
         "multiple of that number, or of the batch."
     )
-    note("With $L$ hidden layers of width $D$, no bias and a head with one output, that is "
-         "$D^2 L + D$.")
+    note("`Stack` has $L$ hidden layers, each a matrix of $D$ by $D$ weights and no bias, and a head "
+         "with one output: $D^2 L + D$.")
     counts = []
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
@@ -66,12 +66,13 @@ def parameters_follow_from_the_shapes() -> None:
 def autograd_keeps_more_than_the_hidden_layers() -> None:
     """Autograd keeps the input, every layer's output and the target."""
     note(
-        "Which tensors does a backward pass wait for? The usual formula counts the hidden ones "
-        "and forgets the rest."
+        "Which tensors does autograd keep for the backward pass? The usual formula counts the "
+        "outputs of hidden layers and forgets the rest."
     )
-    note("For the backward pass each product needs the input it had, and the loss needs "
-         "prediction and target. PyTorch shows every tensor that it puts aside. Weights are left "
-         "out of the count, since they are there anyway.")
+    note("Each product needs the input it had, and the loss needs prediction and target. PyTorch "
+         "shows every tensor that it puts aside. `saved_bytes_of` adds them up, without the weights, "
+         "which are there anyway. For three sizes of batch, width and depth, in numbers of "
+         "`float32`:")
 
     def kept(batch: int, width: int, layers: int) -> int:
         model, (x, y) = Stack(width, layers), linear_batch(width, batch)
@@ -191,11 +192,12 @@ def gradients_come_in_two_kinds() -> None:
 def the_bill_in_bytes() -> None:
     """Memory is parameters, gradients, optimizer state and activations, and then some."""
     note(
-        "Four kinds of memory, added up: is that what a step takes? A published bill says so, and "
-        "is too low."
+        "Parameters, gradients, optimizer state and activations, added up: is that what a step "
+        "takes? A published bill says so, and is too low."
     )
     note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
-         "layers, at a batch of `2`, with AdaGrad:")
+         "layers has `36` parameters. At a batch of `2`, with AdaGrad, which remembers one number "
+         "for each:")
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
     misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
@@ -352,10 +354,11 @@ def small_batches_make_the_optimizer_count() -> None:
 
 def parts_of_a_batch_add_up_to_the_whole() -> None:
     """A batch in parts gives the same gradient, and keeps the activations of one part."""
-    note("`backward` adds to the gradients. That spoils a run whose author forgets to clear them, "
-         "and makes room in one whose batch does not fit: cut it into *micro-batches*, call "
-         "`backward` for each, and step once. This is *gradient accumulation*. Whole numbers for "
-         "data and weights make the comparison exact.")
+    note("The batch does not fit. Can a quarter of it at a time give the same step? Exactly the "
+         "same, because `backward` *adds* to the gradients that are there.")
+    note("So cut the batch into *micro-batches*, call `backward` for each, and step once. This is "
+         "*gradient accumulation*. Whole numbers for data and weights, in double precision, make "
+         "the comparison exact:")
     model, parts = Stack(16, 2).double(), 4
     with torch.no_grad():
         for w in model.weights:
@@ -377,8 +380,8 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     assert torch.equal(careless, 4 * whole), "four times too long a step"
     careful = accumulated(quarters, 1 / parts)
     assert torch.equal(careful, whole), "exactly the whole gradient"
-    note("With numbers that get rounded, the last bits differ: the order of the sum is another. "
-         "What is kept for the backward pass, and what is computed:")
+    note("(With numbers that get rounded, the last bits differ: the order of the sum is another.) "
+         "Now what is kept for the backward pass, whole and in quarters, and what is computed:")
 
     def kept(batch: int) -> int:
         small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)

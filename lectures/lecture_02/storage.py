@@ -37,8 +37,8 @@ def storage_and_views() -> None:
 def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
     note(
-        "What is left to do when a column is taken out of a matrix, if no number moves? Somewhere "
-        "it must be written how to find them."
+        "Take a column out of a matrix, and no number moves. How then does the column find its "
+        "numbers? It remembers where to begin, and how far to step."
     )
     note("The line of memory is the *storage*. The record, its *metadata*, holds the dtype, the "
          "shape, the place in the storage to begin (the *offset*), and for each axis how many "
@@ -199,9 +199,10 @@ def a_transpose_swaps_strides() -> None:
     """A transpose swaps strides and leaves the storage alone."""
     note(
         "What does it cost to transpose a matrix that fills the card? Two numbers trade places, "
-        "and none of them is in the matrix."
+        "and neither of them is in the matrix."
     )
-    note("Rows become columns when the steps trade places.")
+    note("They are the strides: how far to step in the storage for the next row, and for the next "
+         "column.")
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
     assert x.stride() == (3, 1), "a step down, right"
@@ -244,8 +245,8 @@ def contiguous_means_reading_in_storage_order() -> None:
 def some_shapes_cannot_be_a_view() -> None:
     """Where no stride expresses the new shape, view() refuses and reshape() copies."""
     note(
-        "`view` reads the same memory under another shape. When does it have to give up, and a "
-        "copy be paid for? When no strides can say what is asked."
+        "`view` reads the same memory under another shape, and copies nothing. When does that fail? "
+        "When no strides can say what is asked."
     )
     note("Read the transpose of a `2x3` matrix row by row, and note where in the storage each "
          "element lies.")

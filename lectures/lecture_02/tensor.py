@@ -176,7 +176,9 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         "How many bytes does a tensor take? Every bill of memory in this lecture is a sum of such "
         "products."
     )
-    note("The arithmetic, and beside it what was really allocated, the *storage*:")
+    note("All elements of a tensor have one number format, its *dtype*, and so one width; `float32`, "
+         "the default, has `4` bytes. Beside the arithmetic, ask what was really allocated, the "
+         "*storage*:")
     x: Float[Tensor, "row col"] = torch.zeros(4, 8)             # @inspect x
     assert x.numel() == 4 * 8, "elements in all"
     assert x.element_size() == 4, "bytes per float32"
@@ -191,7 +193,7 @@ def a_fresh_tensor_costs_count_times_width() -> None:
 
 def a_tensor_can_be_weighed_without_memory() -> None:
     """A tensor need not be allocated to be weighed."""
-    note("How much memory does one matrix of GPT-3 take? To know it, nobody has to own that much.")
+    note("How much memory does one matrix of GPT-3 take? Nobody has to own that much to weigh it.")
     note(
         "GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks "
         "is four times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, "
@@ -207,9 +209,9 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     assert 2.415 < decimal < 2.416, "in GB, powers of ten"
     misbelief(
         f"That matrix takes {size / MiB / 1000:.1f} GB.",
-        f"It takes {binary} GiB, which is {decimal:.2f} GB. Mixing the two units gives a "
-        "number that is wrong in both. Disks and bandwidths are sold in powers of ten, memory "
-        "is built in powers of two.",
+        f"It takes {binary} GiB, which is {decimal:.2f} GB. Who counts MiB and divides them by a "
+        "thousand gets a number that is wrong in both. Disks and bandwidths are sold in powers of "
+        "ten, memory is built in powers of two.",
     )
     card = CARDS["H100 SXM"]
     reported = card.reported                                    # @inspect reported as GiB
@@ -221,8 +223,8 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     assert 0.99 < reported / (80 * GiB) < 1, "nearly that many GiB"
     assert 1.06 < reported / (80 * GB) < 1.07, "more than that many GB"
     note(
-        "Whether that is a lot depends on what else the card must hold. To train it with "
-        "AdamW, its gradient and two moments of the same size must be held as well:"
+        "The matrix alone fits many times. To train it with AdamW, its gradient and two moments "
+        "of the same size must be [held as well](#adamw_keeps_four_numbers_per_parameter):"
     )
     training = (1 + 1 + 2) * size                               # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
@@ -241,16 +243,17 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         "up `nbytes` will not find out why."
     )
     note(
-        "A *view* is a second tensor over the same storage. `nbytes` multiplies count by "
-        "width and cannot tell. Expand one number to a long vector, and one number is "
-        "stored: from each element to the next, the *stride*, is no step at all."
+        "A column is a *view*: a second tensor over the same storage. `nbytes` multiplies count "
+        "by width and does not ask what is behind it, so it errs in both directions. `expand` "
+        "shows one number as a long vector. Its *stride*, the step in the storage from one element "
+        "to the next, is zero:"
     )
     wide = torch.ones(1).expand(1000)                           # @inspect wide.stride()
     assert wide.nbytes == 4000, "what it reports"
     assert wide.untyped_storage().nbytes() == 4, "what it holds"
     note(
-        "And a single column of a matrix keeps the whole matrix in memory, even after its "
-        "name is gone:"
+        "It holds less than it reports. A column holds more, all of its matrix, even after the "
+        "matrix has lost its name:"
     )
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]                                       # @inspect column.stride()

@@ -116,17 +116,24 @@ def the_batch_decides_where_memory_peaks() -> None:
         "frees the activations of a layer as it makes the gradient of its weights."
     )
     note(
-        "So predict two candidates, with $P$ parameters in $L$ hidden layers of width $D$, a "
-        "batch of $B$, counted in numbers. Early in the backward pass all but the last "
-        "output are still there, two activation gradients pass by, and the first weight "
-        "gradients have come. In the update, all weight gradients are there, and AdamW takes "
-        "its three temporary matrices:\n\n"
-        "$$\\mathrm{backward} = 3P + BD(L+2) + D^2 + D \\qquad "
-        "\\mathrm{update} = 4P + BD + 3D^2$$"
+        "There are two candidates. Count each in numbers, for $P$ parameters in $L$ hidden layers of "
+        "width $D$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are "
+        "there at any moment."
     )
     note(
-        "`memory_over_a_step` looks at every storage after every operation, and asks whether it "
-        "is still alive. First with a large batch:"
+        "One is early in the backward pass. The input and all outputs but the last are still there, "
+        "$BDL$; two gradients of activations pass by, $2BD$; and two weight gradients have come, the "
+        "head's and the last layer's:\n\n"
+        "$$\\mathrm{backward} = 3P + BD(L+2) + D^2 + D$$"
+    )
+    note(
+        "The other is in the update. All weight gradients are there, the batch is only its input, "
+        "and AdamW takes three temporary matrices for the layer at hand:\n\n"
+        "$$\\mathrm{update} = 4P + BD + 3D^2$$"
+    )
+    note(
+        "Then watch. `memory_over_a_step` looks at every storage after every operation, and asks "
+        "whether it is still alive. First with a large batch, in bytes:"
     )
     width, layers, large, small = 64, 4, 512, 16
     weights = width**2 * layers + width

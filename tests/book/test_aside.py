@@ -85,7 +85,9 @@ def fold_of(body: str) -> str:
 def test_a_page_folds_an_aside_to_its_heading_and_says_how_its_claims_stand(made: model.Record) -> None:
     text = page.pages(made)["part.md"]
     fold = fold_of(text)
-    assert text.index("## Off the path {#beside .lb-off}\n\n" + fold) > text.index("## The core {#core}")
+    assert text.index('## Off the path {#beside .lb-off data-toc-label="Beside"}\n\n' + fold) > text.index(
+        '## The core {#core data-toc-label="Core"}'
+    )
     assert fold.startswith(
         '<details class="lb-aside"><summary>Aside · <span class="lb-ok">✓</span> 2 claims, all hold</summary>'
     )

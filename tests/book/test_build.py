@@ -60,7 +60,7 @@ def test_pages_are_light(site: Path) -> None:
     heavy = {
         str(page.relative_to(site)): page.stat().st_size
         for page in (site / "lectures").rglob("index.html")
-        if page.stat().st_size > 400_000 and "ledger" not in page.parts
+        if page.stat().st_size > 250_000
     }
     assert heavy == {}
 

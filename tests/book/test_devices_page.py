@@ -63,7 +63,7 @@ def test_without_a_recording_the_page_says_what_waits_for_one(build: model.Recor
     page = devices.page([Edition("lecture_sample", build)], {})
     assert "Not run (needs a GPU)." in page
     assert "1 claim in 1 section wait for one: " in page
-    assert "<code>python tools/run_lecture.py lecture_sample --device cuda --record</code>" in page
+    assert "<code>litbook record lecture_sample --device cuda</code>" in page
     assert build.environment.python in page
 
 
@@ -107,7 +107,7 @@ def test_a_build_writes_the_page_and_compares_what_both_have_run(
     docs = tmp_path / "docs"
     plugin = LitbookPlugin()
     plugin.load_config({})
-    entries = plugin.build(Project(tmp_path, folder, docs), lambda _: build)
+    entries = plugin.build(Project(tmp_path, folder, docs), lambda paths: ((lambda: build) for _ in paths))
     assert {"Devices": "lectures/devices.md"} in entries
     page = (docs / "lectures" / "devices.md").read_text(encoding="utf-8")
     assert "123 s" in page  # the sum is all that a recording keeps of its seconds

@@ -47,7 +47,9 @@ def seconds(folder: Path, text: str) -> dict[str, float]:
     took("pages")
     assert player.data(record)
     took("player")
-    assert ledger.page([Edition("lecture_sample", record, [])])
+    edition = Edition("lecture_sample", record, [])
+    assert ledger.page([edition])
+    assert ledger.part(edition, books.INDEX)
     took("ledger")
     return found
 

@@ -133,3 +133,45 @@ def test_the_cache_of_this_machine_has_a_size() -> None:
     import timing
 
     assert 2**20 <= timing.cache_bytes("cpu") <= 2**32
+
+
+def test_every_argument_of_memory_over_a_step_changes_what_is_alive(repo: Path) -> None:
+    watch = part(repo, "timeline").memory_over_a_step
+
+    def held(**other: Any) -> list[Any]:
+        return list(watch(**{"width": 8, "layers": 1, "batch": 4} | other))
+
+    base = held()
+    assert base == held()  # bytes depend on sizes, not on what is drawn
+    for other in ({"width": 16}, {"layers": 2}, {"batch": 8}, {"zeros": True}):
+        assert held(**other) != base, other
+
+
+def test_both_arguments_of_newton_schulz_matter(repo: Path) -> None:
+    turn = part(repo, "muon").newton_schulz
+    torch.manual_seed(0)
+    g, other = torch.randn(2, 4, 4)
+    assert torch.equal(turn(g), turn(g, 5))
+    assert not torch.allclose(turn(g), turn(other))
+    rounds = [turn(g, n) for n in range(6)]
+    assert [n for n in range(5) if torch.allclose(rounds[n], rounds[n + 1])] == []
+    assert torch.allclose(turn(g), turn(3 * g), rtol=1e-4)  # the size of a gradient is divided out
+
+
+def test_every_argument_of_wander_changes_where_it_ends(repo: Path) -> None:
+    wander = part(repo, "schedule").wander
+    usual = {"rates": [0.1] * 5, "start": 1.0, "noise": 1.0}
+    other = {"rates": [0.2] * 5, "start": 2.0, "noise": 2.0}
+
+    def end(**changed: Any) -> float:
+        torch.manual_seed(0)
+        return float(wander(**usual | changed))
+
+    assert end() == end()
+    assert [key for key in usual if end(**{key: other[key]}) == end()] == []
+
+
+def test_both_arguments_of_settled_change_the_step(repo: Path) -> None:
+    settled = part(repo, "schedule").settled
+    assert settled(3) == settled(3, 0.9)
+    assert len({settled(0), settled(3), settled(3, 0.5)}) == 3

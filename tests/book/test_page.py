@@ -581,13 +581,13 @@ def test_a_claim_that_fails_cannot_be_overlooked():
 
 def test_a_claim_on_another_device_says_which_and_that_it_is_not_recorded():
     body = words(made()["compute.md"])
-    line = "Not run (needs a GPU) · shows 1 claim: python tools/run_lecture.py lecture_02 --device cuda"
+    line = "Not run (needs a GPU) · shows 1 claim: litbook run lecture_02 --device cuda"
     assert line in body and "○ not run" not in body and "…" not in body
 
 
 def test_a_recording_speaks_for_a_section_that_did_not_run_here():
     body = words(made(recordings=[recorded()])["compute.md"])
-    assert "recorded elsewhere: NVIDIA H200, 19 Nov 2026" in body
+    assert "recorded: NVIDIA H200, 19 Nov 2026" in body
     assert "rate 788 TFLOP/s" in body
     assert "Fast, very ." in body
     assert "not recorded on a" not in body.lower()
@@ -595,9 +595,7 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
 
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
     body = words(made(recordings=[fill(recorded(), "speed", digest="other")])["compute.md"])
-    assert (
-        "Recorded elsewhere: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
-    )
+    assert "Recorded: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
     assert "· shows" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
@@ -851,14 +849,31 @@ def test_a_figure_without_alt_is_a_problem():
 
 
 def test_the_ledger_lists_every_claim_with_its_verdict_on_every_device():
-    shelf = [Edition("lecture_02", lived(), (recorded(),))]
-    body = shown(ledger.page(shelf))
-    assert body.count('<tr class="lb-entry') == 3
-    assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
-    assert "Claim Section This build NVIDIA H200, 19 Nov 2026, recorded" in words(body)
+    it = Edition("lecture_02", lived(), (recorded(),))
+    body = shown(ledger.part(it, "memory.md").partition("---\n\n")[2])
+    assert body.count('<tr class="lb-entry') == 2
+    assert f'href="../../../lecture_02/memory/#L{at("assert (")}"' in body
+    assert "Claim This build NVIDIA H200, 19 Nov 2026, recorded" in words(body)
     assert "✗ fails · (2, 3) == (3, 2)" in words(body)
-    assert "✓ holds · 7.88e14 > 0" in words(body)
     assert "recorded NVIDIA H200 · 19 Nov 2026 · Python " in words(body)
+    assert "✓ holds · 7.88e14 > 0" in words(shown(ledger.part(it, "compute.md")))
+
+
+def test_the_ledger_has_theses_for_headings_and_says_once_what_two_runs_say():
+    build, other = lived(), replace(lived(), environment=recorded().environment)
+    body = shown(ledger.part(Edition("lecture_02", build, (other,)), "memory.md"))
+    heading = words(page.pages(build, REFERENCES)["memory.md"])
+    thesis = re.search(r'<th colspan="3" scope="rowgroup">(.*?)</th>', body)
+    assert thesis and words(thesis[1]) in heading and "transpose" not in words(thesis[1])
+    assert words(body).count("(2, 3) == (3, 2)") == 1 and words(body).count("✗ the same") == 1
+
+
+def test_the_first_page_of_the_ledger_counts_by_page_and_shows_what_fails_alone():
+    body = shown(ledger.page([Edition("lecture_02", lived(), (recorded(),))]))
+    assert body.count('<tr class="lb-entry lb-fails') == body.count('<tr class="lb-entry') == 1
+    assert f'href="../lecture_02/memory/#L{at("assert (")}"' in body
+    assert re.findall(r'<li><a href="(.*?)">', body) == ["lecture_02/memory/", "lecture_02/compute/"]
+    assert "2 claims: ✓ 1 hold · ✗ 1 fail" in words(body)
 
 
 def test_the_ledger_is_also_data():
@@ -892,13 +907,6 @@ def test_the_ledger_is_also_data():
     }
     assert [v["verdict"] for v in made_["claims"][2]["verdicts"]] == ["needs-device", "holds"]
     assert [v["run"] for v in made_["claims"][2]["verdicts"]] == [0, 1]
-
-
-def test_tables_of_the_ledger_are_told_apart_by_their_lectures():
-    other = replace(lived(), title="Lecture <03>")
-    labels = re.findall(r'aria-label="(claims[^"]*)"', ledger.page([Edition(n, it) for n, it in
-                        (("lecture_02", lived()), ("lecture_03", other))]))  # fmt: skip
-    assert labels == ["claims of Storage &lt;b&gt;first&lt;/b&gt;", "claims of Lecture &lt;03&gt;"]
 
 
 def test_every_field_of_claims_json_is_documented():

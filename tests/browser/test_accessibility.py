@@ -24,8 +24,10 @@ PAGES = (
     "lectures/lecture_02/tensors-on-a-gpu/",
     "lectures/lecture_02/notebooks/tensors/",
     "lectures/ledger/",
+    "lectures/ledger/lecture_02/storage-and-views/",
     "lectures/misbeliefs/",
     "calculator/",
+    "404.html",
 )
 PHONE = ("lectures/lecture_02/tensors-on-a-gpu/", "calculator/")
 COLOURS = ["color-contrast", "link-in-text-block"]

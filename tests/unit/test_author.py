@@ -293,7 +293,7 @@ def test_the_text_of_a_link_is_text() -> None:
 
 
 def test_requires_knows_its_devices() -> None:
-    with pytest.raises(AuthorError, match=r"requires\(\) knows 'cuda', not 'tpu'"):
+    with pytest.raises(AuthorError, match=r"requires\(\) knows 'cuda', 'slow', not 'tpu'"):
         requires("tpu")
 
 

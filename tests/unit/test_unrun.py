@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     plugin = LitbookPlugin()
     plugin.load_config({})
     with caplog.at_level("WARNING"):
-        plugin.build(Project(tmp_path), lambda path: run(path, device="cpu"))
+        plugin.build(Project(tmp_path), lambda paths: (partial(run, it, device="cpu") for it in paths))
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)

@@ -353,8 +353,6 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
     keep = asked.record or asked.approve
     source.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
-    if keep and asked.sections:
-        raise LitbookError("a recording is of a whole lecture\n    leave the sections out")
     from litbook.run import process
 
     record = process.record_of(
@@ -362,6 +360,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         sections=asked.sections,
         device=asked.device,
         timeout=asked.timeout,
+        slow=keep,
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)
@@ -463,6 +462,8 @@ def _keep(against: Against, record: model.Record, asked: argparse.Namespace) -> 
             f"{against.shown} stays as it is: no value, claim or section differs (delete it to record afresh)"
         )
     try:
+        if record.asked:
+            record = recordings.renewed(against.recording, record, against.shown)
         recordings.write(against.file, record)
     except RecordError as error:
         return error

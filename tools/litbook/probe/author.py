@@ -17,7 +17,7 @@ from litbook.record.model import PieceKind
 
 P = ParamSpec("P")
 
-DEVICES = ("cuda",)
+NEEDS = ("cuda", "slow")  # what a section may require
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
@@ -158,22 +158,24 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
         raise AuthorError(f"link() takes an http(s) URL, '@key' or a function, not {target!r}")
 
 
-def requires(device: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Mark a section that runs only where there is such a device: `@requires("cuda")`.
+def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Mark a section that needs a device, `@requires("cuda")`, or time, `@requires("slow")`.
 
-    Raises `AuthorError` for a device that nobody knows.
+    It runs only where there is such a device. A slow one runs when it is asked for by name and when it is
+    recorded; else its recording is shown.
+    Raises `AuthorError` for a need that nobody knows.
     """
-    if device not in DEVICES:
-        raise AuthorError(f"requires() knows {', '.join(map(repr, DEVICES))}, not {device!r}")
+    if need not in NEEDS:
+        raise AuthorError(f"requires() knows {', '.join(map(repr, NEEDS))}, not {need!r}")
 
     def wrap(section: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(section)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             # The recorder decides for itself and never calls a section whose device is not here.
-            if _recorder is not None or has_device(device):
+            if _recorder is not None or need == "slow" or has_cuda():
                 section(*args, **kwargs)
             else:
-                print(f"[{section.__name__} needs {device}; there is none here]")
+                print(f"[{section.__name__} needs {need}; there is none here]")
 
         return run
 
@@ -190,13 +192,13 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
     return section
 
 
-def has_device(device: str) -> bool:
-    """Whether torch is here and sees a device of this kind. Imports torch."""
+def has_cuda() -> bool:
+    """Whether torch is here and sees a GPU. Imports torch."""
     try:
         import torch
     except ModuleNotFoundError:
         return False
-    return device == "cuda" and torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
 
 
 def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:

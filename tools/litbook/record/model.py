@@ -372,6 +372,7 @@ class Section:
     parent: str = ""  # key of the part or main that calls it first
     body: int = 0  # first line of the body after the docstring, counted from `first`
     requires: str | None = None
+    run: Environment | None = None  # that it was recorded in, where that is not the record's own
     aside: bool = False  # off the main path; so is what it calls
     hidden: bool = False
     digest: str = ""  # hash of its text

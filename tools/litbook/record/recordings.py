@@ -74,6 +74,48 @@ def write(file: Path, record: model.Record) -> None:
         raise RecordError(f"{_shown(file)}: {error.strerror}; nothing was written") from None
 
 
+def renewed(recording: model.Record | None, record: model.Record, name: str) -> model.Record:
+    """The recording with the sections that `record` ran, each with commit and date of its run.
+
+    Raises `RecordError` where there is no recording, and where both need a definition that has changed.
+    """
+    if recording is None:
+        raise RecordError(
+            f"{name} is not there yet\n    record the whole lecture first: leave the sections out"
+        )
+    sections = [_newer(recording.by_key.get(it.key), it, record) for it in record.sections]
+    kept = [it for it in sections if it is not None]
+    fresh = {key for it in kept if it.run == record.environment for key in it.calls}
+    stale = {key for it in kept if it.run != record.environment for key in it.calls}
+    for key in sorted(fresh & stale):
+        was, now = recording.definition_of[key], record.definition_of[key]
+        if was.digest != now.digest:
+            raise RecordError(
+                f"{now.name} has changed, and sections that are not recorded now use it\n"
+                "    record the whole lecture: leave the sections out"
+            )
+    used = {**recording.definition_of, **{key: record.definition_of[key] for key in fresh}}
+    mine = {it.key for it in kept if it.run == record.environment}
+    return replace(
+        record,
+        environment=recording.environment,
+        definitions=tuple(used.values()),
+        sections=tuple(kept),
+        seconds=recording.seconds,
+        asked=(),
+        asserts=tuple(
+            dict.fromkeys([*(it for it in recording.asserts if it.key not in mine), *record.asserts])
+        ),
+    )
+
+
+def _newer(was: model.Section | None, now: model.Section, record: model.Record) -> model.Section | None:
+    """A section as it ran now, or as it was recorded, at its place in today's text; None if it never was."""
+    if record.was_asked(now):
+        return replace(now, run=record.environment)
+    return was and replace(was, file=now.file, first=now.first)
+
+
 def dumps(record: model.Record) -> str:
     """The recording of a run, as the text of its file."""
     return encoding.dumps(trimmed(record))

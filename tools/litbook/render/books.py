@@ -94,6 +94,24 @@ class Book:
         """The id of a section or definition on its page: its name; its key where several have one name."""
         return anchor(it.name if self._often[it.name] < 2 else re.sub(r"[^\w-]", "-", it.key))
 
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """How headings write what has capitals inside or stands as code: `flops` -> `FLOPs`."""
+        headings = [it.heading for it in self.record.sections]
+        words = {word for it in headings for word in re.findall(r"\w+", it) if word[1:] != word[1:].lower()}
+        words |= {
+            word for it in headings for code in it.split("`")[1::2] for word in re.findall(r"\w+", code)
+        }
+        return {word.lower(): word for word in sorted(words)}
+
+    def label(self, section: Section) -> str:
+        """What narrow contents call a section: its name in words; nothing where the heading is as short."""
+        words = [self._spellings.get(word, word) for word in section.name.split("_") if word]
+        if words and words[0].islower() and words[0] not in self._spellings:
+            words[0] = words[0][0].upper() + words[0][1:]
+        text = " ".join(words)
+        return text if len(text) < len(plain(section)) else ""
+
     def files(self, page: str) -> set[int]:
         """The files of which a page shows something."""
         shown = [*self.sections(page), *self.definitions(page), *self.preambles.get(page, ())]

@@ -121,9 +121,9 @@ def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> 
 
 
 def _table(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
-    hidden, body = markup.UNSEARCHED, tag("tbody", *rows)
+    body = tag("tbody", *rows)
     label = f"values of {label}"
-    return tag("table", caption, body, class_="lb-grid", data_search_exclude=hidden, aria_label=label)
+    return tag("table", caption, body, class_="lb-grid", aria_label=label)
 
 
 _DOTS = tag("td", "…", class_="cut")

@@ -43,13 +43,9 @@ def page(lectures: Sequence[Edition], found: Found) -> str:
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
-        for recording in _others(it):
+        for recording in it.elsewhere():
             parts += _differing(it, recording, found)
     return markup.page(parts)
-
-
-def _others(edition: Edition) -> list[Record]:
-    return sorted(edition.recordings, key=lambda r: r.environment.date, reverse=True)
 
 
 # ---------------------------------------------------------------------------- the machines
@@ -57,7 +53,7 @@ def _others(edition: Edition) -> list[Record]:
 
 def _machines(edition: Edition) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
-    runs = [edition.record, *_others(edition)]
+    runs = [edition.record, *edition.elsewhere()]
     heads = ["", "this build", *("recording" for _ in runs[1:])]
     rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
@@ -110,13 +106,17 @@ def _older(here: Record, there: Record) -> str:
 
 def _missing(edition: Edition) -> Html:
     """What waits for a device that nobody has recorded on."""
-    ran = {run.environment.device.kind for run in edition.runs()}
+    ran = {"slow", *(run.environment.device.kind for run in edition.runs())}
     needed = sorted({it.requires for it in edition.record.sections if it.requires} - ran)
-    waiting = [section.key for section, claim in edition.record.claims() if claim.verdict == "needs-device"]
+    waiting = [
+        section.key
+        for section, claim in edition.record.claims()
+        if claim.verdict == "needs-device" and section.requires in needed
+    ]
     if not needed or not waiting:
         return markup.NOTHING
     sections = len(set(waiting))
-    command = f"python tools/run_lecture.py {edition.folder} --device {needed[0]} --record"
+    command = f"litbook record {edition.folder} --device {needed[0]}"
     missing = f"{margin.not_run(needed[0])}."
     return tag(
         "p",

@@ -25,7 +25,6 @@ def svg(
         "svg",
         *children,
         class_=class_,
-        data_search_exclude=markup.UNSEARCHED,
         viewBox=box or f"0 0 {width:g} {height:g}",
         width=f"{width:g}",
         height=f"{height:g}",
@@ -43,7 +42,7 @@ def zoom(drawn: Html) -> Html:
     if max(widths, default=0) <= PHONE:
         return markup.NOTHING
     box = tag("input", type="checkbox"), markup.text("full size")
-    return tag("label", *box, class_="lb-zoom", data_search_exclude=markup.UNSEARCHED)
+    return tag("label", *box, class_="lb-zoom")
 
 
 def as_float(value: Number) -> float:

@@ -10,7 +10,11 @@ from litbook.record.model import Record
 
 @dataclass(frozen=True)
 class Edition:
-    """One lecture: the folder of its pages, its record, recordings of other devices and of this one."""
+    """One lecture: the folder of its pages, its record, and the recordings beside it.
+
+    `recordings` are those of other devices, and of this one the sections that this build leaves to it;
+    `own` is all of this device's.
+    """
 
     folder: str
     record: Record
@@ -19,5 +23,10 @@ class Edition:
 
     def runs(self) -> list[Record]:
         """This build, then every recording, this device's first."""
-        newest = sorted(self.recordings, key=lambda r: r.environment.date, reverse=True)
-        return [self.record, *([self.own] if self.own else []), *newest]
+        return [self.record, *([self.own] if self.own else []), *self.elsewhere()]
+
+    def elsewhere(self) -> list[Record]:
+        """The recordings of other devices, newest first."""
+        here = self.record.environment.device.slug
+        found = [it for it in self.recordings if it.environment.device.slug != here]
+        return sorted(found, key=lambda it: it.environment.date, reverse=True)

@@ -15,6 +15,7 @@ from functools import cached_property
 from litbook.record.model import (
     Claim,
     Definition,
+    Environment,
     Error,
     Piece,
     Record,
@@ -108,7 +109,9 @@ class Other:
     @property
     def stamp(self) -> str:
         """Device and date, and whether the text was another then."""
-        return stamp(self.record) + ("" if self.current else ", an older text of this section")
+        return stamp(self.entry.run or self.record.environment) + (
+            "" if self.current else ", an older text of this section"
+        )
 
     def at(self, first: int) -> Evidence:
         """What the recording says, for a section that begins on line `first` today."""
@@ -219,10 +222,10 @@ def _is_whole(sentence: str) -> bool:
     return HOLE not in rest and (rest == sentence or rest.rstrip().endswith((".", ":", "!", "?")))
 
 
-def stamp(record: Record) -> str:
+def stamp(run: Environment) -> str:
     """`Some GPU, 21 Nov 2026, torch 2.11.0`."""
-    torch = record.environment.versions.get("torch", "").partition("+")[0]
-    parts = [record.environment.device.name, day(record.environment.date), f"torch {torch}" if torch else ""]
+    torch = run.versions.get("torch", "").partition("+")[0]
+    parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
     return ", ".join(filter(None, parts))
 
 

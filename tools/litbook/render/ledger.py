@@ -1,19 +1,19 @@
-"""The ledger: every claim of the book on one page, with its place, both sides, and its verdict per device.
+"""The ledger: every claim of the book, a page for each page of a lecture, with its verdict per device.
 
-It is a plain table. Filtering by verdict needs no script: radio buttons, and style rules that hide what was
-not asked for. `assets/ledger.js` adds sorting, and filters by section and device. `claims.json` is the same
-as data; `docs/maintain.md` documents its fields.
+Each is a plain table under the theses of the sections. Filtering by verdict needs no script: radio buttons,
+and style rules that hide what was not asked for and say so where that is all. The first page counts, and has
+what fails. `claims.json` is all of it as data; `docs/maintain.md` documents its fields.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from litbook.record.model import Claim, Environment, Record, Section
+from litbook.record.model import Claim, Environment, Record, Section, grouped
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.edition import Edition
@@ -21,7 +21,6 @@ from litbook.render.evidence import Evidence, day, here
 from litbook.render.markup import Html, tag
 
 SCHEMA = 1  # of claims.json
-SCRIPT = "../../assets/litbook/ledger.js"  # from the ledger's page
 
 FILTERS = (
     ("all", "all"),
@@ -50,18 +49,61 @@ class Entry:
     claim: Claim
     verdicts: list[Verdict]
 
+    @property
+    def verdict(self) -> str:
+        """That of this build, or of a recording of the same text where this build could not run it."""
+        found = [it.claim.verdict for it in self.verdicts if it.current]
+        return next((it for it in ("fails", "holds") if it in found), found[0])
+
 
 def page(lectures: Sequence[Edition]) -> str:
-    """The ledger as Markdown. It stands beside the lectures' folders."""
+    """The ledger's first page as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     download = tag("a", "claims.json", href="../claims.json")
-    words = "Every claim of every section; as data: "
-    parts = [markup.heading(1, "Ledger"), *summary, tag("p", words, download, "."), _filters()]
+    words = "Every claim of every section, a list for each page of a lecture; as data: "
+    parts = [markup.heading(1, "Ledger"), *summary, tag("p", words, download, ".")]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
-        parts += [markup.heading(2, title, it.folder), _runs(it), _table(it)]
-    return markup.page([*parts, tag("script", type="module", src=SCRIPT)])
+        book = books.of(it.record, books.NOTHING_CITED, it.recordings, [])
+        links = [_counted(it, book, name, title) for name, title in titles(it)]
+        failing = [entry for entry in _entries(it) if entry.verdict == "fails"]
+        parts += [markup.heading(2, title, it.folder), _runs(it), tag("ul", *links, class_="lb-parts")]
+        parts += [_table(it, book, failing, "..")] if failing else []
+    return markup.page(parts)
+
+
+def titles(it: Edition) -> list[tuple[str, str]]:
+    """The pages of a lecture on which claims stand, in reading order, with their titles."""
+    book = books.of(it.record, books.NOTHING_CITED, (), [])
+    names = [(books.INDEX, it.record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
+    there = {book.place.get(section.key, books.INDEX) for section in it.record.sections if section.claims}
+    return [(name, title) for name, title in names if name in there]
+
+
+def _counted(it: Edition, book: Book, name: str, title: str) -> Html:
+    found = verdicts.rulings(it.record, it.recordings, book.sections(name))
+    return tag("li", tag("a", title, href=_way(it, name)), " ", tag("small", verdicts.counts(found)))
+
+
+def part(it: Edition, name: str) -> str:
+    """The claims of one page of a lecture as Markdown. It stands in a folder of the lecture's name."""
+    book = books.of(it.record, books.NOTHING_CITED, it.recordings, [])
+    up = "../.." if name == books.INDEX else "../../.."
+    sections = book.sections(name)
+    entries = list(_entries(it, {section.key for section in sections}))
+    counts = verdicts.counts(verdicts.rulings(it.record, it.recordings, sections))
+    lead = tag("p", counts, " · ", tag("a", "the page", href=f"{up}/{_way(it, name)}"), class_="lb-summary")
+    every = tag("p", tag("a", "All pages of the ledger", href=f"{up}/ledger/"))
+    none = tag("p", "No claim here has this verdict.", class_="lb-nothing", role="status")
+    title = markup.heading(1, f"Ledger: {dict(titles(it))[name]}")
+    blocks = [title, lead, _runs(it), _filters(), _table(it, book, entries, up), none, every]
+    return "---\nsearch:\n  exclude: true\n---\n\n" + markup.page(blocks)
+
+
+def _way(it: Edition, name: str) -> str:
+    """The address of a lecture's page, from where the lectures' folders are."""
+    return f"{it.folder}/{books.way(books.INDEX, name).removeprefix('./')}"
 
 
 # ---------------------------------------------------------------------------- as data
@@ -110,7 +152,7 @@ def _claim(it: Edition, book: Book, entry: Entry, first: int) -> dict[str, Any]:
     return {
         "lecture": it.folder,
         "section": entry.section.key,
-        "address": _address(it, book, entry).removeprefix("../"),
+        "address": _address(it, book, entry),
         "file": book.path(entry.section),
         "line": claim.line,
         "claim": claim.text,
@@ -132,10 +174,10 @@ def _side(verdict: Verdict, value: int | None) -> str | None:
     return None if value is None else values.line(verdict.evidence.snapshot(value))
 
 
-def _entries(it: Edition) -> Iterator[Entry]:
-    """Every claim, with what became of it in this build and in the recordings that have the same claim."""
-    recorded = [_by_place(recording) for recording in it.runs()[1:]]
-    for place, (own, claim) in _by_place(it.record).items():
+def _entries(it: Edition, keys: Set[str] | None = None) -> Iterator[Entry]:
+    """Every claim of these sections, of all by default, with what became of it in each run that has it."""
+    recorded = [_by_place(recording, keys) for recording in it.runs()[1:]]
+    for place, (own, claim) in _by_place(it.record, keys).items():
         found = [Verdict(0, claim, own, True)]
         for number, claims in enumerate(recorded, 1):
             if place in claims:
@@ -144,10 +186,12 @@ def _entries(it: Edition) -> Iterator[Entry]:
         yield Entry(own.entry, claim, found)
 
 
-def _by_place(record: Record) -> dict[tuple[str, str, int], tuple[Evidence, Claim]]:
+def _by_place(record: Record, keys: Set[str] | None) -> dict[tuple[str, str, int], tuple[Evidence, Claim]]:
     """Claims by section, text, and which of those with the same text it is."""
     found: dict[tuple[str, str, int], tuple[Evidence, Claim]] = {}
     for section in record.sections:
+        if keys is not None and section.key not in keys:
+            continue
         evidence, often = here(record, section), Counter[str]()
         for claim in evidence.claims:
             found[section.key, claim.text, often[claim.text]] = evidence, claim
@@ -160,9 +204,8 @@ def tally(lectures: Sequence[Edition]) -> str:
 
     What a recording says of an older text counts nowhere: see `verdicts`.
     """
-    entries = [entry for it in lectures for entry in _entries(it)]
-    seen = [{v.claim.verdict for v in entry.verdicts if v.current} for entry in entries]
-    failing, holding = (sum(verdict in found for found in seen) for verdict in ("fails", "holds"))
+    seen = [entry.verdict for it in lectures for entry in _entries(it)]
+    failing, holding = seen.count("fails"), seen.count("holds")
     if failing:
         return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", badge.BAD)
     rest = len(seen) - holding
@@ -175,7 +218,7 @@ def tally(lectures: Sequence[Edition]) -> str:
 
 
 def _filters() -> Html:
-    """Radio buttons, for which the style sheet does the rest; the script puts more beside them."""
+    """Radio buttons, for which the style sheet does the rest."""
     buttons = [
         tag(
             "label",
@@ -209,15 +252,19 @@ def _facts(environment: Environment) -> str:
     return " · ".join(words)
 
 
-def _table(it: Edition) -> Html:
-    entries = list(_entries(it))
-    if not entries:
-        return markup.NOTHING
-    book = books.of(it.record, books.NOTHING_CITED, (), [])
-    names = ["Claim", "Section", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
-    rows = [_row(it, book, entry, len(names) - 2) for entry in entries]
-    table = markup.table(names, rows, class_="lb-ledger")
+def _table(it: Edition, book: Book, entries: Sequence[Entry], up: str) -> Html:
+    """These claims under the theses of their sections; `up` leads to where the lectures' folders are."""
+    names = ["Claim", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
+    setting = prose.Setting(prose.Citations(book.bibliography))
+    bodies = []
+    for key, rows in grouped(entries, lambda entry: entry.section.key).items():
+        section = it.record.by_key[key]
+        thesis = prose.inline(section.heading or section.name, setting)
+        head = tag("tr", tag("th", thesis, colspan=len(names), scope="rowgroup"))
+        bodies.append(tag("tbody", head, *(_row(it, book, entry, len(names) - 1, up) for entry in rows)))
+    heads = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
     label = f"claims of {it.record.title}"
+    table = tag("table", heads, *bodies, class_="lb-ledger")
     return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
 
@@ -225,45 +272,35 @@ def _short(record: Record) -> str:
     return f"{record.environment.device.name}, {day(record.environment.date)}"
 
 
-def _row(it: Edition, book: Book, entry: Entry, columns: int) -> Html:
+def _row(it: Edition, book: Book, entry: Entry, columns: int, up: str) -> Html:
     claim = entry.claim
-    words = map(markup.text, _place(book, entry).split("_"))
-    breaking = markup.join(words, markup.join(["_", markup.opening("wbr")]))
-    link = tag("a", breaking, href=_address(it, book, entry))  # long names break between words
     setting = prose.Setting(prose.Citations(book.bibliography))
-    caption = [tag("span", prose.inline(claim.caption, setting)), markup.SPACE]
-    test = tag("code", claim.text)
+    said = prose.inline(claim.caption, setting) if claim.caption else tag("code", claim.text)
+    test = [markup.SPACE, tag("code", claim.text)] if claim.caption else []
     by_run = {v.run: v for v in entry.verdicts}
-    cells = [_cell(by_run.get(i)) for i in range(columns)]
-    return tag(
-        "tr",
-        tag("td", *(caption if claim.caption else []), test),
-        tag("td", link),
-        *cells,
-        class_=f"lb-entry lb-{claim.verdict}",
-    )
-
-
-def _place(book: Book, entry: Entry) -> str:
-    """`a_view:12`; of a lecture in several files also which of them that is a line of."""
-    name, line = entry.section.name, entry.claim.line
-    if len(book.record.sources) == 1:
-        return f"{name}:{line}"
-    return f"{name} · {book.path(entry.section).rpartition('/')[2]}:{line}"
+    cells = [_cell(by_run.get(i), entry.verdicts[0] if i else None) for i in range(columns)]
+    link = tag("a", said, href=f"{up}/{_address(it, book, entry)}")
+    return tag("tr", tag("td", link, *test), *cells, class_=f"lb-entry lb-{entry.verdict}")
 
 
 def _address(it: Edition, book: Book, entry: Entry) -> str:
     section = entry.section
     page = book.place.get(section.key, books.INDEX)
     line = book.line(page, section.file, entry.claim.line)
-    return f"../{it.folder}/{books.way(books.INDEX, page).removeprefix('./')}#{line}"
+    return f"{_way(it, page)}#{line}"
 
 
-def _cell(it: Verdict | None) -> Html:
+def _cell(it: Verdict | None, first: Verdict | None) -> Html:
+    """What one run says; `first` is what this build says, which needs no second time."""
     if it is None:
-        return tag("td", "–", data_verdict="none")
-    verdict = it.claim.verdict
-    sign = tag("b", margin.SIGNS[verdict], aria_hidden="true")
+        return tag("td", "–")
+    text = _said(it)
+    sign = tag("b", margin.SIGNS[it.claim.verdict], aria_hidden="true")
+    words = "the same" if first and _said(first) == text else text
+    return tag("td", sign, " ", words, class_=f"lb-ruling lb-{it.claim.verdict}")
+
+
+def _said(it: Verdict) -> str:
     sides = margin.sides(it.claim, it.evidence.entry.snapshots)
-    text = " · ".join(filter(None, (margin.WORDS[verdict], sides, "" if it.current else "older text")))
-    return tag("td", sign, " ", text, class_=f"lb-ruling lb-{verdict}")
+    older = "" if it.current else "older text"
+    return " · ".join(filter(None, (margin.WORDS[it.claim.verdict], sides, older)))

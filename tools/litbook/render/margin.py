@@ -24,7 +24,7 @@ AS_SIGNS = {
     "math.isclose(": " ≈ ",
 }
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
-DEVICES = {"cuda": "a GPU", "": "another device"}
+DEVICES = {"cuda": "a GPU", "slow": "minutes", "": "another device"}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
 WORDS = {
@@ -204,7 +204,7 @@ def _claim(
     sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
     said = markup.text(WORDS[verdict])
     if verdict == "holds":
-        said = tag("span", f"{said}:", class_="lb-said", data_search_exclude=markup.UNSEARCHED)
+        said = tag("span", f"{said}:", class_="lb-said")
     elif verdict == "fails":
         said = tag("strong", said)
     parts = [sign, markup.SPACE, said, markup.SPACE]
@@ -276,9 +276,9 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Secti
 def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
     if evidence.stamp:
-        return f"{not_run(device)}. What stands here was recorded elsewhere: {evidence.stamp}."
+        return f"{not_run(device)}. What stands here was recorded: {evidence.stamp}."
     older = [other.stamp for other in others if other.entry.ran]
-    return f"{not_run(device)}. Recorded elsewhere: {older[0]}." if older else f"{not_run(device)}."
+    return f"{not_run(device)}. Recorded: {older[0]}." if older else f"{not_run(device)}."
 
 
 def not_run(device: str) -> str:

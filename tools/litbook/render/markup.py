@@ -34,8 +34,6 @@ _ESCAPES = {
     "\t": "&#9;",
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
-# The value of `data_search_exclude`: Material's search takes the attribute off the page where it has one.
-UNSEARCHED = "1"
 
 
 def spell(character: str, kept: str = "\u200d") -> str:
@@ -114,10 +112,14 @@ def page(blocks: Iterable[Html]) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def heading(level: int, inside: object, name: str = "", class_: str = "") -> Html:
-    """A heading of the page, which Python-Markdown makes, so that its table of contents has it."""
+def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> Html:
+    """A heading of the page, which Python-Markdown makes, so that its table of contents has it.
+
+    `label`, words and spaces, is what the table of contents says instead.
+    """
     mark = re.sub(r"[^\w.:-]", "-", name)  # anything else would be further attributes
-    attributes = " ".join([f"#{mark}"] * bool(mark) + [f".{class_}"] * bool(class_))
+    short = f'data-toc-label="{label}"'
+    attributes = " ".join([f"#{mark}"] * bool(mark) + [f".{class_}"] * bool(class_) + [short] * bool(label))
     marks = f" {{{attributes}}}" if attributes else ""
     return Html(f"{'#' * min(6, level)} {for_heading(html(inside))}{marks}")
 

@@ -333,6 +333,8 @@ def _heading(made: _Made, item: cells.Section) -> None:
             + (f"The outputs are from {plain(found.stamp)}.*" if found.stamp
                else "*" if found.calls else "It is not recorded on a GPU yet.*")
         )  # fmt: skip
+    elif stamp := made.run.of(section).stamp:
+        parts.append(f"*This section takes minutes. The outputs are from {plain(stamp)}.*")
     if item.why and not item.device:
         parts.append(f"*This section stays a function: {plain(item.why)}.*")
     if parts:

@@ -168,8 +168,9 @@ def _part(book: Book, number: int) -> str:
     sheet, mine = _sheet(book, page), book.sections(page)
     title = prose.inline(part.heading or part.name, sheet.setting)
     up = tag("a", record.title, href=books.way(page, books.INDEX))
+    place = tag("span", up, f" · {number + 1} of {len(book.parts)}")
     parts = [
-        tag("p", up, f" · {number + 1} of {len(book.parts)}", class_="lb-eyebrow"),
+        _around(book, number, place, class_="lb-around lb-eyebrow", aria_label="place in this lecture"),
         markup.heading(1, title, book.anchor(part)),
         verdicts.summary(book, mine),
         player.host(book, page),
@@ -177,7 +178,7 @@ def _part(book: Book, number: int) -> str:
         *body(sheet, part, 1),
         *_preambles(sheet, own=True),
         *_rest(sheet),
-        _around(book, number),
+        _around(book, number, class_="lb-around", aria_label="parts of this lecture"),
         _foot(book, mine, part),
     ]
     return markup.page(parts)
@@ -220,20 +221,14 @@ def _link(address: str, section: Section, setting: prose.Setting) -> Html:
     return tag("a", prose.inline(section.heading or section.name, setting), href=address)
 
 
-def _around(book: Book, number: int) -> Html:
-    """The way back and on."""
+def _around(book: Book, number: int, *place: Html, **attributes: str) -> Html:
+    """The way back and on, after `place`."""
     page = book.page(book.parts[number])
     links = [
         *([_step(book, page, number - 1, "Previous", "prev")] if number else []),
         *([_step(book, page, number + 1, "Next", "next")] if number + 1 < len(book.parts) else []),
     ]
-    return tag(
-        "nav",
-        *links,
-        class_="lb-around",
-        aria_label="parts of this lecture",
-        data_search_exclude=markup.UNSEARCHED,
-    )
+    return tag("nav", *place, *links, **attributes)
 
 
 def _step(book: Book, page: str, number: int, word: str, rel: str) -> Html:
@@ -286,7 +281,7 @@ def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> 
     """Lines of code that open on demand."""
     shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
     rows = [text.row(n) for n in shown]
-    block = tag("div", *text.copier(shown), *rows, class_="lb-code lb-plain")
+    block = tag("section", *text.copier(shown), *rows, class_="lb-code lb-plain")
     return tag("details", tag("summary", title), block, class_="lb-def", id=name)
 
 
@@ -308,7 +303,7 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
         markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
     line = markup.join(filter(None, facts), " · ")
-    return tag("p", line, class_="lb-foot", data_search_exclude=markup.UNSEARCHED)
+    return tag("p", line, class_="lb-foot")
 
 
 def _lines(book: Book, mine: Sequence[Section], part: Section) -> str:

@@ -32,7 +32,7 @@ def box(piece: Piece, evidence: Evidence, setting: prose.Setting, source: str = 
         reply = tag("p", *_working(source, _names(piece, evidence)), value, *small, class_="lb-reply")
         parts += [
             _opening("Answer", reply, _card(answer)),
-            tag("p", "Answer: ", value, class_="lb-onpaper", data_search_exclude=True),
+            tag("p", "Answer: ", value, class_="lb-onpaper"),
         ]
     name = f"Check yourself, line {piece.line}"
     return tag("div", *parts, class_="lb-ask", role="group", aria_label=name)
@@ -61,4 +61,4 @@ def _card(answer: Snapshot) -> Html:
     """A tensor with more values than its line holds is drawn, too."""
     if not isinstance(answer, Tensor) or not cards.has_card(answer):
         return markup.NOTHING
-    return tag("div", cards.tensor("answer", answer), class_="lb-shelf")
+    return tag("section", cards.tensor("answer", answer), class_="lb-shelf")

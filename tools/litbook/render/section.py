@@ -21,7 +21,8 @@ def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
     """The section's heading with the anchor of its name."""
     sheet.at(section.file, section.first)
     text = prose.inline(section.heading or section.name, sheet.setting)
-    return [markup.heading(level, text, sheet.book.anchor(section), "lb-off" if section.aside else "")]
+    class_ = "lb-off" if section.aside else ""
+    return [markup.heading(level, text, sheet.book.anchor(section), class_, sheet.book.label(section))]
 
 
 def body(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -97,7 +98,8 @@ class _Body:
     def _folded(self, parts: Sequence[Html]) -> Html:
         """A section that waits for a device on one line: what it will show, and how to run it."""
         section, name = self.section, self.sheet.record.lecture
-        command = tag("code", f"python tools/run_lecture.py {name} --device {section.requires}")
+        how = section.name if section.requires == "slow" else f"--device {section.requires}"
+        command = tag("code", f"litbook run {name} {how}")
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
         words = ["Aside", state] if section.aside else [state]
         summary = tag("summary", " · ".join([*words, f"shows {_promise(section)}"]), ": ", command)
@@ -170,7 +172,7 @@ class _Body:
         if 0 not in beside:
             return shelf
         rows = tag("div", *beside[0], class_="lb-v")
-        return [tag("div", rows, class_="lb-code lb-plain"), *shelf]
+        return [tag("section", rows, class_="lb-code lb-plain"), *shelf]
 
 
 def _span(item: outline.Item) -> tuple[int, int]:
@@ -275,7 +277,7 @@ def _block(text: Text, numbers: Sequence[int], beside: dict[int, list[Html]], ev
             own = _own_rows(text, numbers[i : i + free], last.get(number, number))
             notes = tag("div", fitting.fit(beside[number], own), class_="lb-v", style=f"--s:{own}")
             cells += [markup.SPACE, notes, markup.SPACE]  # spaces for the search
-    return tag("div", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
+    return tag("section", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
 
 
 def _own_rows(text: Text, numbers: Sequence[int], last: int) -> int:

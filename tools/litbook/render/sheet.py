@@ -60,7 +60,7 @@ class Text:
         name = f"{self.prefix}L{number}"
         place = {"id": name, "href": f"#{name}"} if self.anchored else {}
         label = markup.text(number)
-        anchor = tag("a", label, class_="lb-n", **place, data_search_exclude=markup.UNSEARCHED)
+        anchor = tag("a", label, class_="lb-n", **place)
         html = self[number].html(dedent, self.links.get(number, ()))
         return markup.join([anchor, tag("code", html or markup.SPACE, class_=class_)])
 

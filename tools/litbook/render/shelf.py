@@ -43,7 +43,7 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     return [
         *(margin.failure_box(claim, evidence, path) for claim in failed),
         *(margin.error_box(error, path) for error in raised),
-        *([tag("div", *quiet, class_="lb-shelf")] if quiet else []),
+        *([tag("section", *quiet, class_="lb-shelf")] if quiet else []),
         *([_output(printed)] if printed else []),
     ]
 

@@ -90,9 +90,11 @@ class Terminal:
         self._gap()
 
     def skipped(self, function: int, device: str) -> None:
-        """A section whose device is not here."""
+        """A section whose device is not here, or that is slow."""
         self.section(function)
-        self._say(Text(f"needs {device}; there is none here", style="yellow"))
+        slow = "is slow; it runs when it is asked for by name, and when it is recorded"
+        why = slow if device == "slow" else f"needs {device}; there is none here"
+        self._say(Text(why, style="yellow"))
 
     def line(self, statement: int) -> None:
         """A statement of a section is about to run for the first time."""

@@ -53,6 +53,7 @@ def work(asked: dict[str, Any]) -> NoReturn:
                 device=asked["device"],
                 timeout=asked["timeout"],
                 seed=asked["seed"],
+                slow=asked["slow"],
                 listener=listener,
                 owner=desk,
             )

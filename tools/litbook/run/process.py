@@ -22,8 +22,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,7 +48,19 @@ PRELOADED: tuple[str, ...] = (
     "jaxtyping",
     "matplotlib.pyplot",
 )  # where they are installed
+WHOLE: dict[str, Any] = {
+    "sections": [],
+    "device": "auto",
+    "timeout": None,
+    "seed": 0,
+    "slow": False,
+    "listener": "",
+}  # as `run.run` has it
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
+
+
+End = Callable[[float | None], tuple[int, bool]]
+"""Seconds that a process may take -> its exit status, and whether Ctrl-C came."""
 
 
 class Reported(LitbookError):
@@ -71,6 +85,7 @@ def record_of(
     device: str = "auto",
     timeout: float | None = None,
     seed: int = 0,
+    slow: bool = False,
     listener: str = "",
 ) -> model.Record:
     """The record of the lecture in the file `path`, from a process that runs nothing else.
@@ -81,13 +96,32 @@ def record_of(
     Raises what ended the run early as `Reported`, with exit status 130 for Ctrl-C; `Died` where the process
     left no whole record.
     """
-    path = path.resolve()
-    asked = {"path": str(path), "sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-             "listener": listener}  # fmt: skip
-    with private_folder() as folder:
-        asked |= {"folder": str(folder), "key": secrets.token_hex()}
-        status, interrupted = _run(asked, folder, timeout)
-        return judged(asked, status, interrupted)
+    how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
+           "slow": slow, "listener": listener}  # fmt: skip
+    with _begun({"path": str(path.resolve()), **how}) as (asked, end):
+        return judged(asked, *end(timeout))
+
+
+def records_of(paths: Sequence[Path]) -> Generator[Callable[[], model.Record], None, None]:
+    """For each lecture, in turn, what waits for its record and raises as `record_of` does.
+
+    As many run side by side as there are cores, and torch gets its share of these: with all cores for each,
+    two lectures at once take twice as long as one after the other.
+    """
+    cores = os.cpu_count() or 1
+    at_once = max(1, min(cores, len(paths)))
+    todo, running = deque(paths), deque[tuple[contextlib.ExitStack, Callable[[], model.Record]]]()
+    try:
+        while todo or running:
+            while todo and len(running) < at_once:
+                how, run = {**WHOLE, "path": str(todo.popleft().resolve())}, contextlib.ExitStack()
+                asked, end = run.enter_context(_begun(how, cores // at_once))
+                running.append((run, partial(lambda asked, end: judged(asked, *end(None)), asked, end)))
+            with running[0][0]:
+                yield running.popleft()[1]
+    finally:
+        for run, _ in running:
+            run.close()
 
 
 def answer(path: Path, function: str, /, **given: Any) -> Any:
@@ -95,11 +129,8 @@ def answer(path: Path, function: str, /, **given: Any) -> Any:
 
     It runs the lecture in the file `path`, and is first given who owns that process. Raises as `record_of`.
     """
-    asked = {"path": str(path.resolve()), "function": function, "given": given}
-    with private_folder() as folder:
-        asked |= {"folder": str(folder), "key": secrets.token_hex()}
-        status, interrupted = _run(asked, folder, None)
-        return json.loads(_content(asked, "answer", status, interrupted))
+    with _begun({"path": str(path.resolve()), "function": function, "given": given}) as (asked, end):
+        return json.loads(_content(asked, "answer", *end(None)))
 
 
 class Warm:
@@ -117,15 +148,7 @@ class Warm:
 
     def record_of(self, path: Path, timeout: float) -> model.Record:
         """The record of the lecture in the file `path`; raises as the function above does."""
-        path = path.resolve()
-        asked = {
-            "path": str(path),
-            "sections": [],
-            "device": "auto",
-            "timeout": timeout,
-            "seed": 0,
-            "listener": "",
-        }
+        asked = {**WHOLE, "path": str(path.resolve()), "timeout": timeout}
         with private_folder() as folder:
             asked |= {"folder": str(folder), "key": secrets.token_hex()}
             process = self.context.Process(target=_work, args=(asked,))
@@ -154,34 +177,50 @@ def _work(asked: dict[str, Any]) -> None:
     child.work(asked)
 
 
-def _run(asked: dict[str, Any], folder: Path, timeout: float | None) -> tuple[int, bool]:
-    """Start the process and wait for its end. Its exit status, and whether Ctrl-C came."""
+@contextlib.contextmanager
+def _begun(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, Any], End]]:
+    """Start a process that does what is asked, in a folder of its own; it ends with the block at the latest.
+
+    `threads` is how many torch may have, where nobody has said it in the environment; 0: as it likes.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+    if threads:
+        environment.setdefault("OMP_NUM_THREADS", str(threads))
     stdout = _stdout()
     if stdout == subprocess.PIPE:
         environment["PYTHONIOENCODING"] = "utf-8"
-    process = subprocess.Popen(
-        [sys.executable, "-c", START],
-        stdin=subprocess.PIPE,
-        stdout=stdout,
-        stderr=None if sys.stderr is not None else subprocess.DEVNULL,
-        env={**environment, "TMPDIR": str(folder)},
-        process_group=0,  # Ctrl-C comes here, and once; and what the lecture has started ends with it
-    )
-    interrupted = False
-    with process, _passed_on(process.stdout):
-        try:
-            with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+    with private_folder() as folder:
+        asked = {**asked, "folder": str(folder), "key": secrets.token_hex()}
+        process = subprocess.Popen(
+            [sys.executable, "-c", START],
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=None if sys.stderr is not None else subprocess.DEVNULL,
+            env={**environment, "TMPDIR": str(folder)},
+            process_group=0,  # Ctrl-C comes here, and once; and what the lecture has started ends with it
+        )
+        with process, _passed_on(process.stdout):
+            try:
                 assert process.stdin is not None
-                process.stdin.write(json.dumps(asked).encode())
-                process.stdin.close()
-                process.wait(None if timeout is None else timeout + 4 * GRACE)
-        except KeyboardInterrupt:
-            interrupted = True
-            _interrupt(process, folder)
-        finally:
-            _kill(process)
-    return process.returncode, interrupted
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(json.dumps(asked).encode())
+                    process.stdin.close()
+                yield asked, partial(_ended, process, folder)
+            finally:
+                _kill(process)
+
+
+def _ended(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) -> tuple[int, bool]:
+    """Wait for the end of the process. Its exit status, and whether Ctrl-C came."""
+    interrupted = False
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(None if timeout is None else timeout + 4 * GRACE)
+    except KeyboardInterrupt:
+        interrupted = True
+        _interrupt(process, folder)
+    _kill(process)
+    return process.wait(), interrupted
 
 
 def _interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:

@@ -55,13 +55,14 @@ class NoDevice(LitbookError):
     slug = "no-device"
 
 
-def run(
+def run(  # noqa: PLR0913  all that one may ask of a run
     path: Path,
     *,
     sections: Sequence[str] = (),
     device: str = "auto",
     timeout: float | None = None,
     seed: int = 0,
+    slow: bool = False,
     listener: Listener | None = None,
     owner: Owner | None = None,
     recorded_by: type[Recorder] = Recorder,
@@ -69,7 +70,8 @@ def run(
     """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
-    seconds; every section starts from `seed`. Failed claims and exceptions are in the record, not raised.
+    seconds; every section starts from `seed`. Sections that are `slow` run where sections are asked for, or
+    with that option. Failed claims and exceptions are in the record, not raised.
     `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
     when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
     each claim.
@@ -96,7 +98,7 @@ def run(
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            _execute(recorder, path, sections, device, seed, owner)
+            _execute(recorder, path, sections, device, seed, slow or bool(sections), owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
@@ -166,13 +168,20 @@ def _seed(seed: int) -> None:
 
 
 def _execute(
-    recorder: Recorder, path: Path, sections: Sequence[str], device: str, seed: int, owner: Owner | None
+    recorder: Recorder,
+    path: Path,
+    sections: Sequence[str],
+    device: str,
+    seed: int,
+    slow: bool,
+    owner: Owner | None,
 ) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
     if owner is not None:
         recorder.asserts.tell = owner.late
-    recorder.run_section = lambda function, call: _run_section(recorder, function, call, device, seed, owner)
+    needs = partial(_missing, device=device, slow=slow)
+    recorder.run_section = lambda function, call: _run_section(recorder, function, call, needs, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
@@ -225,15 +234,15 @@ def _run_section(
     recorder: Recorder,
     function: int,
     call: Callable[[], object],
-    device: str,
+    missing: Callable[[str | None], str | None],
     seed: int,
     owner: Owner | None = None,
 ) -> None:
-    """One section: from its own seed, unrecorded where its device is missing, its exceptions kept."""
+    """One section: from its own seed, unrecorded where what it requires is missing, its exceptions kept."""
     spec = recorder.lecture.functions[function]
     if owner is not None:
         owner.at(spec.name)
-    needed = _missing(spec.requires, device)
+    needed = missing(spec.requires)
     if needed:
         recorder.needs[function] = needed
         if recorder.listener is not None:
@@ -245,9 +254,10 @@ def _run_section(
         _survives(recorder, function, call)
 
 
-def _missing(required: str | None, device: str) -> str | None:
-    """The required device, where this run does not have it; None where nothing is missing."""
-    return None if required == "cuda" and device != "cpu" and has_cuda() else required
+def _missing(required: str | None, device: str, slow: bool) -> str | None:
+    """What is required, where this run does not have it; None where nothing is missing."""
+    here = slow if required == "slow" else required == "cuda" and device != "cpu" and has_cuda()
+    return None if here else required
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ why a strict build of it fails, as text. It runs nothing and makes no page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from litbook.errors import LitbookError, Problem
@@ -40,12 +40,20 @@ def edition(path: Path, record: model.Record, found: Found) -> Edition:
                 others.append(recording)
                 continue
             own = recording
+            others += _left_to(recording, record)
             for difference in compare.compare(record, recording).differences:
                 into = found.wrong if difference.contradicts else found.remarks
                 into.append(f"{difference}\n    {_way_out(path, record)}")
         except LitbookError as error:
             found.wrong.append(str(error))
     return Edition(name_of(path), record, others, own)
+
+
+def _left_to(own: model.Record, here: model.Record) -> list[model.Record]:
+    """Of this device's recording the sections that a build leaves to it, because they are slow."""
+    left = [it for it in own.sections if it.ran and it.key in here.by_key and not here.by_key[it.key].ran]
+    left = [it for it in left if here.by_key[it.key].requires]
+    return [replace(own, sections=tuple(left))] if left else []
 
 
 def _way_out(path: Path, here: model.Record) -> str:
@@ -73,7 +81,7 @@ def differing(editions: Sequence[Edition]) -> devices.Found:
     found: dict[tuple[str, str], list[devices.Difference]] = {}
     for it in editions:
         special = {section.key for section in it.record.sections if section.requires}
-        for recording in it.recordings:
+        for recording in it.elsewhere():
             found[it.folder, recording.environment.device.slug] = [
                 devices.Difference(
                     d.section, d.place.line, d.what, tuple((c.at, c.was, c.now, c.by) for c in d.changes)

@@ -56,7 +56,7 @@ class Pages:
         if not self.editions:
             return []
         own = [f"{PLACE}/{folder}/{name}" for folder, titles in self.titles() for name, _ in titles]
-        return [f"{PLACE}/{books.INDEX}", *own, *self._ends()]
+        return [f"{PLACE}/{books.INDEX}", *own, *self._ends(), *self._ledger()]
 
     def notebooks(self) -> list[str]:
         """The page of every notebook that there is; the nav does not show them."""
@@ -86,6 +86,8 @@ class Pages:
                 return misbeliefs.page(self.editions, self.bibliography)
             case ["ledger.md"]:
                 return ledger.page(self.editions)
+            case ["ledger", folder, name]:
+                return ledger.part(next(it for it in self.editions if it.folder == folder), name)
             case ["devices.md"]:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
@@ -126,7 +128,7 @@ class Pages:
 
     def ends(self) -> Iterator[tuple[str, str]]:
         """Every file that is of no one lecture, with its text."""
-        for place in [f"{PLACE}/{books.INDEX}", *self._ends()] if self.editions else ():
+        for place in [f"{PLACE}/{books.INDEX}", *self._ends(), *self._ledger()] if self.editions else ():
             yield place, self.text(place, [])
         for name in DATA if self.editions else ():
             yield f"{PLACE}/{name}", self.data(f"{PLACE}/{name}") or ""
@@ -168,6 +170,11 @@ class Pages:
 
     def _ends(self) -> list[str]:
         return [f"{PLACE}/{name}.md" for name in ENDS if name not in self.choices.without]
+
+    def _ledger(self) -> list[str]:
+        """The ledger's pages below its first; no menu has them."""
+        there = () if "ledger" in self.choices.without else self.editions
+        return [f"{PLACE}/ledger/{it.folder}/{name}" for it in there for name, _ in ledger.titles(it)]
 
 
 def _linked(it: Edition, name: str, text: str) -> str:

@@ -8,20 +8,21 @@ not of a line of a log.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mkdocs.config import base
 from mkdocs.config import config_options as kinds
 from mkdocs.exceptions import Abort
-from mkdocs.plugins import BasePlugin
+from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
@@ -34,18 +35,20 @@ from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
 from litbook.run import process
-from litbook.site import editions, policy
+from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
 if TYPE_CHECKING:
     from litbook.site.preview import Preview
 
-Runner = Callable[[Path], model.Record]
+Records = Generator[Callable[[], model.Record], None, None]
+Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
+THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
-SCRIPTS = ("player.js", "folder.js", "copy.js")
+SCRIPTS = ("player.js", "copy.js", "beside.js")
 EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings where the book has none
     "admonition": {},
     "attr_list": {},
@@ -82,6 +85,7 @@ class Options(base.Config):
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
+    synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     unbacked = Severity()  # what a number is that nothing backs
 
 
@@ -129,7 +133,7 @@ class LitbookPlugin(BasePlugin[Options]):
         else:
             self._take_turn(project)
             colab = config["extra"].get("colab") or ""
-            self.entries = self.build(project, process.record_of, config["site_name"], colab)
+            self.entries = self.build(project, process.records_of, config["site_name"], colab)
         _copy_assets(project.assets)
         if config["nav"] is not None:
             nav = [{self.config.title: self.entries} if self._is_place(it) else it for it in config["nav"]]
@@ -137,10 +141,10 @@ class LitbookPlugin(BasePlugin[Options]):
         return config
 
     def on_files(self, files: Any, *, config: Any) -> Any:
-        """Each lecture page links to its notebook, and no menu has it. A book without a nav gets one."""
+        """No menu has notebooks and the ledger's parts: pages link to them. A book without a nav gets one."""
         pages = list(files.documentation_pages())
         for file in pages:
-            if Path(file.src_uri).match(f"{PLACE}/*/notebooks/*"):
+            if any(Path(file.src_uri).match(f"{PLACE}/{it}") for it in ("*/notebooks/*", "ledger/*/*")):
                 file.inclusion = InclusionLevel.NOT_IN_NAV
         if config["nav"] is None:
             own = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
@@ -167,9 +171,11 @@ class LitbookPlugin(BasePlugin[Options]):
             "<!-- excerpt -->", page.excerpt(found[0].record)
         )
 
+    @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
         frame.headed(page)
+        page.content = search.quiet(page.content)
         return context
 
     def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
@@ -180,8 +186,10 @@ class LitbookPlugin(BasePlugin[Options]):
         """The page for addresses that lead nowhere has a policy, too."""
         return self._guarded(output_content, config) if template_name.endswith(".html") else output_content
 
+    @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
+        search.split(Path(config["site_dir"]), self.config.synonyms)
         self._end()
         if config["strict"] and self.problems:
             raise Abort(verdict(self.problems))
@@ -213,14 +221,14 @@ class LitbookPlugin(BasePlugin[Options]):
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
         found = editions.Found()
-        self.editions = list(self._editions(project, run, found))
+        self.editions = []
         bibliography = _bibliography(project, found)
         pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
-        written = {
-            _write(project.docs / place, text)
-            for files in (*(pages.of(it, found) for it in pages.editions), pages.ends())
-            for place, text in files
-        }
+        written = set()
+        for it in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
+            self.editions.append(it)
+            written |= {_write(project.docs / place, text) for place, text in pages.of(it, found)}
+        written |= {_write(project.docs / place, text) for place, text in pages.ends()}
         for text in found.wrong:
             self.wrong(text)
         for text in found.remarks:
@@ -235,25 +243,24 @@ class LitbookPlugin(BasePlugin[Options]):
         log.warning("%s", text)
 
     def _editions(self, project: Project, run: Runner, found: editions.Found) -> Iterator[Edition]:
-        """Run every lecture, one after the other; those that can be shown."""
-        for path in project.lectures():
-            try:
-                yield editions.edition(path, self._recorded(path, run), found)
-            except LitbookError as error:
-                if error.exit_status == INTERRUPTED:
-                    raise KeyboardInterrupt from None
-                found.wrong.append(f"{path.name} cannot be run: {error}")
-        if not project.lectures():
+        """Run every lecture that is not as it was; those that can be shown, in turn."""
+        paths = project.lectures()
+        now = {path: _fingerprint(path.parent) for path in paths}
+        changed = [path for path in paths if path not in self.records or self.records[path][0] != now[path]]
+        with contextlib.closing(run(changed)) as records:
+            for path in paths:
+                try:
+                    if path in changed:
+                        self.records[path] = (now[path], next(records)())
+                    yield editions.edition(path, self.records[path][1], found)
+                except LitbookError as error:
+                    if error.exit_status == INTERRUPTED:
+                        raise KeyboardInterrupt from None
+                    found.wrong.append(f"{path.name} cannot be run: {error}")
+        if not paths:
             found.wrong.append(
                 f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
             )
-
-    def _recorded(self, path: Path, run: Runner) -> model.Record:
-        """The record of the lecture as it is now; run again only if a file in its folder has changed."""
-        now = _fingerprint(path.parent)
-        if path not in self.records or self.records[path][0] != now:
-            self.records[path] = (now, run(path))
-        return self.records[path][1]
 
     def _dress(self, config: Any) -> None:
         """The styles, scripts and Markdown extensions of lectures' pages; the author's come after them."""
@@ -269,6 +276,7 @@ class LitbookPlugin(BasePlugin[Options]):
             script.defer = True
         there = {str(script) for script in config["extra_javascript"]}
         config["extra_javascript"][:0] = [script for script in scripts if str(script) not in there]
+        config["extra"]["polyfills"] = [*config["extra"].get("polyfills", []), search.IN_FOLDERS]
         for name, settings in EXTENSIONS.items():
             if name not in config["markdown_extensions"]:
                 config["markdown_extensions"].append(name)
@@ -276,16 +284,21 @@ class LitbookPlugin(BasePlugin[Options]):
         self._plain_theme(config["theme"])
 
     def _plain_theme(self, theme: Any) -> None:
-        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin."""
+        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin.
+
+        Its contents follow the reading.
+        """
         theme["font"] = False
+        theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
-        theme["features"] = [*features, *(["toc.integrate"] if "toc.integrate" not in features else [])]
+        theme["features"] = [*dict.fromkeys([*features, "toc.integrate", "toc.follow"])]
 
     def _is_place(self, item: Any) -> bool:
         return isinstance(item, dict) and self.config.title in item
 
     def _guarded(self, text: str, config: Any) -> str:
         """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
+        text = search.ours(text)
         serves = self.command == "serve" and not self.preview
         return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
 

@@ -34,7 +34,7 @@ from watchdog.observers import Observer
 from litbook.errors import LitbookError, Problem
 from litbook.project import CONFIG, Project
 from litbook.record import model
-from litbook.render import notebook, report
+from litbook.render import report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
@@ -205,8 +205,8 @@ class Preview:
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
             addresses["/" + unquote(file.url).removeprefix("./")] = made
-            if f"/{notebook.FOLDER}/" in file.src_uri:
-                continue  # no menu has it
+            if file.inclusion.is_not_in_nav():
+                continue
             if made.title is None:  # the menu on every other page needs it
                 self._fill(file)
                 made.read_source(config)

@@ -131,7 +131,8 @@ class _Writer:
             it = self.lecture.functions[index]
             self.items.append(Code(index, it.first, it.last, (Row(f"{it.name}()"),), call=True))
             return
-        device = self.lecture.functions[index].requires or device
+        needs = self.lecture.functions[index].requires
+        device = device if needs in (None, "slow") else needs  # who opens a notebook has time
         self.items.append(Section(index, level, device))
         for group in groups_of(self.text.body(index)):
             self._group(group, index, level, device)

@@ -1,0 +1,126 @@
+"""Slow sections: a build takes them from the recording and says so; chosen sections are recorded into the one there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.book.test_recordings import Place
+from tests.running import HEAD
+
+from litbook.record import model, recordings
+from litbook.render import page
+from litbook.run import process
+from litbook.site import editions
+
+LECTURE = f"""{HEAD}
+
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+def main() -> None:
+    quick()
+    patient()
+
+
+def quick() -> None:
+    four = doubled(2)  # @inspect four
+    assert four == 4, "quick"
+
+
+@requires("slow")
+def patient() -> None:
+    note(f"It took {{doubled(21)}} turns.")
+    six = doubled(3)  # @inspect six
+    assert six == 6, "patient"
+"""
+FILE = "lecture_sample.cpu.json"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    it = Place(tmp_path)
+    it.lecture.write_text(LECTURE, encoding="utf-8")
+    return it
+
+
+def recording(place: Place) -> model.Record:
+    return recordings.read(place.file, "lecture_sample")
+
+
+def built(place: Place) -> tuple[str, editions.Found]:
+    """The page of a build on this machine, and what is wrong with it."""
+    found = editions.Found()
+    it = editions.edition(place.lecture, process.record_of(place.lecture, device="cpu"), found)
+    editions.problems(it, found)
+    return "\n".join(page.pages(it.record, recordings=it.recordings).values()), found
+
+
+def test_a_run_leaves_a_slow_section_out_unless_it_is_asked_for_by_name(place: Place) -> None:
+    assert place.run().stdout == "1 claim holds, 0 fail, 1 not run\n"
+    assert place.run("patient").stdout == "1 claim holds, 0 fail, 0 not run\n"
+
+
+def test_a_build_takes_a_slow_section_from_the_recording_and_says_so(place: Place) -> None:
+    html, found = built(place)
+    assert "Not run (needs minutes) · shows 1 claim: <code>litbook run lecture_sample patient</code>" in html
+    assert found.wrong == []
+    assert place.run("--record").stdout.endswith("2 claims hold, 0 fail, 0 not run\n")
+    html, found = built(place)
+    assert "Not run (needs minutes). What stands here was recorded: " in html
+    assert "It took 42 turns." in html
+    assert found.wrong == found.remarks == []
+
+
+def test_what_contradicts_a_recorded_slow_section_is_seen_when_it_runs(place: Place) -> None:
+    place.run("--record")
+    place.damage('"six"', '"sixth"')
+    assert place.run().returncode == 0, "it did not run: nothing to compare"
+    done = place.run("patient")
+    assert done.returncode == 1
+    assert "patient: six is not what was recorded" in done.stdout
+
+
+def test_chosen_sections_are_recorded_into_the_recording_with_commit_and_date_of_each(place: Place) -> None:
+    place.run("--record")
+    before = recording(place)
+    place.edit("six = doubled(3)", "six = doubled(1) + 4")
+    done = place.run("patient", "--record")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"recorded in book/recordings/{FILE}" in done.stdout
+    after = recording(place)
+    assert (after.environment, after.by_key["quick"]) == (before.environment, before.by_key["quick"])
+    run = after.by_key["patient"].run
+    assert run is not None and run.date >= before.environment.date
+    assert after.by_key["patient"].digest != before.by_key["patient"].digest
+    assert place.run().stdout == "1 claim holds, 0 fail, 1 not run\n"
+    assert place.run("patient", "--record").stdout.startswith(f"book/recordings/{FILE} stays as it is")
+
+
+def test_a_section_is_not_recorded_into_a_recording_that_is_not_there(place: Place) -> None:
+    done = place.run("patient", "--record")
+    assert done.returncode == 2
+    assert "is not there yet\n    record the whole lecture first: leave the sections out" in done.stderr
+    assert not place.file.exists()
+
+
+def test_a_section_is_not_recorded_beside_others_that_used_an_older_helper(place: Place) -> None:
+    place.run("--record")
+    kept = place.file.read_bytes()
+    place.edit("return 2 * x", "return x + x")
+    place.edit("six = doubled(3)", "six = doubled(1) + 4")
+    done = place.run("patient", "--record", "--approve")
+    assert done.returncode == 2
+    said = "doubled has changed, and sections that are not recorded now use it\n    record the whole lecture"
+    assert said in done.stderr
+    assert place.file.read_bytes() == kept
+
+
+def test_plain_python_runs_a_slow_section(place: Place) -> None:
+    text = place.lecture.read_text(encoding="utf-8").replace("doubled(21)", "doubled(4)")
+    space: dict[str, object] = {"__name__": "plain"}
+    exec(compile(text, "plain", "exec"), space)
+    patient = space["patient"]
+    assert callable(patient)
+    assert patient() is None
