@@ -145,7 +145,7 @@ class _Later(ast.Try):
     """A `try` whose body is written when the compiler reads it: 10^5 claims are never there at once."""
 
     def __init__(self, write: Callable[[], list[ast.stmt]], handler: ast.ExceptHandler) -> None:
-        super().__init__(handlers=[handler], orelse=[], finalbody=[])
+        super().__init__(handlers=[handler], orelse=[], finalbody=[])  # type: ignore[call-arg]  # `body` below
         self.write = write
 
     @property

@@ -228,7 +228,14 @@ class Recorder(Judge):
             for call in self._free[function]:
                 self.asking = call.lineno
                 with contextlib.suppress(Exception):
-                    eval(compile(ast.Expression(call), self.filename, "eval"), module)
+                    eval(
+                        compile(
+                            ast.Expression(call),
+                            self.lecture.files[self.lecture.functions[function].file].filename,
+                            "eval",
+                        ),
+                        module,
+                    )
             self.asking = 0
 
     def output(self, text: str) -> None:
