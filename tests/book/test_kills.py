@@ -58,7 +58,7 @@ class Book:
         return time.monotonic() - start
 
     def files(self) -> set[str]:
-        """What is in the folder, but for the numbers of a build that stand in names of files."""
+        """What is in the folder, a build of it included."""
         return {it.relative_to(self.folder).as_posix() for it in self.folder.rglob("*") if it.is_file()}
 
     def living(self) -> list[str]:

@@ -75,9 +75,7 @@ class Probes(Protocol):
     def annotated(self, statement: int, annotation: object) -> None: ...
 
 
-TOGETHER = (
-    64  # claims that share a `try`: a block of code costs much to compile, and so do many claims at once
-)
+TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
 
 
@@ -351,7 +349,8 @@ class _Writer:
         """A claim in one call that has nowhere to jump, so it is short; else as an `if`."""
         step = self._call("step", node, self.lecture.statement_of[node])
         claim = self._call("claim", node, number)
-        test = self._test(node, number)
+        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
+        test = self._with_operands(node.test, operands)
         caption = None if isinstance(node.msg, ast.Constant) else node.msg
         if caption is None and _is_asked_once(node.test):
             failed = _at(node, ast.UnaryOp(ast.Not(), test))
@@ -359,10 +358,6 @@ class _Writer:
         holds, fails = (self._verdict(name, node, number, caption) for name in ("holds", "fails"))
         judged = _at(node, ast.If(test, [holds], [fails]))
         return [_at(node, ast.Expr(step)), _at(node, ast.Expr(claim)), judged]
-
-    def _test(self, node: ast.Assert, number: int) -> ast.expr:
-        operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
-        return self._with_operands(node.test, operands)
 
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
@@ -393,9 +388,9 @@ class _Writer:
 
     def _verdict(self, name: str, node: ast.Assert, number: int, caption: ast.expr | None) -> ast.stmt:
         plain = self._probe(name, node, number)
-        return (
-            plain if caption is None else self._guarded(node, self._probe(name, node, number, caption), plain)
-        )
+        if caption is None:
+            return plain
+        return self._guarded(node, self._probe(name, node, number, caption), plain)
 
     def _with_operands(self, node: ast.expr, operands: dict[ast.expr, int]) -> ast.expr:
         """A copy of the test in which every operand hands its value over, then on."""

@@ -60,13 +60,10 @@ class Judge:
 
     def stumbled(self, first: int, last: int) -> None:
         """An exception comes out of an assert from `first` to `last`. Of a claim it is that of an operand."""
-        if (
-            self.open_claims
-            and first <= (at := self.lecture.claims[self.open_claims[-1][0]].statement) <= last
-        ):
+        inner = self.lecture.claims[self.open_claims[-1][0]].statement if self.open_claims else -1
+        if first <= inner <= last:
             self.open_claims.pop()
-            first = at
-        self.asserts.stumbled(first)
+        self.asserts.stumbled(inner if first <= inner <= last else first)
 
     def verdict(self, _: None, number: int, failed: bool) -> None:
         """A claim is judged, after its step. `holds` and `fails` stand where its caption is computed, too."""
