@@ -36,6 +36,8 @@ IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 MAY_SKIP_IN_CI = ("needs cuda", "needs python")
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
+# Two workers with as many threads of torch as there are cores take twice as long as with one each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Two cores shared with a browser make times per example meaningless. CI draws five times as many examples, and the
 # same ones each time; elsewhere each run draws others.

@@ -70,6 +70,7 @@ def measured(record: model.Record, section: str, text: str) -> list[model.Snapsh
     ]
 
 
+@pytest.mark.slow  # below, on the small card, the sections that claim something about values run
 def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
     lecture: Path, big: model.Record
 ) -> None:
@@ -82,6 +83,7 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
     assert big.main.seconds < 100  # of the stand-in's clock; a recording has five minutes
 
 
+@pytest.mark.slow
 def test_a_recording_with_every_gpu_section_stays_below_a_megabyte(lecture: Path, big: model.Record) -> None:
     committed = lecture.parent / "recordings" / "lecture_02.cpu.json"
     assert len(recordings.dumps(big)) + committed.stat().st_size < 10**6

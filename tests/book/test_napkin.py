@@ -327,6 +327,22 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
     page.close()
 
 
+@pytest.fixture(scope="module")
+def form(browser: Browser, address: str) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 1200})
+    page.goto(address + "calculator/")
+    page.locator("#lb-calc").wait_for()
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def afresh(form: Page) -> Page:
+    """The calculator as it opens, on a page that tests which only type into it share."""
+    form.get_by_role("button", name="Start over").click()
+    return form
+
+
 SET = """(rows) => rows.map((row) => {
   const form = document.getElementById('lb-calc');
   for (const [name, value] of Object.entries(row)) {
@@ -484,8 +500,8 @@ def test_every_recipe_sets_its_bytes_and_a_number_of_ones_own_is_a_recipe(opened
         ("  5  ", 5), ("+5", 5), ("5.", 5), ("5.0", 5), ("1e15", 1e15), ("1", 1),
     ], 3),
 )  # fmt: skip
-def test_numbers_are_read_as_people_write_them(opened: Page, text: str, value: float) -> None:
-    outputs, wrong = told(opened, parameters=text, bytes="1")
+def test_numbers_are_read_as_people_write_them(afresh: Page, text: str, value: float) -> None:
+    outputs, wrong = told(afresh, parameters=text, bytes="1")
     assert wrong == {}
     assert outputs["replicated"][0] == value
 
@@ -530,17 +546,17 @@ def test_numbers_are_read_as_people_write_them(opened: Page, text: str, value: f
     ], 4),
 )  # fmt: skip
 def test_impossible_input_is_said_at_its_field_and_gives_no_number(
-    opened: Page, name: str, text: str, said: str
+    afresh: Page, name: str, text: str, said: str
 ) -> None:
-    outputs, wrong = told(opened, **{name: text})
+    outputs, wrong = told(afresh, **{name: text})
     assert list(wrong) == [name]
     assert said in wrong[name]
     needs = {"parameters": 5, "tokens": 3, "devices": 3, "mfu": 2, "bytes": 4}[name]
     assert [shown for _, shown in outputs.values()].count("–") == needs
     assert all(value is None for value, shown in outputs.values() if shown == "–")
-    assert all("NaN" not in it for it in opened.locator(".lb-results").all_inner_texts())
-    assert opened.locator(f"#lb-{name}-wrong").is_visible()
-    _, wrong = told(opened, **{name: "1"})
+    assert all("NaN" not in it for it in afresh.locator(".lb-results").all_inner_texts())
+    assert afresh.locator(f"#lb-{name}-wrong").is_visible()
+    _, wrong = told(afresh, **{name: "1"})
     assert wrong == {}
 
 
@@ -562,8 +578,8 @@ def test_what_is_out_of_bounds_here_is_out_of_bounds_in_python(opened: Page) -> 
 @pytest.mark.parametrize(
     ("text", "value"), [("50%", 0.5), ("40 %", 0.4), ("1", 1.0), (".38", 0.38), ("100%", 1.0)]
 )
-def test_an_mfu_may_be_a_percentage(opened: Page, text: str, value: float) -> None:
-    outputs, _ = told(opened, mfu=text)
+def test_an_mfu_may_be_a_percentage(afresh: Page, text: str, value: float) -> None:
+    outputs, _ = told(afresh, mfu=text)
     rate = hardware.peak(hardware.CARDS["H100 SXM"], "bfloat16")
     assert outputs["days"][0] == pytest.approx(napkin.days(7e10, 15e12, 1024, rate, value), rel=1e-12)
 

@@ -407,6 +407,30 @@ def test_the_preview_offers_the_pages_of_a_build_and_they_say_the_same(tmp_path:
             assert not made.page(file.relative_to(site).as_posix()).startswith("status"), file
 
 
+def test_the_page_asked_for_is_there_before_its_lecture_has_run_and_others_say_that_they_are_not(
+    tmp_path: Path,
+) -> None:
+    for name in ("docs", "lectures"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mkdocs.yml").write_text(CONFIG)
+    (tmp_path / "docs" / "index.md").write_text("# Start\n")
+    (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
+    long = 'def first():\n    """First."""\n    import time\n\n    time.sleep(3)'
+    file = tmp_path / "lectures" / "lecture_02.py"
+    file.write_text(PARTS.replace('def first():\n    """First."""', long).replace("n == 1", "n > 0"))
+    with serving(tmp_path) as made:
+        text = made.until(lambda text: not text.startswith("status"), "lectures/lecture_02/second/")
+        assert (
+            "lecture_02.py is running: of its text of now only the page that was asked for has run"
+            in banner(text)
+        )
+        late = made.page("lectures/lecture_02/first/")
+        assert late.startswith("status 503")
+        assert "This page is not ready: lecture_02.py is running. It comes by itself." in late
+        assert "lectures/lecture_02/second/" in made.page("")  # a menu leads there
+        made.until(lambda text: "One is none." in text and not banner(text), "lectures/lecture_02/first/")
+
+
 def article(text: str) -> str:
     """What a page says, without the moment of its run."""
     body = unescape(text.partition("<article")[2].partition("</article")[0])

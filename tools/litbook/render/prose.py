@@ -102,6 +102,7 @@ class Setting:
     ids: str = "note"  # headings of notes become f"{ids}-1", ...
     level: int = 2  # the heading above the note
     headings: int = 0
+    converter: markdown.Markdown | None = None  # made for the first note, which takes longer than the note
 
     def report(self, slug: str, what: str, way_out: str = "") -> None:
         """Keep a problem of the note in hand, at the start of its statement."""
@@ -155,8 +156,10 @@ def _html(text: str, setting: Setting) -> Html:
     if len(clean) > LONGEST:
         setting.report("prose", f"this note is longer than {LONGEST:,} characters", "make it several notes")
         return markup.tag("p", markup.text(clean))
+    converter, setting.converter = setting.converter or _converter(setting), None
     try:
-        body = _converter(setting).convert(clean)
+        body = converter.reset().convert(clean)
+        setting.converter = converter  # not where it was left in the middle
     except RecursionError:
         setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
     body = body.strip().replace("\n", "&#10;")

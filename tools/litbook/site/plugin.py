@@ -28,11 +28,12 @@ from mkdocs.utils import nest_paths
 from litbook.errors import LitbookError, NotFound
 from litbook.project import Project, shown
 from litbook.record import model
-from litbook.render import frame, notebook_page, page, verdicts
+from litbook.render import frame, notebook_page, verdicts
 from litbook.render import report as failures
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
+from litbook.render.page import excerpt
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -100,6 +101,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.command = ""  # `build` or `serve`: what MkDocs was started for
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
+        self.aside: list[str] = []  # the HTML of the page that Markdown reads just now
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -156,8 +158,11 @@ class LitbookPlugin(BasePlugin[Options]):
         frame.titled(nav.items)
         return nav
 
-    def on_page_markdown(self, markdown: str, **_: Any) -> str:
-        """The front page's numbers come out of the records, too."""
+    def on_page_markdown(self, markdown: str, *, page: Any, **_: Any) -> str:
+        """The front page's numbers come out of the records, too. HTML of ours is put aside: see below."""
+        if page.file.src_uri.startswith(f"{PLACE}/"):
+            self.aside.clear()
+            return re.sub(r"^<.*$", self._put_aside, markdown, flags=re.MULTILINE)
         if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
             return markdown
         found = self.preview.whole() if self.preview else self.editions
@@ -167,8 +172,19 @@ class LitbookPlugin(BasePlugin[Options]):
         if self.config.ledger:
             counted += f"\n\n{BADGE}"
         return markdown.replace("<!-- claims -->", counted).replace(
-            "<!-- excerpt -->", page.excerpt(found[0].record)
+            "<!-- excerpt -->", excerpt(found[0].record)
         )
+
+    def _put_aside(self, line: re.Match[str]) -> str:
+        self.aside.append(line[0])
+        return f"<!--litbook {len(self.aside) - 1}-->"
+
+    def on_page_content(self, html: str, *, page: Any, **_: Any) -> str:
+        """What was put aside comes back: Markdown, which reads HTML slowly, has nothing to do there."""
+        if not page.file.src_uri.startswith(f"{PLACE}/"):
+            return html
+        page.present_anchor_ids |= {name for it in self.aside for name in re.findall(r' id="([^"]*)"', it)}
+        return re.sub(r"<!--litbook (\d+)-->", lambda m: self.aside[int(m[1])], html)
 
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:

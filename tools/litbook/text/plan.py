@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import scopes
@@ -40,6 +40,7 @@ class Text:
         self.lecture = lecture
         self.node_of = {index: node for node, index in lecture.function_of.items()}
         self.main = next((i for i, f in enumerate(lecture.functions) if f.kind == "main"), None)
+        self.reads, self.own = cache(self._reads), cache(self._own)  # notebooks ask for the same again
         self.program = Program(lecture.names, self.reads)
         self.unit_of = {unit.node: unit for unit in self.program.units}
 
@@ -57,7 +58,11 @@ class Text:
         """The statements of a section without its docstring."""
         return body_of(self.function(index))
 
-    def reads(self, node: ast.stmt) -> frozenset[str]:
+    def _own(self, index: int) -> frozenset[str]:
+        """The names that a section has to itself."""
+        return scopes.own(self.function(index))
+
+    def _reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
         own = scopes.own(node) if isinstance(node, FunctionNode | ast.ClassDef) else frozenset[str]()
         watches = (i for it in (node, *blocks(node)) for i in self.lecture.watches_of.get(it, ()))
@@ -142,7 +147,7 @@ class Plan:
 
     def keys(self, index: int, *statements: ast.stmt) -> list[Key]:
         """The names of a section's file that some of its statements read."""
-        own, file = scopes.own(self.text.function(index)), self.text.file(index)
+        own, file = self.text.own(index), self.text.file(index)
         return [(file, name) for it in statements for name in self.text.reads(it) - own]
 
     @cached_property
@@ -222,7 +227,7 @@ class Plan:
             return "it is called from more than one place, or used as a value"
         others = [self._keys_before(), *(keys for i, keys in self.reads.items() if i != index)]
         names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in self.needed))
-        if clash := scopes.own(self.text.function(index)) & names:
+        if clash := self.text.own(index) & names:
             return f"its name {min(clash)!r} is also a name of other code here"
         goes_on = bool(callers) and self._goes_on(callers[0], index)
         return "the section around it goes on after it" if goes_on else ""
