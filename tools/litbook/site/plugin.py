@@ -60,8 +60,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
 }
 MOST = 20  # problems that the end of a strict build names; all stand above
 INTERRUPTED = 130  # the exit status of Ctrl-C
-_PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
-BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
+PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
 
 
 class Severity(kinds.Choice[str]):
@@ -159,17 +158,17 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_page_markdown(self, markdown: str, **_: Any) -> str:
         """The front page's numbers come out of the records, too."""
-        if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
-            return markdown
         found = self.preview.pages().editions if self.preview else self.editions
-        if not found:
+        if not found or not PLACES.search(markdown):
             return markdown
-        counted = str(verdicts.tally([(it.record, it.recordings) for it in found]))
-        if self.config.ledger:
-            counted += f"\n\n{BADGE}"
-        return markdown.replace("<!-- claims -->", counted).replace(
-            "<!-- excerpt -->", page.excerpt(found[0].record)
-        )
+        every = [(it.folder, it.record, it.recordings) for it in found]
+        make: dict[str, Callable[[str], str]] = {
+            "claims": lambda _: verdicts.tally([it[1:] for it in every]),
+            "parts": lambda _: page.strip(every),
+            "excerpt": lambda _: page.excerpt(found[0].record),
+            "drawing": lambda name: page.drawing(found[0].record, name),
+        }
+        return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
