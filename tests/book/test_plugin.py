@@ -68,7 +68,7 @@ def test_a_book_that_names_the_plugin_and_nothing_else_has_its_pages_dressed(boo
     assert "fonts.googleapis.com" not in text, "no page asks for what its policy refuses"
     assert "it holds" in text
     start = page(book, ".")
-    assert "1 claim, it holds" in start and "lectures/claims.svg" in start
+    assert start.count("1 claim, it holds") == 1, "counted once"
     assert start.index('href="about/"') < start.index('href="lectures/"'), "without a nav there is one"
     assert "notebooks" not in start, "which shows no notebook"
 

@@ -26,10 +26,9 @@ def has_card(snapshot: Snapshot) -> bool:
     )
 
 
-def tensor(name: str, it: Tensor, notes: Sequence[str] = ()) -> Html:
+def tensor(name: str, it: Tensor) -> Html:
     """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
-    facts = [*notes, *_facts(it)]
-    head = tag("b", name), *(markup.text(f" · {fact}") for fact in facts)
+    head = tag("b", name), *(markup.text(f" · {fact}") for fact in _facts(it))
     class_ = "lb-card lb-many" if math.prod(it.shape[:-2]) > 1 else "lb-card"
     return tag("figure", tag("figcaption", *head), " ", _slices(name, it), _statistics(it), class_=class_)
 
@@ -84,8 +83,10 @@ def _facts(it: Tensor) -> list[str]:
         facts.append(f"strides ({', '.join(map(str, it.strides))}{comma})")
     if it.offset:
         facts.append(f"offset {it.offset}")
-    facts.append("contiguous" if it.contiguous else "not contiguous")
-    facts.append(it.device)
+    if not it.contiguous:
+        facts.append("not contiguous")
+    if it.device != "cpu":
+        facts.append(it.device)
     if it.requires_grad:
         facts.append("requires grad")
     return facts

@@ -120,11 +120,12 @@ def _caption(views: Sequence[View]) -> str:
 def _row(name: str, tensor: Tensor) -> Html:
     memory = tensor.memory or ()
     walk = indices(tensor)
-    height = 24 + ROW + 2
+    jump = _jump(tensor, walk)
+    height = 24 + ROW + (24 if jump else 2)
     cells = markup.join(_cell(i, value, i in set(walk)) for i, value in enumerate(memory))
     arrows = markup.join(_arc(a, b) for a, b in sorted(set(_steps(tensor, walk))))
     drawing = svg(
-        len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, class_="lb-strip"
+        len(memory) * CELL + 4, height, _spoken(name, tensor, walk), cells, arrows, jump, class_="lb-strip"
     )
     label = tag("b", name), markup.SPACE, markup.text(_walk(tensor))
     return tag("div", tag("span", *label, class_="lb-striplabel"), drawing, class_="lb-striprow")
@@ -149,6 +150,14 @@ def _steps(tensor: Tensor, walk: list[int]) -> Iterable[tuple[int, int]]:
     for start in range(0, len(walk), last):
         row = walk[start : start + last]
         yield from itertools.pairwise(row)
+
+
+def _jump(tensor: Tensor, walk: list[int]) -> Html:
+    """The first step of the axis before the last, from a row to the next one, below the strip."""
+    if len(tensor.shape) < 2 or tensor.shape[-2] < 2:
+        return markup.NOTHING
+    arc = _arc(walk[0], walk[tensor.shape[-1]])
+    return tag("g", arc, class_="lb-jump", transform=f"matrix(1 0 0 -1 0 {48 + ROW})")  # upside down
 
 
 def _arc(a: int, b: int) -> Html:

@@ -6,6 +6,7 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from litbook.errors import Problem
@@ -60,11 +61,37 @@ def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     return markup.page([markup.heading(1, "Lectures"), *summary, *blocks])
 
 
+def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
+    """Every lecture's title, how long its core takes to read, and its parts, as links from the front page."""
+    setting, rows = prose.Setting(prose.Citations(books.NOTHING_CITED), []), []
+    for folder, record, recordings in lectures:
+        book = books.of(record, books.NOTHING_CITED, recordings, [])
+        title = tag("a", prose.inline(record.title, setting), href=f"lectures/{folder}/")
+        links = (_link(f"lectures/{folder}/{_address(book, it)}", it, setting) for it in book.parts)
+        rows.append(tag("p", title, tag("small", f" · {path.hours(book)} to read")))
+        rows.append(tag("ol", *(tag("li", it) for it in links)) if book.parts else markup.NOTHING)
+    return tag("div", *rows, class_="lb-all")
+
+
+def drawing(record: Record, name: str) -> Html:
+    """The first storage that the section `name` draws; else empty."""
+    sheet = _excerpts(record)
+    for section in (it for it in record.sections if it.name == name):
+        if found := re.search(r'<figure class="lb-storage">.*?</figure>', "".join(body(sheet, section, 2))):
+            return Html(found[0])
+    return markup.NOTHING
+
+
+def _excerpts(record: Record) -> Sheet:
+    """For pieces that are shown on another page: nothing in them is an address."""
+    sheet = _sheet(books.of(record, books.NOTHING_CITED, (), []), books.INDEX)
+    sheet.links, sheet.anchored = {}, False
+    return sheet
+
+
 def excerpt(record: Record) -> Html:
     """The first short block of code with a value and a claim that holds beside its lines; else empty."""
-    book = books.of(record, books.NOTHING_CITED, (), [])
-    sheet = _sheet(book, books.INDEX)
-    sheet.links, sheet.anchored = {}, False
+    sheet = _excerpts(record)
     for section in (it for it in record.sections if it.kind == "section"):
         for block in body(sheet, section, 2):
             if (

@@ -18,22 +18,37 @@ def line(book: Book) -> Html:
 
     Pages are no sections, but what they say and do is read, too, as is what the contents page says.
     """
-    every = [it for it in book.record.sections if it.kind != "module"]
+    every, core = _read(book)
     leaves = [it for it in every if it.kind != "main" and it not in book.parts]
-    core = [it for it in every if not it.aside]
     asides = sum(it.aside for it in leaves)
     if not asides:
         return markup.NOTHING
-    words = sum(_words(gather(book.record, it, book.recordings)) for it in core)
-    code = sum(map(_lines, core))
-    minutes = words / WORDS + code / LINES
+    words, code = _counted(book, core)
     sections = len(leaves) - asides
     text = (
-        f"The core: {sections} section{'s' * (sections != 1)}, {_duration(minutes)} to read "
+        f"The core: {sections} section{'s' * (sections != 1)}, {hours(book)} to read "
         f"({words:,} words at {WORDS} a minute, {code:,} lines of code at {LINES}). "
         f"Beside it: {asides} aside{'s' * (asides != 1)}, folded on the pages."
     )
     return markup.tag("p", markup.text(text), class_="lb-path")
+
+
+def hours(book: Book) -> str:
+    """How long the core takes to read: `about 2.5 hours`."""
+    words, code = _counted(book, _read(book)[1])
+    return _duration(words / WORDS + code / LINES)
+
+
+def _read(book: Book) -> tuple[list[Section], list[Section]]:
+    """All that a reader meets, and what of it is no aside."""
+    every = [it for it in book.record.sections if it.kind != "module"]
+    return every, [it for it in every if not it.aside]
+
+
+def _counted(book: Book, core: list[Section]) -> tuple[int, int]:
+    """Words and lines of code."""
+    words = sum(_words(gather(book.record, it, book.recordings)) for it in core)
+    return words, sum(map(_lines, core))
 
 
 def _words(seen: Evidence) -> int:

@@ -112,6 +112,8 @@ class Setting:
         self.problems.append(Problem(slug, what, place, way_out))
 
 
+_NUMBER = re.compile(r'(?<!lb-fence">)<code>([-−]?[\d_,.]*\d(?:e[-+]?\d+)?)</code>')  # text, no code
+_FORMULA = re.compile(r"(<math\b(?:(?!</math>).)*</math>[.,;:?!)]+)")  # no line begins with its full stop
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[,;]? [A-Za-z0-9]+)*")
 
 
@@ -162,7 +164,8 @@ def _html(text: str, setting: Setting) -> Html:
         setting.converter = converter  # not where it was left in the middle
     except RecursionError:
         setting.report("prose", "this note is nested too deeply to be laid out", "make it several notes")
-    body = body.strip().replace("\n", "&#10;")
+    body = _FORMULA.sub(r'<span class="lb-nowrap">\1</span>', _NUMBER.sub(r"\1", body.strip()))
+    body = body.replace("\n", "&#10;")
     if body and is_harmless(body):
         return Html(body)
     return tag("p", clean) if clean.strip() else markup.NOTHING

@@ -34,7 +34,7 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     here = [(v, it) for v, it in known if mine(v.line) and v.loop is None]
     quiet = [
         *_bits(here),
-        *_cards(here, drawn, margin.sharing(evidence)),
+        *_cards(here, drawn),
         *_tables(here, drawn),
         *_storages(here, drawn),
         *_whole(here, drawn),
@@ -76,12 +76,11 @@ def _new(value: Value, drawn: Drawn) -> bool:
     return fresh
 
 
-def _cards(found: Shown, drawn: Drawn, badges: margin.Badges) -> list[Html]:
+def _cards(found: Shown, drawn: Drawn) -> list[Html]:
     done = []
     for value, it in found:
         if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, drawn):
-            badge = badges.get((value.step, value.text))
-            done.append(cards.tensor(value.text, it, [badge] if badge else []))
+            done.append(cards.tensor(value.text, it))
     return done
 
 

@@ -29,11 +29,11 @@ from litbook.errors import LitbookError, NotFound
 from litbook.project import Project, shown
 from litbook.record import model
 from litbook.render import frame, notebook_page, verdicts
+from litbook.render import page as front
 from litbook.render import report as failures
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.edition import Edition
-from litbook.render.page import excerpt
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -60,8 +60,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {  # of Markdown, with their settings wh
 }
 MOST = 20  # problems that the end of a strict build names; all stand above
 INTERRUPTED = 130  # the exit status of Ctrl-C
-_PICTURE = '<img src="lectures/claims.svg" alt="How many claims hold: the ledger">'
-BADGE = f'<p><a href="lectures/ledger/">{_PICTURE}</a></p>'  # on the front page
+PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on the front page
 
 
 class Severity(kinds.Choice[str]):
@@ -163,17 +162,17 @@ class LitbookPlugin(BasePlugin[Options]):
         if page.file.src_uri.startswith(f"{PLACE}/"):
             self.aside.clear()
             return re.sub(r"^<.*$", self._put_aside, markdown, flags=re.MULTILINE)
-        if "<!-- claims -->" not in markdown and "<!-- excerpt -->" not in markdown:
-            return markdown
         found = self.preview.whole() if self.preview else self.editions
-        if not found:
+        if not found or not PLACES.search(markdown):
             return markdown
-        counted = str(verdicts.tally([(it.record, it.recordings) for it in found]))
-        if self.config.ledger:
-            counted += f"\n\n{BADGE}"
-        return markdown.replace("<!-- claims -->", counted).replace(
-            "<!-- excerpt -->", excerpt(found[0].record)
-        )
+        every = [(it.folder, it.record, it.recordings) for it in found]
+        make: dict[str, Callable[[str], str]] = {
+            "claims": lambda _: verdicts.tally([it[1:] for it in every]),
+            "parts": lambda _: front.strip(every),
+            "excerpt": lambda _: front.excerpt(found[0].record),
+            "drawing": lambda name: front.drawing(found[0].record, name),
+        }
+        return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
     def _put_aside(self, line: re.Match[str]) -> str:
         self.aside.append(line[0])
