@@ -52,13 +52,13 @@ def test_a_search_loads_at_most_250_kilobytes_and_a_page_none_of_them(browser: B
     page.close()
 
 
-def test_our_scripts_on_a_page_of_a_lecture_weigh_at_most_25_kilobytes(site: Path) -> None:
+def test_our_scripts_on_a_page_of_a_lecture_weigh_at_most_30_kilobytes(site: Path) -> None:
     """Data is no script: the player's steps are left out, and so are Material's own scripts."""
     ours = {it.name: it.stat().st_size for it in (site / "assets" / "litbook").glob("*.js")}
     text = (site / STORAGE).read_text(encoding="utf-8")
     asked = set(re.findall(r'src="[^"]*/litbook/([\w.-]+\.js)"', text))
     assert {"player.js", "folder.js"} <= asked
-    assert sum(ours[name] for name in asked) <= 25_000
+    assert sum(ours[name] for name in asked) <= 30_000
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +187,8 @@ def test_from_a_folder_the_search_works_too(site: Path, browser: Browser) -> Non
     page.keyboard.press("/")
     assert found(page, "bf16")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/index.html*")
-    assert "storage-and-views" not in page.url
+    page.wait_for_url(lambda url: "storage-and-views" not in url)
+    assert "/index.html" in page.url
     assert page.locator("article h1").is_visible()
     assert errors == []
     page.close()
