@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litbook import aside, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
+from .figures import plot_saves
 from .measure import message_of, same_storage
 from .models import Stack, linear_batch
 from .units import GB
@@ -57,6 +58,20 @@ def a_long_run_saves_by_the_clock() -> None:
     assert round(share, 3) == 0.104, "of all time, at best"
     assert lost(every / 2) > share, "more often: worse"
     assert lost(every * 2) > share, "less often: worse"
+    minutes = [every * 2 ** (k / 8) for k in range(-24, 25)]
+    saves = [save / t for t in minutes]
+    work = [t / 2 / between for t in minutes]
+    both = [lost(t) for t in minutes]
+    assert minutes[0] == every / 8, "drawn from an eighth of it"
+    assert both.index(min(both)) == 24, "none of the others is lower"
+    assert math.isclose(saves[24], work[24]), "both costs are equal there"
+    figure(
+        plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
+        caption="What a run loses, against the time between two saves.",
+        alt="Three curves against minutes between saves on a logarithmic axis. Saves cost less "
+            "the rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest "
+            "point is marked where the two cross.",
+    )
     question("A save takes `2` minutes, and a run dies every `100` minutes. "
              "How many minutes should lie between two saves?",
              answer=math.sqrt(2 * 2 * 100), unit="minutes")

@@ -323,3 +323,20 @@ def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figur
     ax.set(xlabel="numbers in a block", ylabel="error, %", ylim=(0, None))
     ax.legend(frameon=False, labelcolor=GREY, loc="lower right")
     return fig
+
+
+def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[float, float]) -> Figure:  # @hide
+    """Percent of all time against minutes between saves: each cost, their sum, and its minimum."""
+    fig, ax = blank(7, 3.2)
+    styles = (RED, "--"), (GOLD, "--"), (BLUE, "-")
+    for (name, shares), (color, style) in zip(costs.items(), styles, strict=True):
+        ax.plot(minutes, [100 * it for it in shares], ls=style, color=color, lw=2, label=name)
+    every, share = best[0], 100 * best[1]
+    ax.plot(every, share, "o", color=BLUE, ms=8)
+    ax.annotate(f"{share:.1f} %, every {every:.0f} minutes", (every, share), (0, 10), ha="center",
+                textcoords="offset points", color=GREY)
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set(xlabel="minutes between saves", ylabel="% of all time", ylim=(0, None))
+    ax.legend(frameon=False, labelcolor=GREY, loc="upper center")
+    return fig

@@ -81,6 +81,7 @@ def test_every_part_of_every_lecture_becomes_a_page_and_a_list_names_the_lecture
         "lecture_02/notebooks/memory.ipynb",
         "lecture_02/notebooks/memory.md",
         "ledger.md",
+        "ledger/lecture_02/compute.md",
         "ledger/lecture_02/memory.md",
         "misbeliefs.md",
     ]
