@@ -143,8 +143,8 @@ class _Later(ast.Try):
     """A `try` whose body is written when the compiler reads it: 10^5 claims are never there at once."""
 
     def __init__(self, write: Callable[[], list[ast.stmt]], handler: ast.ExceptHandler) -> None:
-        super().__init__(handlers=[handler], orelse=[], finalbody=[])  # type: ignore[call-arg]  # `body` below
-        self.write = write
+        self.write = write  # Python 3.13's own `__init__` would set a body
+        self.handlers, self.orelse, self.finalbody = [handler], [], []
 
     @property
     def body(self) -> list[ast.stmt]:  # type: ignore[override]
