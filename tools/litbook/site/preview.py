@@ -36,7 +36,7 @@ from watchdog.observers import Observer
 from litbook.errors import LitbookError, Problem
 from litbook.project import CONFIG, Project, name_of
 from litbook.record import model
-from litbook.render import report
+from litbook.render import markup, report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.books import INDEX
@@ -247,6 +247,7 @@ class Preview:
         files = config.plugins.on_files(files, config=config)
         set_exclusions(files, config)
         nav = config.plugins.on_nav(get_navigation(files, config), config=config, files=files)
+        named = {f"{PLACE}/{lecture}/{name}": said for lecture, it in pages.titles() for name, said in it}
         addresses: dict[str, Page] = {}
         for file in files.documentation_pages():
             made = file.page or Page(None, file, config)
@@ -254,7 +255,10 @@ class Preview:
             if file.inclusion.is_not_in_nav():
                 continue
             if made.title is None:  # the menu on every other page needs it
-                self._fill(file)
+                if file.src_uri in named:  # the heading is enough until somebody asks for the page
+                    file.content_string = markup.heading(1, markup.text(named[file.src_uri]))
+                else:
+                    self._fill(file)
                 made.read_source(config)
         env = config.plugins.on_env(env, config=config, files=files)
         files.copy_static_files()
