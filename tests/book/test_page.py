@@ -686,7 +686,7 @@ class Witness(html.parser.HTMLParser):
     PLAIN = frozenset(
         "a aside b blockquote button br caption cite code dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr img input label li math mfrac mi "
         "mn mo mrow ms mspace mstyle msub msup mtext nav ol p path polyline pre rect small span strong summary svg table tbody "
-        "td text th thead tr ul g use defs".split()
+        "section td text th thead tr ul g use defs".split()
     )
 
     def __init__(self):

@@ -15,7 +15,7 @@ def test_how_to_read_explains_every_sign_beside_code(site: Path) -> None:
     found: set[str] = set()
     for page in (site / "lectures").glob("lecture_*/*/index.html"):
         text = page.read_text(encoding="utf-8")
-        found |= {re.sub(r" (an earlier )?\S+$", r" \1x", it) if " storage " in it else it
+        found |= {re.sub(r"( as| earlier) .*", r"\1 x", it) if " storage " in it else it
                   for groups in SIGNS.findall(text) for it in groups if it}  # fmt: skip
         found |= set(WORDS.findall(text))
     assert {"✓", "○", "both", "dtype and axes", "same storage as x"} <= found
