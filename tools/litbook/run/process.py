@@ -42,13 +42,7 @@ START = (  # without the working directory, where a file may be called `math.py`
 PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
 LOCK = "in-use"
 AT, LATE, LEFT = "at", "late", "left"  # files: the section it is at; asserts in no record; what it leaves
-PRELOADED: tuple[str, ...] = (
-    "torch",
-    "numpy",
-    "einops",
-    "jaxtyping",
-    "matplotlib.pyplot",
-)  # where they are installed
+PRELOADED = ("torch", "numpy", "einops", "jaxtyping", "matplotlib.pyplot")  # where lectures import them
 WHOLE: dict[str, Any] = {
     "sections": [],
     "device": "auto",
@@ -143,9 +137,7 @@ class Warm:
     def __init__(self, imported: Container[str]) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
         os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
-        os.environ.setdefault(
-            "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2))
-        )  # two may run at once
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))  # two run at once
         self.context = multiprocessing.get_context("forkserver")
         heavy = [name for name in PRELOADED if name.partition(".")[0] in imported]
         self.context.set_forkserver_preload(["litbook.run.child", *heavy])

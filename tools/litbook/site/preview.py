@@ -108,9 +108,7 @@ class Preview:
         self.warm = process.Warm(_imports(self.project))
         self.todo: list[Path] = []  # lectures that wait, the one that runs first
         self.reader = Path(), ""  # the lecture and page that was asked for last
-        self.hurried: set[tuple[Path, str]] = (
-            set()
-        )  # the parts that have run alone, or failed to, since the save
+        self.hurried: set[tuple[Path, str]] = set()  # parts that ran alone, or failed to, since the save
         self.work = threading.Condition(self.lock)
         for worker in (self._work, self._hurry):
             threading.Thread(target=worker, daemon=True).start()
