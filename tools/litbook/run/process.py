@@ -42,7 +42,13 @@ START = (  # without the working directory, where a file may be called `math.py`
 PREFIX = "litbook-"  # of temporary folders, with `LOCK` in each
 LOCK = "in-use"
 AT, LATE, LEFT = "at", "late", "left"  # files: the section it is at; asserts in no record; what it leaves
-PRELOADED = ("torch", "numpy", "einops", "jaxtyping", "matplotlib.pyplot")  # where lectures import them
+PRELOADED: tuple[str, ...] = (
+    "torch",
+    "numpy",
+    "einops",
+    "jaxtyping",
+    "matplotlib.pyplot",
+)  # where lectures import them
 WHOLE: dict[str, Any] = {
     "sections": [],
     "device": "auto",
