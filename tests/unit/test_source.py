@@ -85,12 +85,16 @@ def parents(found: Lecture) -> dict[str, str]:
         ("@measure t as s @clear x y", [("measure", "t", "s"), ("clear", "x", None), ("clear", "y", None)]),
         ("@hide @inspect x", [("inspect", "x", None)]),
         ("@inspect d['#@foo'], s.split(' @hide ')", [("inspect", "d['#@foo']", None), ("inspect", "s.split(' @hide ')", None)]),
-        ("@inspect x as B  # a remark, with @hide in it", [("inspect", "x", "B")]),
+        ("@inspect x as B  # a remark, with `@hide` in it", [("inspect", "x", "B")]),
+        ("rank 1 tensor @inspect x", [("inspect", "x", None)]),
+        ("it's what we don't have: @inspect d['x'] @hide", [("inspect", "d['x']", None)]),
+        ("a @ b, or a @b, by mail@inspect.org @inspect x", [("inspect", "x", None)]),
+        ("@inspect x  # in bytes @measure y as s", [("inspect", "x", None), ("measure", "y", "s")]),
         ("@inspect größe, 名前", [("inspect", "größe", None), ("inspect", "名前", None)]),
         ("bytes # @inspect x", [("inspect", "x", None)]),
         ("don't # @inspect d['x']", [("inspect", "d['x']", None)]),
         ("@inspect\tx", [("inspect", "x", None)]),
-        ("see me@inspect and @inspect", []),
+        ("see me@inspect and `@inspect`", []),
     ],
 )  # fmt: skip
 def test_a_directive_names_its_expressions_with_their_units(comment, expected):
@@ -307,6 +311,38 @@ def problem(text: str) -> Problem:
                 x = 1  # @inspect
                        ^
                 write what to show: # @inspect x.shape""",
+        ),
+        (
+            "x = 1  # see @inspect",
+            """\
+            lecture.py:1:14: @inspect names no expression
+                x = 1  # see @inspect
+                             ^
+                write what to show: # @inspect x.shape; as a word of the remark write `@inspect`""",
+        ),
+        (
+            "x = 1  # rank 1 tensor @inspct x",
+            """\
+            lecture.py:1:24: unknown directive @inspct
+                x = 1  # rank 1 tensor @inspct x
+                                       ^
+                did you mean @inspect?; as a word of the remark write `@inspct`""",
+        ),
+        (
+            "x = 1  # @inspect x  # which we @hide below",
+            """\
+            lecture.py:1:33: @hide takes nothing, but 'below' follows it
+                x = 1  # @inspect x  # which we @hide below
+                                                ^
+                remove what follows it; as a word of the remark write `@hide`""",
+        ),
+        (
+            "x = 1\n# above, we @inspect x",
+            """\
+            lecture.py:2:13: @inspect stands on a line of its own and belongs to no statement
+                # above, we @inspect x
+                            ^
+                put it at the end of the statement it is about; as a word of the remark write `@inspect`""",
         ),
         (
             "x = 1  # @hide x",
