@@ -67,6 +67,9 @@ def parents(found: Lecture) -> dict[str, str]:
         ("@inspect x", [("inspect", "x", None)]),
         ("@inspect x, y", [("inspect", "x", None), ("inspect", "y", None)]),
         ("@inspect x y z", [("inspect", n, None) for n in "xyz"]),
+        ("@inspect x, @inspect y", [("inspect", "x", None), ("inspect", "y", None)]),
+        ("@inspect f(a, b), @measure t as s, @hide", [("inspect", "f(a, b)", None), ("measure", "t", "s")]),
+        ("@inspect x x.a x.b.c, y y.a as B", [("inspect", t, None) for t in ("x", "x.a", "x.b.c")] + [("inspect", t, "B") for t in ("y", "y.a")]),
         ("@inspect x y as B", [("inspect", "x", "B"), ("inspect", "y", "B")]),
         ("@inspect x as B", [("inspect", "x", "B")]),
         ("@inspect x, y as B, z", [("inspect", "x", None), ("inspect", "y", "B"), ("inspect", "z", None)]),
@@ -343,6 +346,22 @@ def problem(text: str) -> Problem:
                 # above, we @inspect x
                             ^
                 put it at the end of the statement it is about; as a word of the remark write `@inspect`""",
+        ),
+        (
+            "x = 1  # @inspect x,, @inspect y",
+            """\
+            lecture.py:1:8: @inspect cannot read '': invalid syntax
+                x = 1  # @inspect x,, @inspect y
+                       ^
+                write Python expressions, separated by commas, each with an optional `as UNIT`""",
+        ),
+        (
+            "x = 1  # @inspect x x.a(1)",
+            """\
+            lecture.py:1:8: @inspect cannot read 'x x.a(1)': invalid syntax
+                x = 1  # @inspect x x.a(1)
+                       ^
+                write Python expressions, separated by commas, each with an optional `as UNIT`""",
         ),
         (
             "x = 1  # @hide x",

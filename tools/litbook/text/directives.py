@@ -28,6 +28,7 @@ _MARK = re.compile(
     rf"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
 )
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
 
 
@@ -184,6 +185,7 @@ def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
     for mark, end in zip(marks, ends[1:], strict=True):
         said = bool(mark["remark"]) or (said and not mark["own"])
         if name := mark["any"] or mark["known"]:
+            found[-1] = *found[-1][:2], found[-1][2].removesuffix(","), found[-1][3]
             found.append((name, mark.start(), comment[mark.end() : end].strip(), said))
     return found
 
@@ -245,11 +247,11 @@ def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
 
 
 def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
-    """One expression with its unit, or plain names separated by spaces; None where it does not parse."""
+    """One expression with its unit, or names and attributes separated by spaces; None where it is neither."""
     match = _UNIT.fullmatch(text)
     bare, unit = (match["expression"], match["unit"]) if match else (text, None)
     words = bare.split()
-    if len(words) > 1 and all(word.isidentifier() and _parsed(word) for word in words):
+    if len(words) > 1 and all(_NAME.fullmatch(word) and _parsed(word) for word in words):
         if _parsed(bare) is None:
             return [(word, unit, _must_parse(word)) for word in words]
     node = _parsed(bare)
