@@ -655,6 +655,24 @@ def test_headings_are_the_docstring_without_its_full_stop_or_the_name():
     assert lecture("x = 1").title == "lecture"
 
 
+def test_without_a_docstring_the_title_is_the_first_heading_in_the_prose():
+    text = """
+        from litbook import figure, note
+        def main():
+            note("No heading, # but a remark.")
+            note("#no heading either")
+            first()
+        def first():
+            note('''
+                ## What a tensor costs ##
+                # Not this one''')
+            note("# Nor this one")
+    """
+    found = lecture(text)
+    assert found.title == found.functions[0].heading == "What a tensor costs"
+    assert lecture('"""Its own title."""\n' + textwrap.dedent(text)).title == "Its own title"
+
+
 def test_what_a_part_is_for_its_sections_are_for():
     text = """
     def main():

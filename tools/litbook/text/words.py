@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import dataclass
 
 from litbook.text.tree import dotted
@@ -61,6 +62,13 @@ def unspoken(statement: ast.stmt) -> str:
             text, to = (rest or [""])[0], f"#{name}" if name else target
             return f"{text} [{to}]".strip() if to.startswith("@") else f"[{text or name or to}]({to})"
     return ""
+
+
+def first_heading(tree: ast.Module) -> str:
+    """The first heading in the prose of a file, by its lines; "" where no note begins with one."""
+    notes = sorted((it for it in ast.walk(tree) if isinstance(it, ast.Expr)), key=lambda it: it.lineno)
+    found = (re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", unspoken(it)) for it in notes)
+    return next((heading[1] for heading in found if heading and heading[1]), "")
 
 
 def _unspoken_text(node: ast.expr) -> str:
