@@ -655,6 +655,27 @@ def test_headings_are_the_docstring_without_its_full_stop_or_the_name():
     assert lecture("x = 1").title == "lecture"
 
 
+@pytest.mark.parametrize(
+    "line, kind",
+    [
+        ('note("a"), link("https://example.org"), l.note("b")', "piece"),
+        ('note("a"),', "piece"),
+        ('n("a"), speaker_note("b")', "piece"),
+        ('speaker_note("a"), speaker_note("b")', "hidden"),
+        ('note("a"), print("b")', "code"),
+        ('note("a"), 1', "code"),
+        ('[note("a"), note("b")]', "code"),
+        ("()", "code"),
+    ],
+)
+def test_words_on_one_line_are_prose(line, kind):
+    found = lecture(
+        "import litbook as l\nfrom litbook import link, note, speaker_note\nfrom litbook import note as n\n"
+        + line
+    )
+    assert found.statements[3].kind == kind
+
+
 def test_without_a_docstring_the_title_is_the_first_heading_in_the_prose():
     text = """
         from litbook import figure, note

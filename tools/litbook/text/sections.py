@@ -30,7 +30,7 @@ from litbook.text.tree import (
     own_nodes,
     own_statements,
 )
-from litbook.text.words import SEEN, WORDS, first_heading
+from litbook.text.words import SEEN, WORDS, calls, first_heading
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
@@ -307,8 +307,7 @@ def _words(tree: ast.Module, words: Collection[str]) -> set[str]:
 
 
 def _kind(statement: ast.stmt, words: set[str], unseen: set[str]) -> StatementKind:
-    match statement:
-        case ast.Expr(ast.Call(func=called)):
-            name = dotted(called)
-            return "hidden" if name in unseen else "piece" if name in words else "code"
+    names = {dotted(call.func) for call in calls(statement)}
+    if names and names <= words:
+        return "hidden" if names <= unseen else "piece"
     return "code"

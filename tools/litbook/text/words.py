@@ -41,13 +41,24 @@ def unspoken(statement: ast.stmt) -> str:
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
     `link()` its text and target. "" for other statements.
     """
+    return "\n\n".join(filter(None, map(_unspoken, calls(statement))))
+
+
+def calls(statement: ast.stmt) -> list[ast.Call]:
+    """The calls that a statement is, and nothing else: one, or several on one line, `note("…"), link(…)`."""
     match statement:
-        case ast.Expr(ast.Call(func, given, keywords)):
-            named = {k.arg: k.value for k in keywords if k.arg}
-        case _:
-            return ""
+        case ast.Expr(ast.Tuple(several)):
+            found = [it for it in several if isinstance(it, ast.Call)]
+            return found if len(found) == len(several) else []
+        case ast.Expr(ast.Call() as call):
+            return [call]
+    return []
+
+
+def _unspoken(call: ast.Call) -> str:
+    given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
     texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
-    match dotted(func).split(".")[-1], texts:
+    match dotted(call.func).split(".")[-1], texts:
         case "note", [text, *_]:
             return text
         case "question", [text, *_]:
