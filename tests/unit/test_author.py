@@ -71,6 +71,7 @@ def test_the_words_are_those_of_the_package() -> None:
         "misbelief",
         "note",
         "question",
+        "recording",
         "requires",
         "speaker_note",
     ]
@@ -361,6 +362,18 @@ if __name__ == "__main__":
     )
 
 
+def test_a_lecture_can_ask_whether_it_is_being_recorded(tmp_path: Path) -> None:
+    text = f"{HEAD}from litbook import recording\n" + section(
+        "told = recording()  # @inspect told\nassert told, 'recorded'\nif not told: note('Plain Python.')"
+    )
+    made = record(tmp_path, text)
+    assert [claim.verdict for _, claim in made.claims()] == ["holds"] and not list(made.errors())
+    assert [piece for it in made.sections for piece in it.pieces] == []
+    space: dict[str, Any] = {"__name__": "plain"}
+    exec(compile(text, "plain", "exec"), space)
+    assert space["recording"]() is False and standin.recording() is False
+
+
 def test_the_recorder_before_comes_back() -> None:
     first, second = Taker(), Taker()
     assert author.hand_to(first) is None
@@ -369,8 +382,8 @@ def test_the_recorder_before_comes_back() -> None:
 
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
-    marks = {"aside", "requires"}
-    assert set(litbook.__all__) == marks | set(words.WORDS)
+    others = {"aside", "requires", "recording"}
+    assert set(litbook.__all__) == others | set(words.WORDS)
     assert set(standin.__all__) == set(litbook.__all__)
     kinds = set(get_args(model.PieceKind))
     assert kinds >= words.SEEN

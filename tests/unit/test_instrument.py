@@ -1217,7 +1217,7 @@ def body(text: str) -> str:
             ("[x for _ in 'ab']", [1, 1]), ("(lambda: x)()", 1), ("{x: x}", {1: 1}), ("{x}.pop()", 1), ("f'{x}'", "1")]),
         ("class A:\n    __p = 1  # @inspect __p\n    def m(self): return self.__p  # @inspect self.__p, __class__.__name__\nA().m()", [
             ("__p", 1), ("self.__p", 1), ("__class__.__name__", "A")]),
-        ("for i in range(2):  # @stepover @inspect i\n    pass", [("i", 1)]),
+        ("for i in range(2):  # @stepover @inspect i\n    pass", [("i", 0), ("i", 1)]),
         ("x = max(1, 2)  # @stepover @inspect x", [("x", 2)]),
         ("x = 1  # @measure x as s @inspect x", [("x", 1), ("x", 1)]),
     ],
@@ -1315,9 +1315,42 @@ def test_stepped_over_code_runs_unrecorded_and_paused():
         depth += (name == "pause") - (name == "resume")
         if name == "step" and depth == 0:
             steps.append(found.statements[rest[0]].first)
-    assert depth == 0 and len(notes.of("pause")) == 2
-    assert steps == [2, 8, 10, 12, 3, 9, 4, 5, 7]  # nothing of quiet, nor of what it calls
-    assert notes.of("turn", "watch") == []  # inside what is stepped over nothing is shown
+    assert depth == 0
+    assert steps == [2, 8, 10, 12, 3, 9, 4, 5, 6, 9, 6, 9, 7]  # nothing of quiet, nor of what it calls
+    assert [name for name, *_ in notes.of("turn", "watch")] == ["turn", "watch"] * 2  # of the loop's block
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "with f():  # @stepover\n    inside(1)",
+        "for _ in f():  # @stepover\n    inside(1)\n    break",
+        "for _ in f():  # @stepover\n    inside(1)\n    continue\nelse:\n    inside(2)",
+        "while f():  # @stepover\n    inside(1)\n    return",
+        "if f():  # @stepover\n    inside(1)\nelse:\n    inside(2)",
+        "match f():  # @stepover\n    case _: inside(1)",
+        "with f():  # @stepover\n    inside(1)\n    1 / 0",
+    ],
+)
+def test_stepping_over_the_header_of_a_block_records_the_block(block):
+    text = "def main():\n    try: g()\n    except ZeroDivisionError: pass\n    inside(3)\ndef g():\n" + (
+        textwrap.indent(block, "    ")
+        + "\ndef inside(n):\n    return n\nclass f:\n    def __enter__(self):\n        return self\n"
+        "    def __exit__(self, *_):\n        pass\n    def __iter__(self):\n        yield 1\n"
+    )
+    notes, found, _ = heard(text)
+    depth, steps = 0, []
+    for name, *rest in notes.calls:
+        depth += (name == "pause") - (name == "resume")
+        if name == "step" and depth == 0:
+            statement = found.statements[rest[0]]
+            steps.append(
+                (found.functions[statement.function].name, found.files[0].lines[statement.first - 1])
+            )
+    assert depth == 0
+    entered = [name for name, line in steps if line == "    return n"]
+    assert len(entered) == 2 + block.count("continue"), "the block, and what follows"
+    assert not any(name in ("__enter__", "__exit__", "__iter__") for name, _ in steps), "the header is not"
 
 
 @pytest.mark.parametrize(

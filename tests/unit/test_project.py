@@ -35,6 +35,32 @@ def test_a_lecture_is_a_file_or_a_folder_that_begins_with_one(book: Project) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import lecture_05_words",
+        "import os, lecture_05_words as words",
+        "    from lecture_05_words import told",
+        "from .lecture_05_words import told",
+        "from . import lecture_05_words",
+    ],
+)
+@pytest.mark.parametrize("importer", ["lecture_01.py", "lecture_03/models.py"])
+def test_a_lecture_without_main_that_another_one_imports_is_a_module(
+    book: Project, line: str, importer: str
+) -> None:
+    words = write(book.folder, "told = 1\n", "lecture_05_words.py")
+    write(book.folder, "# import lecture_05_words\n" + section("pass"), importer)
+    assert "lecture_05_words" in book.names(), "nobody imports it: it is a lecture, and a broken one"
+    write(book.folder, f"if True:\n    pass\n{line}\n" + section("pass"), importer)
+    assert book.names() == ["lecture_01", "lecture_02b", "lecture_03"]
+    with pytest.raises(NotFound):
+        book.lecture("lecture_05_words")
+    assert book.lecture(str(words)) == words, "whoever names the file hears what it lacks"
+    write(book.folder, section("pass"), "lecture_05_words.py")
+    assert "lecture_05_words" in book.names(), "with a main() it is a lecture, imported or not"
+
+
 def test_a_lecture_is_found_by_name_and_by_path(book: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = book.folder / "lecture_01.py"
     for name in ("lecture_01", "lecture_01.py", str(expected)):

@@ -67,6 +67,9 @@ def parents(found: Lecture) -> dict[str, str]:
         ("@inspect x", [("inspect", "x", None)]),
         ("@inspect x, y", [("inspect", "x", None), ("inspect", "y", None)]),
         ("@inspect x y z", [("inspect", n, None) for n in "xyz"]),
+        ("@inspect x, @inspect y", [("inspect", "x", None), ("inspect", "y", None)]),
+        ("@inspect f(a, b), @measure t as s, @hide", [("inspect", "f(a, b)", None), ("measure", "t", "s")]),
+        ("@inspect x x.a x.b.c, y y.a as B", [("inspect", t, None) for t in ("x", "x.a", "x.b.c")] + [("inspect", t, "B") for t in ("y", "y.a")]),
         ("@inspect x y as B", [("inspect", "x", "B"), ("inspect", "y", "B")]),
         ("@inspect x as B", [("inspect", "x", "B")]),
         ("@inspect x, y as B, z", [("inspect", "x", None), ("inspect", "y", "B"), ("inspect", "z", None)]),
@@ -85,12 +88,16 @@ def parents(found: Lecture) -> dict[str, str]:
         ("@measure t as s @clear x y", [("measure", "t", "s"), ("clear", "x", None), ("clear", "y", None)]),
         ("@hide @inspect x", [("inspect", "x", None)]),
         ("@inspect d['#@foo'], s.split(' @hide ')", [("inspect", "d['#@foo']", None), ("inspect", "s.split(' @hide ')", None)]),
-        ("@inspect x as B  # a remark, with @hide in it", [("inspect", "x", "B")]),
+        ("@inspect x as B  # a remark, with `@hide` in it", [("inspect", "x", "B")]),
+        ("rank 1 tensor @inspect x", [("inspect", "x", None)]),
+        ("it's what we don't have: @inspect d['x'] @hide", [("inspect", "d['x']", None)]),
+        ("a @ b, or a @b, by mail@inspect.org @inspect x", [("inspect", "x", None)]),
+        ("@inspect x  # in bytes @measure y as s", [("inspect", "x", None), ("measure", "y", "s")]),
         ("@inspect größe, 名前", [("inspect", "größe", None), ("inspect", "名前", None)]),
         ("bytes # @inspect x", [("inspect", "x", None)]),
         ("don't # @inspect d['x']", [("inspect", "d['x']", None)]),
         ("@inspect\tx", [("inspect", "x", None)]),
-        ("see me@inspect and @inspect", []),
+        ("see me@inspect and `@inspect`", []),
     ],
 )  # fmt: skip
 def test_a_directive_names_its_expressions_with_their_units(comment, expected):
@@ -307,6 +314,54 @@ def problem(text: str) -> Problem:
                 x = 1  # @inspect
                        ^
                 write what to show: # @inspect x.shape""",
+        ),
+        (
+            "x = 1  # see @inspect",
+            """\
+            lecture.py:1:14: @inspect names no expression
+                x = 1  # see @inspect
+                             ^
+                write what to show: # @inspect x.shape; as a word of the remark write `@inspect`""",
+        ),
+        (
+            "x = 1  # rank 1 tensor @inspct x",
+            """\
+            lecture.py:1:24: unknown directive @inspct
+                x = 1  # rank 1 tensor @inspct x
+                                       ^
+                did you mean @inspect?; as a word of the remark write `@inspct`""",
+        ),
+        (
+            "x = 1  # @inspect x  # which we @hide below",
+            """\
+            lecture.py:1:33: @hide takes nothing, but 'below' follows it
+                x = 1  # @inspect x  # which we @hide below
+                                                ^
+                remove what follows it; as a word of the remark write `@hide`""",
+        ),
+        (
+            "x = 1\n# above, we @inspect x",
+            """\
+            lecture.py:2:13: @inspect stands on a line of its own and belongs to no statement
+                # above, we @inspect x
+                            ^
+                put it at the end of the statement it is about; as a word of the remark write `@inspect`""",
+        ),
+        (
+            "x = 1  # @inspect x,, @inspect y",
+            """\
+            lecture.py:1:8: @inspect cannot read '': invalid syntax
+                x = 1  # @inspect x,, @inspect y
+                       ^
+                write Python expressions, separated by commas, each with an optional `as UNIT`""",
+        ),
+        (
+            "x = 1  # @inspect x x.a(1)",
+            """\
+            lecture.py:1:8: @inspect cannot read 'x x.a(1)': invalid syntax
+                x = 1  # @inspect x x.a(1)
+                       ^
+                write Python expressions, separated by commas, each with an optional `as UNIT`""",
         ),
         (
             "x = 1  # @hide x",
@@ -598,6 +653,45 @@ def test_headings_are_the_docstring_without_its_full_stop_or_the_name():
     assert headings["helper"] == ""
     assert lecture(TREE).title == "The title of it all"
     assert lecture("x = 1").title == "lecture"
+
+
+@pytest.mark.parametrize(
+    "line, kind",
+    [
+        ('note("a"), link("https://example.org"), l.note("b")', "piece"),
+        ('note("a"),', "piece"),
+        ('n("a"), speaker_note("b")', "piece"),
+        ('speaker_note("a"), speaker_note("b")', "hidden"),
+        ('note("a"), print("b")', "code"),
+        ('note("a"), 1', "code"),
+        ('[note("a"), note("b")]', "code"),
+        ("()", "code"),
+    ],
+)
+def test_words_on_one_line_are_prose(line, kind):
+    found = lecture(
+        "import litbook as l\nfrom litbook import link, note, speaker_note\nfrom litbook import note as n\n"
+        + line
+    )
+    assert found.statements[3].kind == kind
+
+
+def test_without_a_docstring_the_title_is_the_first_heading_in_the_prose():
+    text = """
+        from litbook import figure, note
+        def main():
+            note("No heading, # but a remark.")
+            note("#no heading either")
+            first()
+        def first():
+            note('''
+                ## What a tensor costs ##
+                # Not this one''')
+            note("# Nor this one")
+    """
+    found = lecture(text)
+    assert found.title == found.functions[0].heading == "What a tensor costs"
+    assert lecture('"""Its own title."""\n' + textwrap.dedent(text)).title == "Its own title"
 
 
 def test_what_a_part_is_for_its_sections_are_for():

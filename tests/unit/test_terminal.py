@@ -60,6 +60,14 @@ def test_no_two_empty_lines_follow_each_other_and_no_line_ends_in_space(name: st
     assert not re.search(r"[ \t]\n", text)
 
 
+def test_words_on_one_line_print_their_prose_and_no_code(tmp_path: Path) -> None:
+    body = 'note("Read this:"), link("https://example.org", "there")\nnote("a"), print("b")'
+    text = printed(write(tmp_path, "from litbook import link, note\n" + section(body)))
+    assert "Read this:\n\n[there] https://example.org\n" in text
+    assert 'note("Read' not in text
+    assert 'note("a"), print("b")' in text, "what is no prose is code"
+
+
 def test_quiet_prints_the_count_alone_where_all_is_well() -> None:
     done = sample("tour", "--quiet")
     assert done.stdout == "5 claims hold, 0 fail, 1 not run\n"

@@ -68,6 +68,13 @@ def test_texts_put_together_are_followed() -> None:
 # ---------------------------------------------------------------------------- cited
 
 
+def test_of_words_on_one_line_each_is_read() -> None:
+    text = section('note("It has 17 layers. [@key]"), note("And 19 heads.")').replace(
+        "def one", "from litbook import note\ndef one", 1
+    )
+    assert [it for it in found(text) if it.isdigit()] == ["19"]
+
+
 def test_a_citation_backs_its_own_note_and_no_other() -> None:
     assert in_note('"16 GB [@gpt3]"') == []
     assert in_note('"16 GB " "[@gpt3; @llama3]"') == []

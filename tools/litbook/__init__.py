@@ -1,5 +1,17 @@
 """The author's words. A lecture imports from here and from nowhere else in litbook."""
 
-from litbook.probe.author import aside, figure, image, link, misbelief, note, question, requires, speaker_note
+from litbook.probe.author import (  # fmt: skip
+    aside,
+    figure,
+    image,
+    link,
+    misbelief,
+    note,
+    question,
+    recording,
+    requires,
+    speaker_note,
+)
 
-__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "requires", "speaker_note"]
+__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
+           "speaker_note"]  # fmt: skip

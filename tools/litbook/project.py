@@ -1,7 +1,7 @@
 """Where a book is: its root, lectures, bibliography, recordings, docs and cache. The one answer to "where".
 
 In goes any path inside a book, or that of a lecture anywhere; out come paths and the names that people read.
-The one file that it opens is `mkdocs.yml`; it knows neither what a lecture says nor what a record is.
+It opens `mkdocs.yml`, and files named like a lecture, which may be modules; what a record is it knows not.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,9 +107,12 @@ class Project:
         return self.docs / "assets" / "litbook"
 
     def lectures(self) -> list[Path]:
-        """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so."""
-        found = self.folder.glob(PATTERN)
-        return sorted((path for path in found if is_lecture(path)), key=name_of)
+        """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so.
+
+        A file without `main()` that another lecture imports is a module.
+        """
+        found = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
+        return [it for it in found if not _is_module(it, [other for other in found if other != it])]
 
     def names(self) -> list[str]:
         """What the lectures are called."""
@@ -156,6 +160,22 @@ def _said(config: Path) -> dict[str, Any]:
 def is_lecture(path: Path) -> bool:
     """Whether a lecture may be there: a file of Python, or a folder that begins with one."""
     return (path / INSIDE).is_file() or (path.suffix == ".py" and path.is_file())
+
+
+def _is_module(path: Path, lectures: list[Path]) -> bool:
+    """Whether the file says no `def main` and one of these lectures imports it, as far as lines tell it."""
+    if path.is_dir() or re.search(r"^\s*(async\s+)?def\s+main\b", _text(path), re.MULTILINE):
+        return False
+    imports = re.compile(rf"^\s*(from|import)\s[^#\n]*\b{re.escape(name_of(path))}\b", re.MULTILINE)
+    files = (file for it in lectures for file in (it.glob("*.py") if it.is_dir() else [it]))
+    return any(imports.search(_text(file)) for file in files)
+
+
+def _text(file: Path) -> str:
+    """What the file says; "" where it cannot be read, which whoever runs it says."""
+    with contextlib.suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def name_of(lecture: Path) -> str:

@@ -210,6 +210,14 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
     return section
 
 
+def recording() -> bool:
+    """Whether the lecture is being recorded: False in plain Python and in a notebook.
+
+    For what must not happen there, processes of its own, say. What a page claims should not depend on it.
+    """
+    return _recorder is not None
+
+
 def has_cuda() -> bool:
     """Whether torch is here and sees a GPU. Imports torch."""
     try:

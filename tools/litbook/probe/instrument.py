@@ -16,7 +16,7 @@ their line numbers.
     first in every function    enter(function, its arguments ...)
     before / in a loop         loop(statement), turn(statement)
     after an inspected line    try: watch(n, expression)  except Exception: missed(n)
-    around an @stepover line   pause() ... finally: resume()
+    around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
@@ -157,7 +157,6 @@ class _Writer:
     def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes]) -> None:
         self.lecture, self.file = lecture, file
         self.keys = keys
-        self.quiet = False  # inside an @stepover statement: claims and sections only
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
 
     def module(self) -> ast.Module:
@@ -216,37 +215,39 @@ class _Writer:
         for claims, several in groupby(body, self._is_claim):
             run = [*several]
             for some in [run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER)] if claims else [run]:
-                write = partial(self._in_order, some, self.quiet)
+                write = partial(self._in_order, some)
                 found += [self._stumbling(some, write)] if claims else write()
         return found
 
-    def _in_order(self, body: list[ast.stmt], quiet: bool) -> list[ast.stmt]:
-        before, self.quiet = self.quiet, quiet
-        found = [new for statement in body for new in self._statement(statement)]
-        self.quiet = before
-        return found
+    def _in_order(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [new for statement in body for new in self._statement(statement)]
 
     def _is_claim(self, statement: ast.stmt) -> bool:
         return isinstance(statement, ast.Assert) and statement in self.lecture.claim_of
 
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         number = self.lecture.statement_of[statement]
-        silent = self.quiet and not isinstance(statement, ast.Assert)
-        step = [] if silent or self._is_claim(statement) else [self._probe("step", statement, number)]
+        step = [] if self._is_claim(statement) else [self._probe("step", statement, number)]
         if statement in self.lecture.stepover and not isinstance(statement, Definition):
             return [*step, *self._stepped_over(statement)]
         return [*step, *self._with_watches(statement, self._written(statement, number))]
 
     def _stepped_over(self, statement: ast.stmt) -> list[ast.stmt]:
-        number = self.lecture.statement_of[statement]
-        before, self.quiet = self.quiet, True
-        written = self._written(statement, number)
-        self.quiet = before
-        around = ast.Try(written, [], [], [self._probe("resume", statement)])
-        paused = [self._probe("pause", statement), _at(statement, around)]
-        if _has_block(statement):  # inside it nothing is shown
-            return [*paused, *self._watches(statement, statement)]
-        return self._with_watches(statement, paused)
+        """Without the recorder, but for the blocks of a compound statement: its header alone is a line."""
+        begun, written = list[ast.stmt](), self._written(statement, self.lecture.statement_of[statement])
+        if _has_block(statement):
+            *begun, new = written  # a loop begins where something still hears of it
+            for part in [new, *getattr(new, "handlers", ()), *getattr(new, "cases", ())]:
+                for name in ("body", "orelse", "finalbody"):
+                    if block := getattr(part, name, None):
+                        setattr(part, name, self._between("resume", "pause", statement, block))
+            written = [new]
+        paused = self._between("pause", "resume", statement, written)
+        return self._with_watches(statement, [*begun, *paused])
+
+    def _between(self, before: str, after: str, at: Placed, body: list[ast.stmt]) -> list[ast.stmt]:
+        around = ast.Try(body, [], [], [self._probe(after, at)])
+        return [self._probe(before, at), _at(at, around)]
 
     def _with_watches(self, statement: ast.stmt, written: list[ast.stmt]) -> list[ast.stmt]:
         """A simple statement with what is inspected after it; before it, where it leaves the block."""
@@ -257,7 +258,7 @@ class _Writer:
         return [*watches, *written] if leaves else [*written, *watches]
 
     def _watches(self, anchor: ast.AST, at: Placed | None) -> list[ast.stmt]:
-        if self.quiet or at is None:
+        if at is None:
             return []
         return [self._watch(number, at) for number in self.lecture.watches_of.get(anchor, [])]
 
@@ -307,15 +308,14 @@ class _Writer:
             asserting: ast.stmt = self._sworn(node)
             return asserting
         new = copy.copy(node)
-        before = self.folding, self.quiet
-        self.folding, self.quiet = not _is_suspended(node, self.file.text_of(node)), False
+        before, self.folding = self.folding, not _is_suspended(node, self.file.text_of(node))
         new.body = self._function_body(node, node.body)
-        self.folding, self.quiet = before
+        self.folding = before
         return new
 
     def _looped(self, node: ast.For | ast.AsyncFor | ast.While, number: int) -> list[ast.stmt]:
         new = copy.copy(node)
-        turn = [self._probe("turn", node, number)] if self.folding and not self.quiet else []
+        turn = [self._probe("turn", node, number)] if self.folding else []
         new.body = [*turn, *self._watches(node, node), *self._block(node.body)]
         new.orelse = self._block(node.orelse)
         return [self._probe("loop", node, number), new] if turn else [new]

@@ -121,11 +121,8 @@ class Numbering:
 
     @cached_property
     def _silent(self) -> set[int]:
-        """Statements without a step probe: inside compiled functions and stepped-over statements."""
+        """Statements without a step probe: inside functions that are compiled or stepped over."""
         inside = {
-            child
-            for anchor in [*self.lecture.untouched, *self.lecture.stepover]
-            for child in ast.walk(anchor)
-            if child is not anchor
+            child for anchor in self.lecture.untouched for child in ast.walk(anchor) if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}

@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from inspect import cleandoc
 from typing import Any
 
-__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "requires", "speaker_note"]
+__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
+           "speaker_note"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -295,6 +296,11 @@ def link(target: object, text: str = "") -> None:
 
 def speaker_note(text: str) -> None:
     """What a lecturer says; a reader needs none of it."""
+
+
+def recording() -> bool:
+    """Whether the lecture is being recorded: a notebook is not."""
+    return False
 
 
 def has_cuda() -> bool:

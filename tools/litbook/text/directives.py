@@ -23,11 +23,12 @@ from litbook.text.tree import Anchor, Definition, blocks, own_nodes
 
 DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover", "fails", "zero")
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
-_FIRST = re.compile(r"#\s*@[A-Za-z_][\w-]*")
+_FIRST = re.compile(r"(?:(?P<own>#)\s*|(?<!\S))@(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(
-    rf"#\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
+    rf"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
 )
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
 
 
@@ -41,9 +42,11 @@ class Directive:
     column: int  # 0-based, in characters
     start: int | None  # None: the comment stands outside every statement
     end: int = 0
+    said: bool = False  # it stands within a remark
 
     def problem(self, file: File, slug: str, what: str, way_out: str) -> Problem:
         """What is wrong with it, at its place."""
+        way_out += f"; as a word of the remark write `@{self.name}`" * self.said
         return Problem(slug, what, file.place(self.line, self.column + 1), way_out)
 
 
@@ -103,7 +106,7 @@ def _near_directives(lines: list[str], anchors: Anchors) -> Iterator[_Logical]:
     """
     done = 0  # lines
     for line, text in enumerate(lines, 1):
-        if line > done and "@" in text and _FIRST.search(text):
+        if line > done and "@" in text and "#" in text and _FIRST.search(text, text.index("#")):
             first, done = _whole_lines_around(lines, anchors, line)
             code, _, comment = text.partition("#")
             if first == done and code.strip() and not _QUOTE.search(code):  # nor is there a string above it
@@ -161,34 +164,41 @@ def _take(file: File, logical: _Logical, into: list[Directive]) -> None:
         if marks:
             file.cuts.append((line, column + marks[0][1]))
         lines = logical.first, logical.last
-        into.extend(Directive(name, content, line, column + at, *lines) for name, at, content in marks)
+        into.extend(Directive(name, text, line, column + at, *lines, said) for name, at, text, said in marks)
 
 
-def _marks(comment: str) -> list[tuple[str, int, str]]:
-    """Name, column and content of the directives in a comment.
+def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
+    """Name, column and content of the directives in a comment, and whether each stands within a remark.
 
-    Further ones need no `#` of their own. A `#` without `@` begins a remark. What stands in a quoted
-    string of an expression is neither.
+    A remark may stand before them, and begins anew at a `#` without `@`. There, also what is nearly a
+    directive counts, as misspelt. What stands in a quoted string of an expression does not.
     """
-    first = _FIRST.search(comment)
+    candidates = _FIRST.finditer(comment)
+    first = next((it for it in candidates if it["own"] or _nearest(it["name"], 0.8)), None)
     if first is None:
         return []
     blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
-    marks = list(_MARK.finditer(comment[: first.end()] + blank, first.start()))
-    ends = [mark.start() for mark in marks[1:]] + [len(comment)]
-    found, remark = [], False
-    for mark, end in zip(marks, ends, strict=True):
-        remark = bool(mark["remark"]) or (remark and not mark["any"])
-        if not remark:
-            name = mark["any"] or mark["known"]
-            found.append((name, mark.start(), comment[mark.end() : end].strip()))
+    marks = list(_MARK.finditer(comment[: first.end()] + blank, first.end()))
+    ends = [mark.start() for mark in marks] + [len(comment)]
+    said = not first["own"]
+    found = [(first["name"], first.start(), comment[first.end() : ends[0]].strip(), said)]
+    for mark, end in zip(marks, ends[1:], strict=True):
+        said = bool(mark["remark"]) or (said and not mark["own"])
+        if name := mark["any"] or mark["known"]:
+            found[-1] = *found[-1][:2], found[-1][2].removesuffix(","), found[-1][3]
+            found.append((name, mark.start(), comment[mark.end() : end].strip(), said))
     return found
+
+
+def _nearest(name: str, likeness: float = 0.6) -> list[str]:
+    """The directive that a name is, or is nearly; none where nothing is as like."""
+    return get_close_matches(name, DIRECTIVES, 1, likeness)
 
 
 def _check_name(file: File, directive: Directive, problems: list[Problem]) -> None:
     if directive.name in DIRECTIVES:
         return
-    near = get_close_matches(directive.name, DIRECTIVES, n=1)
+    near = _nearest(directive.name)
     known = ", ".join(f"@{name}" for name in DIRECTIVES)
     way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
     what = f"unknown directive @{directive.name}"
@@ -237,11 +247,11 @@ def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
 
 
 def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
-    """One expression with its unit, or plain names separated by spaces; None where it does not parse."""
+    """One expression with its unit, or names and attributes separated by spaces; None where it is neither."""
     match = _UNIT.fullmatch(text)
     bare, unit = (match["expression"], match["unit"]) if match else (text, None)
     words = bare.split()
-    if len(words) > 1 and all(word.isidentifier() and _parsed(word) for word in words):
+    if len(words) > 1 and all(_NAME.fullmatch(word) and _parsed(word) for word in words):
         if _parsed(bare) is None:
             return [(word, unit, _must_parse(word)) for word in words]
     node = _parsed(bare)

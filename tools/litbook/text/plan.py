@@ -26,7 +26,7 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
 )
-from litbook.text.words import STATED
+from litbook.text.words import STATED, calls
 
 Import = ast.Import | ast.ImportFrom
 SECTIONS = ("main", "part", "section")
@@ -75,15 +75,20 @@ class Text:
         return spec.target if spec.kind in ("section", "hidden") and isinstance(statement, ast.Expr) else None
 
     def word(self, statement: ast.stmt) -> str:
-        """The author's word by which a statement tells what the record has, else nothing."""
+        """The author's word by which a statement tells what the record has, else nothing.
+
+        The first of several on one line; nothing where a question, whose answer runs, is one of these.
+        """
         spec = self.lecture.statements[self.lecture.statement_of[statement]]
-        match statement:
-            case ast.Expr(ast.Call(func=called) as call) if spec.kind == "piece":
-                head, _, name = dotted(called).rpartition(".")
-                full = name if head else self.program.origin(self.file(spec.function), name)
-                word = full.rpartition(".")[2]
-                return word if word in STATED and not _binds(call) else ""
-        return ""
+        found = [self._word(call, spec.function) for call in calls(statement) if spec.kind == "piece"]
+        told = [it for it in found if it != "speaker_note"] or found
+        is_told = STATED.issuperset(told) and not _binds(statement)
+        return told[0] if told and is_told and (len(found) == 1 or "question" not in found) else ""
+
+    def _word(self, call: ast.Call, function: int) -> str:
+        head, _, name = dotted(call.func).rpartition(".")
+        full = name if head else self.program.origin(self.file(function), name)
+        return full.rpartition(".")[2]
 
 
 class Plan:
@@ -285,7 +290,7 @@ def _calls(node: ast.AST) -> bool:
     return isinstance(node, ast.Call | ast.Await) or any(map(_calls, children(node)))
 
 
-def _binds(node: ast.expr) -> bool:
+def _binds(node: ast.AST) -> bool:
     return any(isinstance(it, ast.NamedExpr) for it in everything(node))
 
 

@@ -64,7 +64,7 @@ class Rows:
         top = self._comment_above(first)
         placed: Placed = defaultdict(list)
         for statement in group if self.lecture.functions[function].kind in SECTIONS else ():
-            for anchor in _showing(statement, self.lecture):
+            for anchor in _showing(statement):
                 watches = [self.lecture.watches[i] for i in self.lecture.watches_of.get(anchor, ())]
                 self._place(anchor, [it for it in watches if it.kind != "clear"], placed, dedent)
         rows: list[Row] = []
@@ -120,9 +120,7 @@ class Rows:
             for case in anchor.cases:
                 self._place(case, watches, placed, dedent)
             return
-        body = (
-            [] if isinstance(anchor, ast.ClassDef) or anchor in self.lecture.stepover else directly_in(anchor)
-        )
+        body = [] if isinstance(anchor, ast.ClassDef) else directly_in(anchor)
         statement = body[0] if body else anchor
         assert isinstance(statement, ast.stmt)
         before = bool(body) or isinstance(anchor, _LEAVES)
@@ -142,18 +140,18 @@ class Rows:
         return True
 
 
-def _showing(node: ast.AST, lecture: Lecture) -> Iterator[ast.AST]:
-    """The statements and parts of `node` that may show something; nothing that is stepped over does.
+def _showing(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements and parts of `node` that may show something; nothing in a class does.
 
     For a section that stays a function `node` is its definition: its body shows, its signature does not.
     """
     if not isinstance(node, FunctionNode):
         yield node
-        if isinstance(node, ast.ClassDef) or node in lecture.stepover:
+        if isinstance(node, ast.ClassDef):
             return
     for child in directly_in(node):
         if not isinstance(child, FunctionNode):
-            yield from _showing(child, lecture)
+            yield from _showing(child)
 
 
 def _lines_in_strings(text: str) -> set[int]:

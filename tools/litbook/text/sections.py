@@ -30,14 +30,15 @@ from litbook.text.tree import (
     own_nodes,
     own_statements,
 )
-from litbook.text.words import SEEN, WORDS
+from litbook.text.words import SEEN, WORDS, calls, first_heading
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
 
 def number_definitions(found: Lecture) -> None:
     """Number every file's module, and every function and class in it."""
-    found.title = heading_of(found.files[0].tree) or found.name
+    tree = found.files[0].tree
+    found.title = heading_of(tree) or first_heading(tree) or found.name
     keys: Counter[str] = Counter()
     for file in found.files:
         last, front = max(1, len(file.lines)), f"{file.name}." if file.name else ""
@@ -306,8 +307,7 @@ def _words(tree: ast.Module, words: Collection[str]) -> set[str]:
 
 
 def _kind(statement: ast.stmt, words: set[str], unseen: set[str]) -> StatementKind:
-    match statement:
-        case ast.Expr(ast.Call(func=called)):
-            name = dotted(called)
-            return "hidden" if name in unseen else "piece" if name in words else "code"
+    names = {dotted(call.func) for call in calls(statement)}
+    if names and names <= words:
+        return "hidden" if names <= unseen else "piece"
     return "code"

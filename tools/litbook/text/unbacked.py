@@ -36,7 +36,7 @@ from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
 from litbook.text.source import parse_sources
 from litbook.text.tree import FunctionNode
-from litbook.text.words import UNKNOWN, WORDS
+from litbook.text.words import UNKNOWN, WORDS, calls
 
 WAY_OUT = "compute it in an f-string's {…}, cite its source with [@key], or say it without the number"
 WAY_OUT_QUESTION = (
@@ -218,16 +218,16 @@ def _texts(lecture: Lecture, program: Program) -> Iterator[_Text]:
     for statement, number in lecture.statement_of.items():
         spec = lecture.statements[number]
         file, node = lecture.file_of_statement(number), nodes[spec.function]
-        if spec.kind == "piece" and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        for call in calls(statement) if spec.kind == "piece" else ():
             source = sources[file.number]
-            passages = [p for given in _prose(statement.value) for p in _passages(given, node, source)]
+            passages = [p for given in _prose(call) for p in _passages(given, node, source)]
             cited = any(_CITATION.search(p.text) for p in passages)
-            asks = _word(statement.value) == "question"
+            asks = _word(call) == "question"
             own = scopes.own(node) if isinstance(node, FunctionNode) else frozenset[str]()
             for passage in passages:
                 known = margins[file.number] | own
                 yield _Text(file, passage, cited, held(node), known, exercise=asks)
-        elif spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
+        if spec.kind == "doc" and lecture.functions[spec.function].kind in ("part", "section"):
             passage = _heading(statement, sources[file.number])
             yield _Text(file, passage, False, held(node), heading=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import dataclass
 
 from litbook.text.tree import dotted
@@ -40,13 +41,24 @@ def unspoken(statement: ast.stmt) -> str:
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
     `link()` its text and target. "" for other statements.
     """
+    return "\n\n".join(filter(None, map(_unspoken, calls(statement))))
+
+
+def calls(statement: ast.stmt) -> list[ast.Call]:
+    """The calls that a statement is, and nothing else: one, or several on one line, `note("…"), link(…)`."""
     match statement:
-        case ast.Expr(ast.Call(func, given, keywords)):
-            named = {k.arg: k.value for k in keywords if k.arg}
-        case _:
-            return ""
+        case ast.Expr(ast.Tuple(several)):
+            found = [it for it in several if isinstance(it, ast.Call)]
+            return found if len(found) == len(several) else []
+        case ast.Expr(ast.Call() as call):
+            return [call]
+    return []
+
+
+def _unspoken(call: ast.Call) -> str:
+    given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
     texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
-    match dotted(func).split(".")[-1], texts:
+    match dotted(call.func).split(".")[-1], texts:
         case "note", [text, *_]:
             return text
         case "question", [text, *_]:
@@ -61,6 +73,13 @@ def unspoken(statement: ast.stmt) -> str:
             text, to = (rest or [""])[0], f"#{name}" if name else target
             return f"{text} [{to}]".strip() if to.startswith("@") else f"[{text or name or to}]({to})"
     return ""
+
+
+def first_heading(tree: ast.Module) -> str:
+    """The first heading in the prose of a file, by its lines; "" where no note begins with one."""
+    notes = sorted((it for it in ast.walk(tree) if isinstance(it, ast.Expr)), key=lambda it: it.lineno)
+    found = (re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", unspoken(it)) for it in notes)
+    return next((heading[1] for heading in found if heading and heading[1]), "")
 
 
 def _unspoken_text(node: ast.expr) -> str:
