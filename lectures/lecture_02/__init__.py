@@ -3,7 +3,7 @@ from litbook import note
 
 from .estimate import napkin_math
 from .tensor import tensors
-from .formats import number_formats
+from .formats import number_formats, what_rounding_loses
 from .gpu import tensors_on_a_gpu
 from .storage import storage_and_views
 from .pointwise import elementwise
@@ -53,6 +53,7 @@ def main() -> None:
     note("**Memory.** What a number costs, what it can hold, and when two tensors are one memory:")
     tensors()
     number_formats()
+    what_rounding_loses()
     tensors_on_a_gpu()
     storage_and_views()
     note("**Compute.** What is done with tensors, what it costs, how much of a promise arrives:")

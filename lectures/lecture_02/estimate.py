@@ -200,7 +200,8 @@ def days_are_inverse_to_mfu() -> None:
         "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]."
     )
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
-    dense, pcie = (dense_peak(card, "bfloat16") for card in ("H100 SXM", "H100 PCIe"))
+    dense = dense_peak("H100 SXM", "bfloat16")
+    pcie = dense_peak("H100 PCIe", "bfloat16")
 
     def days(rate: float, mfu: float) -> float:
         return work / (rate * mfu * gpus * DAY)

@@ -41,6 +41,15 @@ def number_formats() -> None:
     one_byte_is_for_storing_and_multiplying()
     one_value_in_five_formats()
     the_machine_prints_its_own_limits()
+
+
+def what_rounding_loses() -> None:
+    """What rounding loses."""
+    note(
+        "Training adds many small numbers to a large one: products to a sum, updates to a weight. What "
+        "becomes of those that the format of the large one has no room for? They are lost without a "
+        "word, and there are three ways to get them back: a wider sum, a rounded draw, a scale."
+    )
     a_running_sum_stalls()
     small_updates_are_lost()
     rounding_at_random_saves_them()

@@ -165,7 +165,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
     rule = [work / 6 / n**2 for n in best.values()]  # @inspect rule
     assert [round(r) for r in rule] == [73, 17], "tokens per parameter"
     printed = Fit(1.69, 406.4, 0.34, 410.7, 0.28).best(work)  # @inspect printed
-    assert round(printed / 1e9) == 95, "by the first, with the digits that are printed"
+    assert round(printed / 1e9) == 95, "by the first, as it is printed"
     note(
         f"By one fit our model should be {best['chinchilla'] / 70e9:.1f} times as large, by the "
         f"other {best['besiroglu2024'] / 70e9:.1f} times. How much would be gained, and what "

@@ -200,7 +200,6 @@ def test_the_site_shows_the_recording_under_the_name_of_its_card_and_nowhere_as_
         "lecture_07/index.html",
         notebook,
         ipynb,
-        "ledger/index.html",
         "ledger/lecture_07/index.html",
         "claims.json",
     }

@@ -270,7 +270,10 @@ def site_project(tmp_path):
     """A copy of this site's configuration with a lecture of its own."""
     (tmp_path / "mkdocs.yml").write_text((REPO / "mkdocs.yml").read_text())
     shutil.copytree(REPO / "docs" / "hooks", tmp_path / "docs" / "hooks")
-    (tmp_path / "docs" / "index.md").write_text((REPO / "docs" / "index.md").read_text())
+    front = (REPO / "docs" / "index.md").read_text()
+    (tmp_path / "docs" / "index.md").write_text(
+        front.replace("lectures/lecture_02/napkin-math.md", "how-to-read.md")
+    )
     (tmp_path / "docs" / "decisions").mkdir()
     for page in [*(REPO / "docs").glob("*.md"), *(REPO / "docs" / "decisions").glob("*.md")]:
         if page != REPO / "docs" / "index.md":

@@ -61,7 +61,7 @@ def answers(paper: list[Html]) -> Html:
     if not paper:
         return markup.NOTHING
     title = tag("p", "Answers", class_="lb-asktitle")
-    return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers", data_search_exclude=True)
+    return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
 
 
 def _typed(answer: Snapshot, piece: Piece) -> dict[str, str | None]:

@@ -396,7 +396,7 @@ def _copy_assets(target: Path) -> None:
         copy = target / path.name
         content = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".js":  # lines stay lines, without what only their reader needs
-            content = re.sub(rb"(?m)^ +", b"", content)
+            content = re.sub(rb"(?m)^ +(?://.*\n)?|^//.*\n", b"", content)
         if content and (not copy.exists() or copy.read_bytes() != content):
             target.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
