@@ -26,7 +26,7 @@ from litbook.render import page as pages
 from litbook.render import player
 from litbook.render.books import Entry
 from litbook.run.run import run
-from litbook.site.plugin import SCRIPTS
+from litbook.site.plugin import SCRIPTS, light
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -249,8 +249,7 @@ def test_data_is_a_script_that_can_stand_anywhere(tmp_path: Path) -> None:
 
 def test_the_scripts_of_a_lecture_page_are_small() -> None:
     assert "player.js" in SCRIPTS
-    ours = [re.sub(rb"(?m)^ +(?://.*\n)?|^//.*\n", b"", (ASSETS / name).read_bytes()) for name in SCRIPTS]
-    assert sum(map(len, ours)) <= MOST_SCRIPT
+    assert sum(len(light((ASSETS / name).read_bytes())) for name in SCRIPTS) <= MOST_SCRIPT
 
 
 # ------------------------------------------------------------------------------- a book to step through

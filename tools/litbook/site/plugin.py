@@ -391,12 +391,20 @@ def _remove_stale(place: Path, written: set[Path]) -> None:
             path.rmdir()
 
 
+_FOR_AUTHORS = re.compile(rb"(?m)^ +(?://.*\n)?|^//.*\n|^/\*(?s:.*?)\*/\n|(?<=[;{,)]) // .*$")
+
+
+def light(script: bytes) -> bytes:
+    """One of our scripts without indents and comments; its lines stay lines."""
+    return _FOR_AUTHORS.sub(b"", script)
+
+
 def _copy_assets(target: Path) -> None:
     for path in ASSETS.iterdir():
         copy = target / path.name
         content = path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".js":  # lines stay lines, without what only their reader needs
-            content = re.sub(rb"(?m)^ +(?://.*\n)?|^//.*\n", b"", content)
+        if path.suffix == ".js":
+            content = light(content)
         if content and (not copy.exists() or copy.read_bytes() != content):
             target.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
