@@ -25,9 +25,9 @@ class Config:
     def __post_init__(self) -> None:
         """Heads divide the width, and heads of keys those of queries, or there is no such model."""
         if self.width % self.heads:
-            raise ValueError(f"width {self.width} is no multiple of {self.heads} heads")
+            raise ValueError(f"{self.width} wide, {self.heads} heads")
         if self.heads % self.kv_heads:
-            raise ValueError(f"{self.heads} heads are no multiple of {self.kv_heads}")
+            raise ValueError(f"{self.heads} heads, {self.kv_heads} of keys")
 
     @property
     def head(self) -> int:

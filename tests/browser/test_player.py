@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import rjsmin
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import HEAD, SAMPLES, line_of, record, section, until
@@ -26,7 +27,7 @@ from litbook.render import page as pages
 from litbook.render import player
 from litbook.render.books import Entry
 from litbook.run.run import run
-from litbook.site.plugin import SCRIPTS, light
+from litbook.site.plugin import SCRIPTS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -249,7 +250,7 @@ def test_data_is_a_script_that_can_stand_anywhere(tmp_path: Path) -> None:
 
 def test_the_scripts_of_a_lecture_page_are_small() -> None:
     assert "player.js" in SCRIPTS
-    assert sum(len(light((ASSETS / name).read_bytes())) for name in SCRIPTS) <= MOST_SCRIPT
+    assert sum(len(rjsmin.jsmin((ASSETS / name).read_bytes())) for name in SCRIPTS) <= MOST_SCRIPT
 
 
 # ------------------------------------------------------------------------------- a book to step through

@@ -121,7 +121,7 @@ def test_links_lead_from_page_to_page_in_a_folder(site: Path, browser: Browser) 
     page.locator(".lb-around a[rel=next]").last.click()
     page.wait_for_url("**/elementwise/index.html")
     assert page.locator("article h1").inner_text() == "Elementwise operations and the causal mask"
-    page.locator(".lb-around a[rel=prev]").click()
+    page.locator(".lb-around a[rel=prev]").last.click()
     page.wait_for_url("**/storage-and-views/index.html")
     page.close()
 

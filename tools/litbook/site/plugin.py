@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import rjsmin
 from mkdocs.config import base
 from mkdocs.config import config_options as kinds
 from mkdocs.exceptions import Abort
@@ -391,20 +392,12 @@ def _remove_stale(place: Path, written: set[Path]) -> None:
             path.rmdir()
 
 
-_FOR_AUTHORS = re.compile(rb"(?m)^ +(?://.*\n)?|^//.*\n|^/\*(?s:.*?)\*/\n|(?<=[;{,)]) // .*$")
-
-
-def light(script: bytes) -> bytes:
-    """One of our scripts without indents and comments; its lines stay lines."""
-    return _FOR_AUTHORS.sub(b"", script)
-
-
 def _copy_assets(target: Path) -> None:
     for path in ASSETS.iterdir():
         copy = target / path.name
         content = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".js":
-            content = light(content)
+            content = rjsmin.jsmin(content)
         if content and (not copy.exists() or copy.read_bytes() != content):
             target.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
