@@ -24,10 +24,13 @@ class Config:
 
     def __post_init__(self) -> None:
         """Heads divide the width, and heads of keys those of queries, or there is no such model."""
-        if self.width % self.heads:
-            raise ValueError(f"{self.width} wide, {self.heads} heads")
-        if self.heads % self.kv_heads:
-            raise ValueError(f"{self.heads} heads, {self.kv_heads} of keys")
+        width, heads, keys = self.width, self.heads, self.kv_heads
+        if width % heads:
+            raise ValueError(
+                f"a width of {width} is no multiple of {heads} heads")
+        if heads % keys:
+            raise ValueError(
+                f"{heads} heads are no multiple of {keys} heads of keys")
 
     @property
     def head(self) -> int:

@@ -94,9 +94,9 @@ def test_each_argument_of_a_formula_changes_what_comes_back(parts: tuple[Any, An
 
 def test_a_configuration_that_no_model_can_have_is_refused(parts: tuple[Any, Any]) -> None:
     _, counts = parts
-    with pytest.raises(ValueError, match=r"^32 wide, 3 heads$"):
+    with pytest.raises(ValueError, match=r"^a width of 32 is no multiple of 3 heads$"):
         small(counts, heads=3)
-    with pytest.raises(ValueError, match=r"^4 heads, 3 of keys$"):
+    with pytest.raises(ValueError, match=r"^4 heads are no multiple of 3 heads of keys$"):
         small(counts, kv_heads=3)
 
 

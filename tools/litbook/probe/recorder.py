@@ -224,18 +224,12 @@ class Recorder(Judge):
 
         `module` is the namespace of its file. A question that raises is not put.
         """
+        file = self.lecture.files[self.lecture.functions[function].file].filename
         with self.inside(function):
             for call in self._free[function]:
                 self.asking = call.lineno
                 with contextlib.suppress(Exception):
-                    eval(
-                        compile(
-                            ast.Expression(call),
-                            self.lecture.files[self.lecture.functions[function].file].filename,
-                            "eval",
-                        ),
-                        module,
-                    )
+                    eval(compile(ast.Expression(call), file, "eval"), module)
             self.asking = 0
 
     def output(self, text: str) -> None:

@@ -86,6 +86,10 @@ class Draft:
         """The edition of which this page of the lecture is made."""
         return self.ahead.get(page) or self.edition
 
+    def newest(self) -> Edition | None:
+        """The edition of the whole, else of a part alone."""
+        return self.edition or next(iter(self.ahead.values()), None)
+
 
 class Preview:
     """The drafts, and the pages made from them."""
@@ -196,11 +200,8 @@ class Preview:
 
     def pages(self) -> Pages:
         """Every page that there is now; the hook asks, too."""
-        drafts = [it for _, it in sorted(self.drafts.items())]
-        found = [
-            it for draft in drafts for it in [draft.edition or next(iter(draft.ahead.values()), None)] if it
-        ]
-        return self._pages(found)
+        found = (draft.newest() for _, draft in sorted(self.drafts.items()))
+        return self._pages([it for it in found if it])
 
     def whole(self) -> list[Edition]:
         """The lectures of which a whole run can be shown."""
@@ -298,16 +299,9 @@ class Preview:
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.reader = asked[0].path, asked[1]
                 self.work.notify_all()
-            if not address.startswith(f"/{PLACE}/"):
-                waiting = []
-            else:
-                drafts = self.drafts.values() if asked is None else [asked[0]]
-                waiting = [
-                    it.path.name
-                    for it in drafts
-                    if not it.trouble and not (it.behind(asked[1]) if asked else it.edition)
-                ]
-            if waiting:
+            shown = [asked[0]] if asked else [*self.drafts.values()] * address.startswith(f"/{PLACE}/")
+            name = asked[1] if asked else ""
+            if waiting := [it.path.name for it in shown if not it.trouble and not it.behind(name)]:
                 return f"This page is not ready: {', '.join(waiting)} is running. It comes by itself."
             page = self.addresses.get(address)
             if page is None:
@@ -346,10 +340,8 @@ class Preview:
             left = len(wrong) - MOST_TROUBLES
             wrong = [*wrong[:MOST_TROUBLES], f"… and {left} more: the terminal lists them"]
         wrong += [f"{name} is running for the first time" for name in first]
-        wrong += [
-            f"{name} is running: of its text of now only the page that was asked for has run"
-            for name in alone
-        ]
+        only = "of its text of now only the page that was asked for has run"
+        wrong += [f"{name} is running: {only}" for name in alone]
         return BANNER.format(html.escape(harmless("\n\n".join(wrong)))) if wrong else ""
 
     def _bump(self) -> None:
