@@ -195,10 +195,10 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
         """What Material leaves nameless gets a name, and the page its policy."""
-        return self._guarded(frame.named(output), config)
+        return self._guarded(output, config)
 
     def on_post_template(self, output_content: str, *, template_name: str, config: Any) -> str:
-        """The page for addresses that lead nowhere has a policy, too."""
+        """The page for addresses that lead nowhere has names and a policy, too."""
         return self._guarded(output_content, config) if template_name.endswith(".html") else output_content
 
     @event_priority(-50)  # the search has written its index
@@ -312,8 +312,8 @@ class LitbookPlugin(BasePlugin[Options]):
         return isinstance(item, dict) and self.config.title in item
 
     def _guarded(self, text: str, config: Any) -> str:
-        """A page with its policy; without one under `mkdocs serve`, which writes a script into each."""
-        text = search.ours(text)
+        """A page with names and its policy; without one under `mkdocs serve`, which writes a script into each."""
+        text = search.ours(frame.named(text))
         serves = self.command == "serve" and not self.preview
         return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
 
