@@ -312,7 +312,7 @@ class LitbookPlugin(BasePlugin[Options]):
         return isinstance(item, dict) and self.config.title in item
 
     def _guarded(self, text: str, config: Any) -> str:
-        """A page with names and its policy; without one under `mkdocs serve`, which writes a script into each."""
+        """A page with names and its policy; without that under `mkdocs serve`, which adds a script."""
         text = search.ours(frame.named(text))
         serves = self.command == "serve" and not self.preview
         return text if serves else policy.guarded(text, _scripts(tuple(config["theme"].dirs)))
