@@ -34,8 +34,14 @@ PATIENCE = 150.0  # seconds for the first page, which waits for the whole lectur
 ENOUGH = 130.0  # seconds after which no further save follows, once there are LEAST
 LEAST = 7
 FIRST = 80_000_000  # no lecture shows a number like it
-NOT_COPIED = (".git", ".venv", ".litbook", "build", "site", "__pycache__", ".*_cache", "*.egg-info")
+NOT_COPIED = (".git", ".venv", ".litbook", "build", "__pycache__", ".*_cache", "*.egg-info")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What no copy needs, and the book's built site: the engine has a package of that name, too."""
+    built = {"site"} if Path(folder) == outside.REPO else set[str]()
+    return built | shutil.ignore_patterns(*NOT_COPIED)(folder, names)
 
 
 class Served:
@@ -80,7 +86,7 @@ def served() -> Iterator[Served]:
     """The book, copied and served until the end of the block."""
     with tempfile.TemporaryDirectory(prefix="bench-serve-", ignore_cleanup_errors=True) as place:
         folder = Path(place, "book")
-        shutil.copytree(outside.REPO, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        shutil.copytree(outside.REPO, folder, ignore=_left_out)
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             port: int = probe.getsockname()[1]
