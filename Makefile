@@ -56,7 +56,7 @@ site: build  ## run the lectures, build site/, say how to open it
 test: check build  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
 	LITBOOK_SITE='$(CURDIR)/site' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
 
-quick: $(STAMP)  ## under a minute: lint of what changed since main, types, unit tests
+quick: $(STAMP)  ## about a minute: lint of what changed since main, types, unit tests
 	$(if $(CHANGED),$(PY) -m ruff check --force-exclude $(CHANGED))
 	$(if $(CHANGED),$(PY) -m ruff format --check --force-exclude $(CHANGED))
 	$(PY) -m mypy
@@ -81,8 +81,8 @@ size:  ## count the engine and the longest things in it
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict
 
-# Saving a lecture runs the sections that changed, and the browser shows the page anew.
-serve: $(STAMP)  ## live preview: saving a lecture runs the sections that changed
+# Saving a lecture runs it, first the part that the browser shows, which then shows the page anew.
+serve: $(STAMP)  ## live preview: saving a lecture runs it, first the part that is looked at
 	$(LITBOOK) serve --port $(PORT)
 
 # `make record` refuses where a value differs from the recording, and shows the difference. When the new value is

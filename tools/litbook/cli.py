@@ -360,7 +360,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         sections=asked.sections,
         device=asked.device,
         timeout=asked.timeout,
-        slow=keep,
+        slow=keep or bool(asked.sections),
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)

@@ -71,8 +71,8 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
-    seconds; every section starts from `seed`. Sections that are `slow` run where sections are asked for, or
-    with that option. Failed claims and exceptions are in the record, not raised.
+    seconds; every section starts from `seed`. Sections that are slow run where `slow` says
+    so. Failed claims and exceptions are in the record, not raised.
     `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
     when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
     each claim.
@@ -99,7 +99,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            _execute(recorder, path, sections, device, seed, slow or bool(sections), owner)
+            _execute(recorder, path, sections, device, seed, slow, owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
 
