@@ -1,4 +1,5 @@
 """The block of a Transformer of today: its matrices, its FLOPs, and the models that are made of it."""
+
 import math
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from litbook import aside, figure, misbelief, note, question
 
 from .block import (
-    Attention, Block, Cache, How, RMSNorm, SwiGLU, Transformer, fused_attention, rotate, turns,
+    Attention,
+    Block,
+    Cache,
+    How,
+    RMSNorm,
+    SwiGLU,
+    Transformer,
+    fused_attention,
+    rotate,
+    turns,
     written_attention,
 )
 from .counts import Config, attention_flops, block_weights, forward_flops, matrices, parameter_count
@@ -24,15 +34,19 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_
 
 def a_block_of_today() -> None:
     """A block of today."""
-    note("Llama, Mistral and Qwen are built from one block, and it is no longer that of the first "
-         "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are "
-         "told, how many heads have keys of their own, and the feed-forward part. Each is a few "
-         "lines of code. Together they decide every number in this lecture.")
-    note("What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice, "
-         "`x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through "
-         "all blocks, and is only ever added to, is the *residual stream*. In attention each token makes "
-         "a query, a key and a value. A *score* is the product of a query and a key, and the softmax of a "
-         "token's scores says how much of each value it takes.")
+    note(
+        "Llama, Mistral and Qwen are built from one block, and it is no longer that of the first "
+        "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are "
+        "told, how many heads have keys of their own, and the feed-forward part. Each is a few "
+        "lines of code. Together they decide every number in this lecture."
+    )
+    note(
+        "What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice, "
+        "`x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through "
+        "all blocks, and is only ever added to, is the *residual stream*. In attention each token makes "
+        "a query, a key and a value. A *score* is the product of a query and a key, and the softmax of a "
+        "token's scores says how much of each value it takes."
+    )
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
@@ -45,46 +59,57 @@ def a_block_of_today() -> None:
 
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are not attention's."""
-    note("How many parameters has a block, and where are they? A small configuration, to count by "
-         "hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are "
-         "narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. "
-         "Each norm has $d$ *gains*, the factors that it learns.")
-    config = SMALL                                              # @inspect config
+    note(
+        "How many parameters has a block, and where are they? A small configuration, to count by "
+        "hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are "
+        "narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. "
+        "Each norm has $d$ *gains*, the factors that it learns."
+    )
+    config = SMALL  # @inspect config
     block = Block(config)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
     assert len(by_name) == 9, "seven matrices, two gains"
-    d, kv, h = config.width, config.kv_width, config.hidden     # @inspect d, kv, h
-    by_hand = 2 * d * d + 2 * d * kv + 3 * d * h                # @inspect by_hand
+    d, kv, h = config.width, config.kv_width, config.hidden  # @inspect d, kv, h
+    by_hand = 2 * d * d + 2 * d * kv + 3 * d * h  # @inspect by_hand
     assert by_hand == block_weights(config) == 40960, "in the matrices"
     gains = sum(by_name.values()) - by_hand
     assert gains == 2 * d == 128, "in the gains"
-    note("There is not one bias, no parameter says where a token stands, and of the weights the "
-         "feed-forward part has most:")
-    share = 3 * d * h / by_hand                                 # @inspect share as %
+    note(
+        "There is not one bias, no parameter says where a token stands, and of the weights the "
+        "feed-forward part has most:"
+    )
+    share = 3 * d * h / by_hand  # @inspect share as %
     assert share == 0.75, "gate, up and down"
     wide = Config(1, 128, 8, 8, 512, 100, 32)  # @hide
-    question("A block has width `128`, as many heads of keys as of queries, and is `512` wide inside "
-             "the feed-forward part. How many weights are in its seven matrices?",
-             answer=block_weights(wide), unit="weights",
-             hint="Without sharing, $d_{kv}$ is $d$.")
+    question(
+        "A block has width `128`, as many heads of keys as of queries, and is `512` wide inside "
+        "the feed-forward part. How many weights are in its seven matrices?",
+        answer=block_weights(wide),
+        unit="weights",
+        hint="Without sharing, $d_{kv}$ is $d$.",
+    )
 
 
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm brings every token to one length, and what came before is forgotten."""
-    note("LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and "
-         "adds biases. RMSNorm keeps the second and third step, with the root of the mean "
-         "square for a deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean "
-         "square is one is, as an arrow, as long as the root of their number:")
+    note(
+        "LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and "
+        "adds biases. RMSNorm keeps the second and third step, with the root of the mean "
+        "square for a deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean "
+        "square is one is, as an arrow, as long as the root of their number:"
+    )
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
     y: Float[Tensor, "b t d"] = norm(x)
     assert torch.allclose(y, x / root), "divided, no more"
-    lengths = y.norm(dim=-1)                                    # @inspect lengths
+    lengths = y.norm(dim=-1)  # @inspect lengths
     eight = torch.full_like(lengths, 8)
     assert torch.allclose(lengths, eight), "8, the root of 64"
-    note("So whatever the residual stream has grown to, the matrices behind a norm see tokens of one "
-         "length. Multiply the stream by a hundred, and they do not notice:")
+    note(
+        "So whatever the residual stream has grown to, the matrices behind a norm see tokens of one "
+        "length. Multiply the stream by a hundred, and they do not notice:"
+    )
     loud = 100 * x
     assert torch.allclose(norm(loud), y), "the scale is gone"
     note("LayerNorm differs by the mean alone. Where it is zero, the two agree.")
@@ -94,52 +119,63 @@ def rmsnorm_forgets_the_scale() -> None:
     assert torch.allclose(norm(centered), layered), "without a mean"
     assert not torch.allclose(norm(x), layer_norm(x)), "with one"
     weights = sum(p.numel() for p in RMSNorm(4096).parameters())  # @hide
-    question("How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
-             answer=[weights, sum(p.numel() for p in nn.LayerNorm(4096).parameters())],
-             unit="parameters")
+    question(
+        "How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
+        answer=[weights, sum(p.numel() for p in nn.LayerNorm(4096).parameters())],
+        unit="parameters",
+    )
 
 
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding turns queries and keys, so that a score knows distances and no places."""
-    note("Without positions attention cannot tell a sentence from its words in a bag. The old way "
-         "adds a learned vector for each position. Rotary embedding learns nothing: it takes the "
-         "numbers of a head in pairs, as points in a plane, and turns each pair by an angle that "
-         "grows with the position, every pair at its own speed [@rope].")
-    turn = turns(16, tokens=40).double()                        # @inspect turn.shape
+    note(
+        "Without positions attention cannot tell a sentence from its words in a bag. The old way "
+        "adds a learned vector for each position. Rotary embedding learns nothing: it takes the "
+        "numbers of a head in pairs, as points in a plane, and turns each pair by an angle that "
+        "grows with the position, every pair at its own speed [@rope]."
+    )
+    turn = turns(16, tokens=40).double()  # @inspect turn.shape
     q, k = torch.randn(2, 1, 1, 1, 16).double()
 
     def score(place_of_query: int, place_of_key: int) -> float:
         at = turn[:, [place_of_query]], turn[:, [place_of_key]]
         return float((rotate(q, at[0]) * rotate(k, at[1])).sum())
 
-    early, late = score(5, 2), score(35, 32)                    # @inspect early, late
-    same = math.isclose(early, late, abs_tol=1e-4)              # angles are float32
+    early, late = score(5, 2), score(35, 32)  # @inspect early, late
+    same = math.isclose(early, late, abs_tol=1e-4)  # of float32
     assert same, "three tokens apart, wherever"
-    closer = score(5, 3)                                        # @inspect closer
+    closer = score(5, 3)  # @inspect closer
     assert not math.isclose(early, closer), "two apart: another score"
-    note("A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is "
-         "fixed, a model has as many parameters with it as without.")
+    note(
+        "A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is "
+        "fixed, a model has as many parameters with it as without."
+    )
     turned = rotate(q, turn[:, [39]])
     assert torch.allclose(turned.norm(), q.norm()), "as long as before"
     assert not torch.allclose(turned, q), "and elsewhere"
     slow = turns(128, 2)[1, 1].asin().min()  # @hide
-    question("The slowest of the `64` pairs in a head of `128` turns by how many radians from a "
-             "token to the next? The base is `10000`.",
-             answer=round(float(slow), 6), unit="rad",
-             hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.")
+    question(
+        "The slowest of the `64` pairs in a head of `128` turns by how many radians from a "
+        "token to the next? The base is `10000`.",
+        answer=round(float(slow), 6),
+        unit="rad",
+        hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.",
+    )
 
 
 def heads_of_queries_share_keys() -> None:
     """Sharing keys among heads saves memory, and not one FLOP of attention."""
-    note("A model that writes text has to keep the keys and values of every token so far. What if four "
-         "heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query "
-         "attention*. What is computed is attention as ever, with keys and values repeated, only that "
-         "nobody repeats them:")
+    note(
+        "A model that writes text has to keep the keys and values of every token so far. What if four "
+        "heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query "
+        "attention*. What is computed is attention as ever, with keys and values repeated, only that "
+        "nobody repeats them:"
+    )
     b, t, h, g, n = 2, 6, 8, 2, 16
     q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
     k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
     v: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
-    shared = written_attention(q, k, v)                         # @inspect shared.shape
+    shared = written_attention(q, k, v)  # @inspect shared.shape
     repeated = [x.repeat_interleave(h // g, dim=2) for x in (k, v)]
     plain = written_attention(q, *repeated)
     assert torch.allclose(shared, plain), "the same result"
@@ -147,14 +183,16 @@ def heads_of_queries_share_keys() -> None:
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @inspect caches as B
     assert caches[1] / caches[0] == 4.0, "times as much to keep without sharing"
-    misbelief("Grouped-query attention makes attention cheaper to compute.",
-              "Every head of queries still scores every token: those products cost what they did. "
-              "What gets smaller are two of the four matrices, and the memory of keys and values.")
+    misbelief(
+        "Grouped-query attention makes attention cheaper to compute.",
+        "Every head of queries still scores every token: those products cost what they did. "
+        "What gets smaller are two of the four matrices, and the memory of keys and values.",
+    )
     with torch.device("meta"):
         q = torch.empty(b, t, h, n)
         few, many = torch.empty(b, t, g, n), torch.empty(b, t, h, n)
-    grouped = flops(lambda: written_attention(q, few, few))     # @inspect grouped as FLOP
-    full = flops(lambda: written_attention(q, many, many))      # @inspect full as FLOP
+    grouped = flops(lambda: written_attention(q, few, few))  # @inspect grouped as FLOP
+    full = flops(lambda: written_attention(q, many, many))  # @inspect full as FLOP
     assert grouped == full == 2 * 2 * b * t * t * h * n, "scores and sums"
 
     def key_weights(config: Config) -> int:
@@ -164,44 +202,55 @@ def heads_of_queries_share_keys() -> None:
     assert key_weights(alone) == 64 * 64, "and without"
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
-    question("In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many "
-             "weights does the matrix that makes keys have?",
-             answer=layer.key.weight.numel(), unit="weights")
+    question(
+        "In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many "
+        "weights does the matrix that makes keys have?",
+        answer=layer.key.weight.numel(),
+        unit="weights",
+    )
 
 
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices where there were two, so they are made narrower."""
-    note("What does a gate cost? The feed-forward part was: a matrix up to four times the width, a "
-         "nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of the "
-         "other passes, through SiLU, a number times its sigmoid [@swiglu].")
+    note(
+        "What does a gate cost? The feed-forward part was: a matrix up to four times the width, a "
+        "nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of the "
+        "other passes, through SiLU, a number times its sigmoid [@swiglu]."
+    )
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
-    passed = gate * gate.sigmoid() * up                         # @inspect passed.shape
+    passed = gate * gate.sigmoid() * up  # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), "the code is this"
-    note("Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\\tfrac{8}{3}d$. "
-         "Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and "
-         "rounds up to one of 1024 [@llama-code].")
+    note(
+        "Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\\tfrac{8}{3}d$. "
+        "Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and "
+        "rounds up to one of 1024 [@llama-code]."
+    )
     d, two = 4096, 2 * 4096 * 4 * 4096
-    exact = 8 * d / 3                                           # @inspect exact
+    exact = 8 * d / 3  # @inspect exact
 
     def rounded(size: float, multiple: int) -> int:
         return math.ceil(size / multiple) * multiple
 
     assert rounded(exact, 256) == LLAMA_2_7B.hidden == 11008, "Llama-2-7B"
-    wider = 1.3 * exact                                         # @inspect wider
+    wider = 1.3 * exact  # @inspect wider
     assert rounded(wider, 1024) == LLAMA_3_8B.hidden == 14336, "Llama-3-8B"
     shares = [3 * d * c.hidden / two for c in (LLAMA_2_7B, LLAMA_3_8B)]  # @inspect shares
     assert shares[0] < 1.01, "the weights of two plain matrices"
     assert shares[1] == 1.3125, "almost a third more"
-    question("Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same "
-             "rule?", answer=rounded(8 * 5120 / 3, 256))
+    question(
+        "Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same rule?",
+        answer=rounded(8 * 5120 / 3, 256),
+    )
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
-    note("What does a token cost in each of these matrices? `FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
-         "shapes say: rows times columns, times two, times tokens. Nothing is allocated; the model "
-         "lives on `meta`.")
+    note(
+        "What does a token cost in each of these matrices? `FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
+        "shapes say: rows times columns, times two, times tokens. Nothing is allocated; the model "
+        "lives on `meta`."
+    )
     config, batch, tokens = LLAMA_3_8B, 1, 2048
     with torch.device("meta"):
         block = Block(config, "written")
@@ -213,50 +262,66 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
     by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
-    each = {n: by_hand[n] // (2 * tokens) for n in by_hand}     # @inspect each
-    note("Attention's own products, scores and weighted sums, belong to no matrix. They are what is "
-         "left of the whole:")
-    rest = found["Global"] - sum(by_hand.values())              # @inspect rest as FLOP
+    each = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect each
+    note(
+        "Attention's own products, scores and weighted sums, belong to no matrix. They are what is "
+        "left of the whole:"
+    )
+    rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
     assert rest == 2 * 2 * tokens * tokens * config.width, "two products"
-    share = rest / found["Global"]                              # @inspect share as %
+    share = rest / found["Global"]  # @inspect share as %
     assert 0.071 < share < 0.072, "at this length"
-    note("Norms, rotations, the softmax and the gate are in no count. They are a few operations per "
-         "number, where a matrix does thousands; in *time* they are not free.")
-    question("Another token passes through a block of Llama-3-8B. How many FLOPs do its seven "
-             "matrices take?", answer=2 * block_weights(config), unit="FLOP")
+    note(
+        "Norms, rotations, the softmax and the gate are in no count. They are a few operations per "
+        "number, where a matrix does thousands; in *time* they are not free."
+    )
+    question(
+        "Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
+        answer=2 * block_weights(config),
+        unit="FLOP",
+    )
 
 
 @aside
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
-    note("The same model, once with attention written out and once in one call. The numbers agree; "
-         "the bills do not.")
+    note(
+        "The same model, once with attention written out and once in one call. The numbers agree; "
+        "the bills do not."
+    )
     written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
     fused.load_state_dict(written.state_dict())
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))
     assert torch.allclose(written(tokens), fused(tokens)), "the same logits"
-    bill = flops_by_operation(lambda: written(tokens))          # @inspect bill as FLOP
+    bill = flops_by_operation(lambda: written(tokens))  # @inspect bill as FLOP
     formula = forward_flops(SMALL, 3 * 32, 32)
     assert sum(bill.values()) == formula, "formula and counter"
-    products = flops(lambda: fused(tokens))                     # @measure products as FLOP
-    missing = sum(bill.values()) - products                     # @measure missing as FLOP
-    attention = attention_flops(SMALL, 3 * 32, 32)              # @inspect attention as FLOP
+    products = flops(lambda: fused(tokens))  # @measure products as FLOP
+    missing = sum(bill.values()) - products  # @measure missing as FLOP
+    attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
     assert missing % attention == 0, "all of attention is missing, or none"  # @zero
-    misbelief("`FlopCounterMode` counts what a model does.",
-              "It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is "
-              "not on it, and there attention costs nothing, it says. The fused kernels for CUDA are. "
-              "Count with attention written out, or on a device whose kernel you know.")
+    misbelief(
+        "`FlopCounterMode` counts what a model does.",
+        "It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is "
+        "not on it, and there attention costs nothing, it says. The fused kernels for CUDA are. "
+        "Count with attention written out, or on a device whose kernel you know.",
+    )
     tokens = torch.zeros(1, 32, dtype=torch.int64)  # @hide
-    question("What does the counter say for one sequence of `32` tokens through the written model?",
-             answer=flops(lambda: written(tokens)), unit="FLOP")
+    question(
+        "What does the counter say for one sequence of `32` tokens through the written model?",
+        answer=flops(lambda: written(tokens)),
+        unit="FLOP",
+    )
 
 
 def published_counts_follow_from_eight_numbers() -> None:
     """Published parameter counts follow, to the last digit, from a handful of numbers."""
-    note("If the block above really is that of Llama, Mistral and Qwen, then their configurations "
-         "must give their published sizes exactly. Four models, as their `config.json` describes "
-         "them [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters "
-         "as KerasHub lists them [@keras-hub]:")
+    note(
+        "If the block above really is that of Llama, Mistral and Qwen, then their configurations "
+        "must give their published sizes exactly. Four models, as their `config.json` describes "
+        "them [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters "
+        "as KerasHub lists them [@keras-hub]:"
+    )
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
         "Llama-3-8B": (LLAMA_3_8B, 8_030_261_248),
@@ -272,22 +337,31 @@ def published_counts_follow_from_eight_numbers() -> None:
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())  # @inspect built
     assert built == computed, "counted in the model itself"
-    note("Two details decide the last one. Qwen's queries, keys and values have biases, and its small "
-         "models use one matrix for embedding and head. With one of its own the head would be "
-         "counted twice:")
-    table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width    # @inspect table
-    share = table / built["Qwen2.5-0.5B"]                       # @inspect share as %
+    note(
+        "Two details decide the last one. Qwen's queries, keys and values have biases, and its small "
+        "models use one matrix for embedding and head. With one of its own the head would be "
+        "counted twice:"
+    )
+    table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @inspect table
+    share = table / built["Qwen2.5-0.5B"]  # @inspect share as %
     assert 0.27 < share < 0.28, "of the model is the table of words"
-    note("The file that lists Llama-3-8B's weights gives their size as 16,060,522,496 bytes "
-         "[@llama-3-8b]: in `bfloat16`, two for each parameter.")
+    note(
+        "The file that lists Llama-3-8B's weights gives their size as 16,060,522,496 bytes "
+        "[@llama-3-8b]: in `bfloat16`, two for each parameter."
+    )
     assert 2 * built["Llama-3-8B"] == 16_060_522_496, "the size of the download"
     parts = {name: matrices(c) for name, (c, _) in published.items()}
-    figure(plot_matrices(parts),
-           caption="The weights of one block by matrix, as shares of the block. Sharing keys shrinks "
-                   "two matrices; the feed-forward part takes what they leave.",
-           alt="Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention "
-               "are a third of the block. In the other three, keys and values are thin slices, and "
-               "gate, up and down fill four fifths and more.")
-    question("Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
-             "width of `28672`, and the vocabulary of `128256`. How many parameters?",
-             answer=parameter_count(LLAMA_3_70B), unit="parameters")
+    figure(
+        plot_matrices(parts),
+        caption="The weights of one block by matrix, as shares of the block. Sharing keys shrinks "
+        "two matrices; the feed-forward part takes what they leave.",
+        alt="Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention "
+        "are a third of the block. In the other three, keys and values are thin slices, and "
+        "gate, up and down fill four fifths and more.",
+    )
+    question(
+        "Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
+        "width of `28672`, and the vocabulary of `128256`. How many parameters?",
+        answer=parameter_count(LLAMA_3_70B),
+        unit="parameters",
+    )
