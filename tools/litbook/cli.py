@@ -394,6 +394,8 @@ def _close(
         said.append(_way_out(asked, record))
     if isinstance(kept, str):
         said.append(kept)
+    if not asked.quiet and (took := report.longest([record])):
+        said.append(harmless(took))
     _say("\n\n".join([*said, summary]))
     if isinstance(kept, LitbookError):
         _complain(str(kept), asked.program)

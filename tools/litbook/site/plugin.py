@@ -246,6 +246,7 @@ class LitbookPlugin(BasePlugin[Options]):
         written |= {_write(project.docs / place, text) for place, text in pages.ends()}
         for text in found.wrong:
             self.wrong(text)
+        found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])
         for text in found.remarks:
             log.info("%s", failures.harmless(text))
         _remove_stale(project.pages, written)
