@@ -351,7 +351,6 @@ def _list_sections(path: Path) -> int:
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
     keep = asked.record or asked.approve
-    source.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
     from litbook.run import process
 
