@@ -27,6 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
+from litbook.render.catalogue import _
 from litbook.render.markup import Html, tag
 
 LONGEST_FORMULA = 2000
@@ -70,7 +71,7 @@ class Citations:
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
-        label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
         return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
+from litbook.render.catalogue import _
 from litbook.render.evidence import here, origin
 from litbook.render.markup import spell
 
@@ -70,7 +71,9 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
     was, now = (r.environment.versions.get("torch", "") for r in (there, own))
     if was.partition("+")[0] == now.partition("+")[0]:
         return ""
-    return harmless(f"This recording was made by torch {was}, {name} by torch {now}.")
+    return harmless(
+        _("This recording was made by torch {was}, {run} by torch {now}.", was=was, run=name, now=now)
+    )
 
 
 def holds(record: Record) -> bool:

@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Sequence
 
 from litbook.record.model import Piece, Section, Statement
-from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions, values
-from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken
+from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
+from litbook.render.catalogue import _, ngettext
+from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken, worded
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
@@ -48,9 +49,9 @@ def _promise(section: Section) -> str:
     drawn = sum(text.startswith(DRAWING) for text in said)
     return ", ".join(
         [
-            values.many(len(section.claims), "claim"),
-            *(f"a table ({' · '.join(it)})" for it in tables),
-            *([values.many(drawn, "drawing")] if drawn else []),
+            ngettext("{n} claim", "{n} claims", len(section.claims)),
+            *(_("a table ({columns})", columns=" · ".join(it)) for it in tables),
+            *([ngettext("{n} drawing", "{n} drawings", drawn)] if drawn else []),
         ]
     )
 
@@ -101,8 +102,10 @@ class _Body:
         how = section.name if section.requires == "slow" else f"--device {section.requires}"
         command = tag("code", f"litbook run {name} {how}")
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
-        words = ["Aside", state] if section.aside else [state]
-        summary = tag("summary", " · ".join([*words, f"shows {_promise(section)}"]), ": ", command)
+        words = [_("Aside"), state] if section.aside else [state]
+        summary = tag(
+            "summary", " · ".join([*words, _("shows {what}", what=_promise(section))]), ": ", command
+        )
         return tag(
             "details",
             summary,
@@ -188,9 +191,9 @@ def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
     if said.startswith(ASKED):
-        why = margin.not_run(section.requires) if section.requires else "Not reached"
-        answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
-        return [tag("div", prose.passage(said, sheet.setting), answer, class_="lb-ask", role="note")]
+        why = margin.not_run(section.requires) if section.requires else _("Not reached")
+        answer = tag("p", tag("small", _("{why}: the answer comes from the run.", why=why)))
+        return [tag("div", prose.passage(worded(said), sheet.setting), answer, class_="lb-ask", role="note")]
     return prose.blocks(said, sheet.setting)
 
 
@@ -200,7 +203,7 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
         return prose.blocks(piece.text, setting)
     if piece.kind == "misbelief":
         said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
-        words = tag("b", "Commonly said:"), tag("b", "Run:")
+        words = tag("b", _("Commonly said:")), tag("b", _("Run:"))
         lines = (tag("p", words[0], " “", said, "”"), tag("p", words[1], " ", run))
         return [tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":

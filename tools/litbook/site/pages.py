@@ -15,12 +15,17 @@ from litbook.project import Project
 from litbook.record.model import Record
 from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, player
 from litbook.render.bibliography import Bibliography
+from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
 from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
-ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": "Ledger", "devices": devices.TITLE}  # after the lectures
+ENDS = {
+    "misbeliefs": misbeliefs.TITLE,
+    "ledger": later("Ledger"),
+    "devices": devices.TITLE,
+}  # after the lectures
 DATA = ("claims.json", "claims.svg")
 
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
@@ -75,7 +80,7 @@ class Pages:
             return []
         lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
                     for it, (_, titles) in zip(self.editions, self.titles(), strict=True)]  # fmt: skip
-        ends = [{ENDS[Path(place).stem]: place} for place in self._ends()]
+        ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
     def text(self, place: str, problems: list[Problem]) -> str:
@@ -190,9 +195,15 @@ def _takes(record: Record, name: str) -> str:
     part = next((it for it in book.parts if book.page(it) == name), None)
     machine = where.cpu if where.device.kind == "cpu" else where.device.name
     held, of = record.peak / 2**30, where.memory / 2**30
-    memory = f", the whole lecture at most {held:.1f} of its {of:.0f} GiB of memory" if held and of else ""
-    needs = f"; needs {', '.join(where.versions)}" if where.versions else ""
-    return f"took {max(1, (part or record).seconds):.0f} s on {machine}{memory}{needs}"
+    took = _(
+        "took {seconds} s on {machine}", seconds=f"{max(1, (part or record).seconds):.0f}", machine=machine
+    )
+    if held and of:
+        memory = _(
+            "the whole lecture at most {held} of its {of} GiB of memory", held=f"{held:.1f}", of=f"{of:.0f}"
+        )
+        took += f", {memory}"
+    return took + (_("; needs {packages}", packages=", ".join(where.versions)) if where.versions else "")
 
 
 def _entry(folder: str, name: str, title: str) -> NavEntry:

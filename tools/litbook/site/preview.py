@@ -40,6 +40,7 @@ from litbook.render import markup, report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.books import INDEX
+from litbook.render.catalogue import _
 from litbook.render.edition import Edition
 from litbook.render.report import harmless
 from litbook.run import process
@@ -302,7 +303,10 @@ class Preview:
             shown = [asked[0]] if asked else [*self.drafts.values()] * address.startswith(f"/{PLACE}/")
             name = asked[1] if asked else ""
             if waiting := [it.path.name for it in shown if not it.trouble and not it.behind(name)]:
-                return f"This page is not ready: {', '.join(waiting)} is running. It comes by itself."
+                return _(
+                    "This page is not ready: {lectures} is running. It comes by itself.",
+                    lectures=", ".join(waiting),
+                )
             page = self.addresses.get(address)
             if page is None:
                 self._data(address)
