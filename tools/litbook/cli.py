@@ -280,9 +280,13 @@ def _serve_command(words: list[str]) -> int:
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
     _needs_mkdocs("serve")
+    from litbook.run import process
+
+    # It imports what lectures need while this process imports MkDocs.
+    warm = process.Warm(Project.of(config.resolve()).folder)
     from litbook.site import preview
 
-    return preview.serve(config, asked.port, asked.timeout)
+    return preview.serve(config, asked.port, warm, asked.timeout)
 
 
 def _badge_command(words: list[str]) -> int:
