@@ -820,15 +820,6 @@ def test_what_is_no_figure_is_refused(text):
         figures.inline(text, "a", "f1-")
 
 
-def test_only_embedded_pictures_are_shown():
-    assert figures.embedded("data:image/png;base64,AAAA", "a").startswith(
-        '<img src="data:image/png;base64,AAAA" alt="a"'
-    )
-    for elsewhere in ("https://a.b/c.png", "javascript:x", "data:text/html;base64,AAAA"):
-        with pytest.raises(figures.NotAPicture):
-            figures.embedded(elsewhere, "a")
-
-
 def test_two_figures_on_a_page_share_no_id():
     it = lived()
     figure = piece(it, "figure", "misbelief(", "A `caption`", data=SVG, alt="A curve")

@@ -382,7 +382,11 @@ def _close(
     summary = report.summary(record)
     differing = against.differing(record)
     accepted = isinstance(kept, str)
-    said = report.problems(record) + [harmless(str(found)) for found in differing]
+    said = [
+        *report.problems(record),
+        *report.remarks(record),
+        *(harmless(str(found)) for found in differing),
+    ]
     contradicting = [d for d in differing if d.contradicts]
     if contradicting:
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"

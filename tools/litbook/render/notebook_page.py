@@ -11,13 +11,14 @@ import json
 import re
 from typing import Any
 
-from litbook.render import books, code, figures, markup, prose
+from litbook.render import books, code, figures, markup, pictures, prose
 from litbook.render.markup import Html
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
 GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 
 _FOLD = re.compile(r"^<details><summary>(\w+)</summary>$(.*?)^</details>$", re.DOTALL | re.MULTILINE)
+UP = "../../"  # from the page of a notebook to the folder of its lecture
 _PICTURE = re.compile(r"!\[(.*)\]\(attachment:picture\)\n*")
 _FILES = {"%%writefile litbook.py": "What stands in for the book’s engine here"}
 _LINK = re.compile(r"\]\(#([^)\s]+)\)")
@@ -107,7 +108,7 @@ class _Page:
             alt = html.unescape(match[1])
             data = next((f"data:{kind};base64,{data}" for kind, data in picture.items()), "")
             try:
-                found.append(figures.embedded(data, alt))
+                found.append(pictures.picture(data, alt, UP))
             except figures.NotAPicture:
                 found.append(markup.tag("p", markup.text(alt)))
             text = text[match.end() :]

@@ -421,14 +421,27 @@ def _formula(source: str, display: str, setting: Setting) -> Html:
     """LaTeX as MathML on one line; where that fails, the source as code and a problem."""
     source = source.strip()
     try:
-        if len(source) > LONGEST_FORMULA:
-            raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
-        root = ET.fromstring(latex2mathml.converter.convert(source, display=display))
-        _check_math(root)
+        return _math(source, display)
     except Exception as error:
         why = str(error) or type(error).__name__
         setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
         return tag("code", f"${source}$", class_="lb-badmath")
+
+
+def formula(source: str) -> Html:
+    """LaTeX that a library wrote, between its dollars; nothing where that cannot be shown."""
+    try:
+        return _math(source.strip().strip("$").replace("\\displaystyle", ""), "block")
+    except Exception:
+        return markup.NOTHING
+
+
+def _math(source: str, display: str) -> Html:
+    """LaTeX as MathML; latex2mathml raises whatever it likes for what is none."""
+    if len(source) > LONGEST_FORMULA:
+        raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
+    root = ET.fromstring(latex2mathml.converter.convert(source, display=display))
+    _check_math(root)
     body = _mathml(root)
     return tag("span", body, class_="lb-math") if display == "block" else body
 
