@@ -134,7 +134,7 @@ def _page(book: Book, name: str) -> str:
 
 def _sheet(book: Book, page: str) -> Sheet:
     setting = prose.Setting(
-        prose.Citations(book.bibliography),
+        prose.Citations(book.bibliography, opens=True),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
     )

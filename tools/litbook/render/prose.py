@@ -37,14 +37,14 @@ DEEPEST = 8  # lists, quotations and boxes within one another: more would leave 
 
 ELEMENTS = frozenset(
     "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
-    "table thead tbody tr th td cite".split()
+    "table thead tbody tr th td cite button".split()
 )
 # MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
 MATHML = frozenset(
     "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle merror mpadded mphantom msub msup "
     "msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd menclose".split()
 )
-_ATTRIBUTES = frozenset({"class", "href", "title", "start", "style", "aria-label", "role", "id"})
+_ATTRIBUTES = frozenset("class href title start style aria-label role id type popovertarget".split())
 _MATH_ATTRIBUTES = frozenset(
     "xmlns display mathvariant stretchy fence form separator lspace rspace minsize maxsize accent "
     "accentunder linethickness scriptlevel displaystyle width height depth voffset columnalign columnspacing "
@@ -58,29 +58,53 @@ _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
 @dataclass
 class Citations:
-    """The works that one page cites, numbered in the order of their first citation."""
+    """The works that one page cites, numbered in the order of their first citation.
+
+    `opens` says that a citation opens beside its line, for pages that end in the list of `references`.
+    """
 
     bibliography: Bibliography
     cited: list[str] = field(default_factory=list)
+    opens: bool = False
 
     def link(self, key: str) -> Html:
-        """A numbered link to the page's reference list. `BibliographyError` for an unknown key."""
+        """A work's number, which opens it or leads to it. `BibliographyError` for an unknown key."""
         entry = find(self.bibliography, key)
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
         label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        if self.opens:
+            return tag("button", number, type="button", popovertarget=_card(key), aria_label=label)
         return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:
-        """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return tag("ol", *items, class_="lb-references") if items else markup.NOTHING
+        """The list at the page's end, with what citations open, as one line of HTML; else empty."""
+        works = [(key, reference(self.bibliography[key])) for key in self.cited]
+        items = [tag("li", work, id=anchor(key)) for key, work in works]
+        cards = [
+            tag(
+                "div",
+                work,
+                " ",
+                tag("a", "In the list", href=f"#{anchor(key)}"),
+                id=_card(key),
+                popover="auto",
+                class_="lb-cited",
+            )
+            for key, work in works
+            if self.opens
+        ]
+        return tag("div", tag("ol", *items, class_="lb-references"), *cards) if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
     """The id of a reference on its page."""
     return "ref-" + re.sub(r"[^\w-]", "-", key)
+
+
+def _card(key: str) -> str:
+    return f"cited-{anchor(key)}"
 
 
 LINKED = (
