@@ -287,7 +287,9 @@ def test_a_link_goes_to_a_url_a_citation_or_a_function(taker: Taker) -> None:
     ["javascript:alert(1)", "ftp://x", "", "@", "@a b", "https://a b", "notes.md", 3, None, lambda: None],
 )
 def test_a_link_to_anything_else_is_refused(target: Any) -> None:
-    with pytest.raises(AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key' or a function, not "):
+    with pytest.raises(
+        AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key', a function or '#name', not "
+    ):
         link(target)
 
 

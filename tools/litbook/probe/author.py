@@ -169,7 +169,8 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
 
 
 def link(target: str | Callable[..., object], text: str = "") -> None:
-    """A link to a URL, to a citation (`"@key"`) or to a function of the lecture.
+    """A link to a URL, to a citation (`"@key"`), to a function or class of the lecture, or to what has a name
+    in a note's links, too: `"#lecture_03.block"`, `"#models.py:12"`.
 
     Raises `AuthorError` for any other target.
     """
@@ -180,10 +181,12 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
         _hand("link", text or name, data=f"function:{name}")
     elif isinstance(target, str) and re.fullmatch(r"@[\w:.-]+", target):
         _hand("link", text, data=f"cite:{target[1:]}")
+    elif isinstance(target, str) and re.fullmatch(r"#\w[\w.:]*", target):
+        _hand("link", text or target[1:], data=f"function:{target[1:]}")
     elif isinstance(target, str) and re.match(r"https?://[^\s]+$", target):
         _hand("link", text or target, data=target)
     else:
-        raise AuthorError(f"link() takes an http(s) URL, '@key' or a function, not {target!r}")
+        raise AuthorError(f"link() takes an http(s) URL, '@key', a function or '#name', not {target!r}")
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

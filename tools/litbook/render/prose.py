@@ -52,7 +52,7 @@ _MATH_ATTRIBUTES = frozenset(
 )
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
-_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*", re.I)
+_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*|\.\./[./\w-]*", re.I)
 _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
 
@@ -370,10 +370,10 @@ class _Allowed(Treeprocessor):
     def link(self, element: ET.Element, value: str) -> None:
         """Give `element` its address back if it leads where a note may lead."""
         address = html.unescape(value)
-        if re.fullmatch(r"#\w+", address):
+        if re.fullmatch(r"#\w[\w.:]*", address):
             found = self.setting.resolve(address[1:])
             if found is None:
-                what = f"no page shows a section, helper or class {address[1:]!r} to link to"
+                what = f"no page shows a section, helper, class or line {address[1:]!r} to link to"
                 self.setting.report("broken-link", what, LINKED)
                 return
             address = found

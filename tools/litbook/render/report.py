@@ -40,6 +40,14 @@ def remarks(record: Record) -> list[str]:
     return found
 
 
+def refers(record: Record) -> bool:
+    """Whether any prose of the run cites a work, or links to something in the book."""
+    said = (
+        text for section in record.sections for it in section.pieces for text in (it.text, it.data, it.why)
+    )
+    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in said)
+
+
 def harmless(text: str) -> str:
     """`text` without characters that steer a terminal: `ESC [31m` would colour, or worse."""
     if text.isprintable():

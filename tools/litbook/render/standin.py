@@ -132,7 +132,8 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
     if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
         known = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
         return [(name, getattr(value, name)) for name in known if hasattr(value, name)]
-    if type(value).__repr__ is object.__repr__ and getattr(value, "__dict__", None):
+    kind: Any = type(value)
+    if kind.__repr__ is object.__repr__ and getattr(value, "__dict__", None):
         return list(vars(value).items())
     return None
 

@@ -13,7 +13,18 @@ from typing import Any
 from litbook.errors import LitbookError, Problem
 from litbook.project import Project
 from litbook.record.model import Record
-from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, pictures, player
+from litbook.render import (
+    books,
+    devices,
+    ledger,
+    misbeliefs,
+    notebook,
+    notebook_page,
+    page,
+    pictures,
+    player,
+    references,
+)
 from litbook.render.bibliography import Bibliography
 from litbook.render.edition import Edition
 from litbook.site.editions import Found, differing
@@ -47,6 +58,9 @@ class Pages:
     book: str = ""
     colab: str = ""
     choices: Choices = Choices()
+
+    def __post_init__(self) -> None:
+        self.others = references.beside(self.project.folder)
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -93,7 +107,7 @@ class Pages:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
                 it = next(it for it in self.editions if it.folder == folder)
-                made = page.one(it.record, name, self.bibliography, it.recordings, problems)
+                made = page.one(it.record, name, self.bibliography, it.recordings, problems, self.others)
                 return made if "notebooks" in self.choices.without else _linked(it, name, made)
             case [folder, notebook.FOLDER, _]:
                 return self._notebook(folder)[place]
@@ -126,7 +140,7 @@ class Pages:
     def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str | bytes]]:
         """Every file of one lecture, with its content; what is wrong with it goes into `found`."""
         problems: list[Problem] = []
-        made = page.pages(it.record, self.bibliography, it.recordings, problems)
+        made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others)
         problems_of(it, found, self.choices.unbacked, problems)
         made |= player.data(it.record, it.recordings)
         notebooks = self.notebooks_of(it, found)
