@@ -6,8 +6,19 @@ import bisect
 import itertools
 from collections.abc import Sequence
 
-from litbook.record.model import Piece, Section, Statement
-from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions
+from litbook.record.model import Opaque, Piece, Section, Statement
+from litbook.render import (
+    drawings,
+    figures,
+    fitting,
+    forms,
+    margin,
+    markup,
+    outline,
+    pictures,
+    prose,
+    questions,
+)
 from litbook.render.catalogue import _, ngettext
 from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken, worded
 from litbook.render.markup import Html, tag
@@ -69,7 +80,7 @@ class _Body:
         hidden = sheet.book.hidden.get(section.file, ())
         self.items = outline.outline(section, self.text.lines, hidden, self._tells)
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
-        self.drawn = Drawn()
+        self.drawn = Drawn(form=self._form)
 
     def parts(self) -> list[Html]:
         """The blocks, in source order."""
@@ -169,6 +180,11 @@ class _Body:
         """What stands below these lines; `[0]` where none is shown."""
         return shelf(self.evidence, self.text.path, self.drawn, lambda line: self._home(line) in lines)
 
+    def _form(self, name: str, it: Opaque) -> Html:
+        """A value that shows itself, as a picture of this page."""
+        self.sheet.pictures += 1
+        return forms.shown(name, it, f"f{self.sheet.pictures}-", self.sheet.up)
+
     def _without_code(self, beside: dict[int, list[Html]]) -> list[Html]:
         """Values and failures of a section that shows no code at all."""
         shelf = self._shelf([0])
@@ -248,7 +264,7 @@ def _picture(sheet: Sheet, piece: Piece) -> Html:
         if piece.kind == "figure":
             drawing = figures.inline(piece.data, piece.alt, f"f{sheet.pictures}-")
         else:
-            drawing = figures.embedded(piece.data, piece.alt)
+            drawing = pictures.picture(piece.data, piece.alt, sheet.up, piece.width)
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
         drawing = tag("p", piece.alt)

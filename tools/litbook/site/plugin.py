@@ -394,11 +394,12 @@ def _fingerprint(folder: Path) -> str:
     return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str | bytes) -> Path:
     """Write only what changed: `mkdocs serve` watches these files."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    content = text.encode() if isinstance(text, str) else text
+    if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     return path
 
 
