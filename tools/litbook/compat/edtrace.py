@@ -55,7 +55,7 @@ _KINDS = {
     b"\xff\xd8": ".jpg",
     b"GIF8": ".gif",
     b"RIFF": ".webp",
-}  # copies have no endings
+}  # a copy has no ending
 LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
 _lecture: Path | None = None  # the one that runs here, under these words
 
@@ -201,12 +201,12 @@ def image(url: str, style: object = None, width: object = None) -> None:  # noqa
     """A picture beside the lecture, or the local copy of one that is elsewhere; see `cached`."""
     alt = re.sub(r"[\W_]+", " ", Path(url.partition("?")[0]).stem).strip() or "a picture"
     place = _file("image", cached(url, "image") if _is_url(url) else url)
-    if place.suffix:
-        return author.image(place, alt=alt)
     with tempfile.TemporaryDirectory() as folder, place.open("rb") as file:
         begins = file.read(4)
         kind = next((it for magic, it in _KINDS.items() if begins.startswith(magic)), ".svg")
-        return author.image(shutil.copyfile(place, Path(folder) / f"copy{kind}"), alt=alt)
+        if place.suffix.lower().replace("jpeg", "jpg") != kind:
+            place = Path(shutil.copyfile(place, Path(folder) / f"{place.name}{kind}"))
+        author.image(place, alt=alt)
 
 
 def video(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
