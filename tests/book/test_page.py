@@ -509,7 +509,7 @@ def test_a_strip_draws_the_steps_of_a_row_above_it_and_the_step_to_the_next_row_
 ):
     view = Tensor("torch.Tensor", "int64", shape, strides=strides, memory=tuple(range(6)), storage_bytes=48)
     drawn = drawings.storage([("x", view)])
-    strip = re.search(r"<svg .*?</svg>", drawn)[0]
+    strip = re.findall(r"<svg .*?</svg>", drawn)[0]
     above, _, below = strip.partition('<g class="lb-jump"')
     where = r"M([\d.]+) 22Q[\d.]+ [-\d.]+ ([\d.]+) 22"  # where an arrow begins and ends
 

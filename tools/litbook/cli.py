@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook.errors import LitbookError, NotFound, RecordError
-from litbook.project import CHECKOUT, NoBook, Project, name_of, recording_of
+from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -153,6 +153,7 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--words", choices=WORDS, default="", help="in whose words it is written (default: as its book says)")
     return parser
 
 
@@ -364,6 +365,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         device=asked.device,
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
+        words=asked.words,
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)

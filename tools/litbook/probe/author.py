@@ -10,7 +10,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from types import CodeType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import vector
@@ -18,9 +19,11 @@ from litbook.record.limits import IMAGE
 from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 NEEDS = ("cuda", "slow")  # what a section may require
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
+DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
 
@@ -221,6 +224,18 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
     if not callable(section):
         raise AuthorError("aside() takes a section: write `@aside` on the line above its `def`")
     return section
+
+
+def word(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a function of your own a word: readers see what it hands over, and no line that calls it.
+
+    One that does nothing but call words is one without this. Raises `AuthorError` for what is no function.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise AuthorError("word() takes a function: write `@word` on the line above its `def`")
+    DECLARED.add(code)
+    return function
 
 
 def recording() -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from litbook.record.model import Opaque, Piece, Section, Statement
 from litbook.render import (
@@ -138,7 +140,7 @@ class _Body:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         sheet, file = self.sheet, self.section.file
         parts: list[Html] = []
-        seen = [it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last]
+        seen = _joined([it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last])
         for note in self.silent:
             if first <= note.first <= last and not seen:
                 sheet.at(file, note.first)
@@ -244,9 +246,33 @@ def _link(sheet: Sheet, piece: Piece) -> Html:
     if kind == "cite":
         body = prose.inline(f"{piece.text} [@{name}]", sheet.setting)
     else:
-        target = f"#{name}" if kind == "function" else piece.data
-        body = prose.inline(f"[{_literal(piece.text or name)}]({target})", sheet.setting)
+        body = prose.inline(_markdown(piece), sheet.setting)
     return tag("p", body, class_="lb-link")
+
+
+def _markdown(piece: Piece) -> str:
+    """A link to an address or a function, as Markdown."""
+    kind, _, name = piece.data.partition(":")
+    target = f"#{name}" if kind == "function" else piece.data
+    return f"[{_literal(piece.text or name)}]({target})"
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """A link on the line of a note stands in its paragraph, and what goes on behind: `note("…"), link(…)`."""
+    found: list[Piece] = []
+    for it in pieces:
+        above = found[-1] if found else replace(it, kind="output")
+        joins = it.kind == "link" and not it.data.startswith("cite:")
+        goes_on = it.kind == "note" and above.text.endswith(")") and re.match(r"[a-z,.;:(]", it.text)
+        alike = (above.line, above.step, above.kind) == (it.line, it.step, "note") and "\n" not in above.text
+        if alike and (joins or goes_on):
+            space = " " * (it.text[:1] not in ",.;:")
+            found[-1] = replace(
+                above, text=above.text.rstrip() + space + (_markdown(it) if joins else it.text)
+            )
+        else:
+            found.append(it)
+    return found
 
 
 def _literal(text: str) -> str:

@@ -27,7 +27,7 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook.errors import LitbookError, NotFound
-from litbook.project import Project, shown
+from litbook.project import WORDS, Project, shown
 from litbook.record import model
 from litbook.render import catalogue, frame, notebook_page, script_words, verdicts
 from litbook.render import page as front
@@ -89,6 +89,7 @@ class Options(base.Config):
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
+    words = kinds.Choice(("", *WORDS), default="")  # in whose words the lectures are written; "": in ours
     unbacked = Severity()  # what a number is that nothing backs
 
 
