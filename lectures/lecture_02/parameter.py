@@ -159,7 +159,8 @@ def xavier_agrees_for_square_layers_only() -> None:
         "Xavier, or Glorot, initialization balances forward and backward pass with a "
         "deviation of "
         r"$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the "
-        "inputs alone is older and carries LeCun's name [@lecun1998]."
+        "inputs alone is older and carries LeCun's name [@lecun1998]. `against_lecun` divides the "
+        "first deviation, as drawn, by the second:"
     )
 
     def against_lecun(rows: int, cols: int) -> float:
@@ -185,6 +186,7 @@ def xavier_agrees_for_square_layers_only() -> None:
         "A layer turns `100` inputs into `700` outputs. Which deviation does "
         "Glorot's formula give its weights, and which does LeCun's?",
         answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+        why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.",
     )
 
 

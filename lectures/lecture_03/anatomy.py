@@ -86,6 +86,7 @@ def a_block_is_seven_matrices() -> None:
         "the feed-forward part. How many weights are in its seven matrices?",
         answer=block_weights(wide),
         unit="weights",
+        why="For attention four squares of the width, and the rest for the feed-forward part.",
         hint="Without sharing, $d_{kv}$ is $d$.",
     )
 

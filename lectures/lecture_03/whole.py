@@ -341,8 +341,10 @@ def its_memory_is_measured() -> None:
 @aside
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and hardly any that are not."""
-    note("A loss is an average. Did the model learn the language? Let it write, with the cache of this "
-         "lecture, each token drawn with the probability that the model gives it:")
+    note("A loss is an average. Did the model learn the language? That has no grammar: it is a row of "
+         f"words, drawn from `lexicon`, which has {WORDS} of three letters and a space. A token is one "
+         "letter or the space. Let the model write, with the cache of this lecture, each token drawn with "
+         "the probability that the model gives it:")
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
     written = []
@@ -362,7 +364,8 @@ def it_writes_what_it_read() -> None:
     assert unwritten == 0, "and each of them was written"       # @zero
     question("How many words of three letters and a space could a model write that has learned only where "
              "the spaces are?",
-             answer=26**3, unit="words")
+             answer=26**3, unit="words",
+             why="Any letter could stand in each of the three places.")
 
 
 def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:  # @hide

@@ -118,6 +118,18 @@ def test_a_page_that_did_not_change_is_not_written_again(project):
     assert page.stat().st_mtime == 1
 
 
+def test_whoever_wants_to_run_a_page_reads_what_that_takes(project):
+    build(project, lambda _: replace(lived(), peak=3 * 2**29))
+    page = (project / "docs/lectures/lecture_02/memory.md").read_text()
+    place = lived().environment
+    took = (
+        f" s on {place.cpu}, the whole lecture at most 1.5 of its {place.memory >> 30} GiB of memory; needs "
+    )
+    assert took in page
+    build(project)
+    assert f" s on {place.cpu}; needs " in (project / "docs/lectures/lecture_02/memory.md").read_text()
+
+
 def test_pages_that_no_lecture_has_any_more_go(project):
     stale = project / "docs/lectures/lecture_01/old.md"
     stale.parent.mkdir(parents=True)

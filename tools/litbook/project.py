@@ -11,6 +11,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +110,28 @@ class Project:
     def lectures(self) -> list[Path]:
         """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so.
 
-        A file without `main()` that another lecture imports is a module.
+        A file without `main()` that another lecture imports is a module. Raises `LitbookError` where a file
+        and a folder have one name.
         """
         found = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
+        for one, other in pairwise(found):
+            if name_of(one) == name_of(other):
+                both = " and ".join(sorted(shown(it) + "/" * it.is_dir() for it in (one, other)))
+                raise LitbookError(f"two lectures have one name: {both}\n    rename one of them")
         return [it for it in found if not _is_module(it, [other for other in found if other != it])]
 
     def names(self) -> list[str]:
         """What the lectures are called."""
         return [name_of(path) for path in self.lectures()]
+
+    def every(self) -> list[str]:
+        """What the lectures are called, where nothing can be said without any. Raises `LitbookError`."""
+        if names := self.names():
+            return names
+        raise LitbookError(
+            f"there are no lectures in {shown(self.folder)}\n"
+            f"    a lecture is a file called {PATTERN}.py, or a folder"
+        )
 
     def lecture(self, name: str) -> Path:
         """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""

@@ -71,7 +71,7 @@ class Recorder(Judge):
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.types: dict[int, tuple[weakref.ref[type], model.Opaque]] = {}
         self.open_claims = []
-        self.seconds = 0.0  # of the whole lecture
+        self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
         self.asserts = Asserts(self)
@@ -343,6 +343,7 @@ class Recorder(Judge):
             definitions=tuple(definitions),
             sections=made,
             seconds=round(self.seconds, 4),
+            peak=self.peak,
             asked=asked,
             asserts=self.asserts.entries(reached),
         )

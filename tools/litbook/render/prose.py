@@ -37,7 +37,7 @@ DEEPEST = 8  # lists, quotations and boxes within one another: more would leave 
 
 ELEMENTS = frozenset(
     "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
-    "table thead tbody tr th td cite".split()
+    "table thead tbody tr th td cite bdi".split()
 )
 # MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
 MATHML = frozenset(
@@ -52,6 +52,7 @@ _MATH_ATTRIBUTES = frozenset(
 )
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
+_AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
 _HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*", re.I)
 _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
@@ -342,6 +343,8 @@ class _Allowed(Treeprocessor):
                     self.link(element, value)
                 elif _allowed(name, value):
                     element.set(name, value)
+            if element.tag == "table":
+                _align(element)
 
     def link(self, element: ET.Element, value: str) -> None:
         """Give `element` its address back if it leads where a note may lead."""
@@ -359,6 +362,15 @@ class _Allowed(Treeprocessor):
             )
             return
         element.set("href", address)
+
+
+def _align(table: ET.Element) -> None:
+    """Columns of numbers end at one edge, unless the author says where they stand."""
+    for head, *cells in zip(*table.iter("tr"), strict=False):
+        texts = ["".join(cell.itertext()).strip() for cell in cells]
+        if "style" not in head.attrib and any(texts) and all(map(_AMOUNT.fullmatch, texts)):
+            for cell in (head, *cells):
+                cell.set("style", "text-align: right;")
 
 
 def _levels(element: ET.Element) -> int:

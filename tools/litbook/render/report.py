@@ -9,6 +9,9 @@ from litbook.render import values
 from litbook.render.evidence import here, origin
 from litbook.render.markup import spell
 
+LONG = 2.0  # seconds, from which on a run says which sections took longest
+MOST = 3  # of them
+
 
 def problems(record: Record) -> list[str]:
     """Every failed claim and every error, in line order; each names its place and repeats the user's line."""
@@ -42,6 +45,24 @@ def summary(record: Record) -> str:
     if errors := len(list(record.errors())):
         text += f"; {_number(errors, 'error')}"
     return text
+
+
+def longest(records: Sequence[Record]) -> str:
+    """Which sections took longest, each without those inside it; "" where all together were quick."""
+    took: list[tuple[float, str]] = []
+    for record in records:
+        inside = dict.fromkeys((it.parent for it in record.sections), 0.0)
+        for it in record.sections:
+            inside[it.parent] += it.seconds
+        lecture = f"{record.lecture} " * (len(records) > 1)
+        its = [it for it in record.sections if it.kind not in ("module", "main")]
+        took += [(it.seconds - inside.get(it.key, 0.0), lecture + it.key) for it in its]
+    if sum(seconds for seconds, _ in took) < LONG:
+        return ""
+    first = [
+        f"{name} {seconds:.1f} s" for seconds, name in sorted(took, reverse=True)[:MOST] if seconds > 0.05
+    ]
+    return "longest: " * bool(first) + ", ".join(first)
 
 
 def releases(own: Record, there: Record, name: str = "this run") -> str:

@@ -14,7 +14,7 @@ from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
 from litbook.text.words import SEEN
 
-UNSPOKEN = {"**Check yourself.** ": "lb-ask", "**Commonly said:** ": "lb-mis"}  # by how `prose` begins
+ASKED = "**Check yourself.** "  # how the prose of a question begins
 
 
 def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -187,16 +187,10 @@ def _span(item: outline.Item) -> tuple[int, int]:
 def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
-    if said.startswith("**Commonly said:** ") and "**Run:**" not in said:
-        return []  # what refutes it comes from the run
-    for head, class_ in UNSPOKEN.items():
-        if said.startswith(head):
-            inside = prose.passage(said, sheet.setting)
-            if class_ == "lb-ask":
-                why = margin.not_run(section.requires) if section.requires else "Not reached"
-                answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
-                inside = markup.join([inside, answer])
-            return [tag("div", inside, class_=class_, role="note")]
+    if said.startswith(ASKED):
+        why = margin.not_run(section.requires) if section.requires else "Not reached"
+        answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
+        return [tag("div", prose.passage(said, sheet.setting), answer, class_="lb-ask", role="note")]
     return prose.blocks(said, sheet.setting)
 
 

@@ -29,7 +29,7 @@ from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
 from litbook.run import device as device_memory
 from litbook.run import ending, state
-from litbook.run.environment import environment, has_cuda, why_no_cuda
+from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import source
@@ -198,7 +198,7 @@ def _execute(
         if owner is not None and owner.here():  # else the process, and its `atexit`, is somebody else's
             ending.end(recorder, modules.loaded())
     finally:
-        recorder.seconds = time.perf_counter() - start
+        recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
         author.hand_to(before)
         _close_figures()
 

@@ -185,11 +185,12 @@ def _linked(it: Edition, name: str, text: str) -> str:
 
 
 def _takes(record: Record, name: str) -> str:
-    """What it took to run a page of a lecture: time, on which machine with how much memory, and packages."""
+    """What it took to run a page of a lecture: time, on which machine, memory, and packages."""
     book, where = books.outline(record), record.environment
     part = next((it for it in book.parts if book.page(it) == name), None)
     machine = where.cpu if where.device.kind == "cpu" else where.device.name
-    memory = f" with {where.memory / 2**30:.0f} GiB of memory" if where.memory else ""
+    held, of = record.peak / 2**30, where.memory / 2**30
+    memory = f", the whole lecture at most {held:.1f} of its {of:.0f} GiB of memory" if held and of else ""
     needs = f"; needs {', '.join(where.versions)}" if where.versions else ""
     return f"took {max(1, (part or record).seconds):.0f} s on {machine}{memory}{needs}"
 

@@ -134,7 +134,10 @@ class LitbookPlugin(BasePlugin[Options]):
         else:
             self._take_turn(project)
             colab = config["extra"].get("colab") or ""
-            self.entries = self.build(project, process.records_of, config["site_name"], colab)
+            try:
+                self.entries = self.build(project, process.records_of, config["site_name"], colab)
+            except LitbookError as error:  # of the book as a whole
+                raise Abort(str(error)) from None
         _copy_assets(project.assets)
         if config["nav"] is not None:
             nav = [{self.config.title: self.entries} if self._is_place(it) else it for it in config["nav"]]
@@ -246,6 +249,7 @@ class LitbookPlugin(BasePlugin[Options]):
         written |= {_write(project.docs / place, text) for place, text in pages.ends()}
         for text in found.wrong:
             self.wrong(text)
+        found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])
         for text in found.remarks:
             log.info("%s", failures.harmless(text))
         _remove_stale(project.pages, written)

@@ -227,8 +227,8 @@ class Preview:
         ours = config.plugins.get("litbook")
         if not isinstance(ours, LitbookPlugin):
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
-        ours.preview, self.choices = self, ours.choices()
-        self.book = str(config.site_name)
+        ours.preview, self.choices, self.book = self, ours.choices(), str(config.site_name)
+        self.project.lectures()  # raises where two have one name
         config.plugins.on_startup(command="serve", dirty=False)
         # Not that of the search, which needs all pages at once.
         config.plugins.events["page_context"][:] = [ours.on_page_context]
@@ -371,7 +371,7 @@ class Preview:
 
     def changed(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
-        folder, there = self.project.folder, self.project.lectures()
+        folder, there = self.project.folder, _lectures(self)
         inside = {path for path in paths if folder in path.parents}
         gone = [path for path in self.drafts if path not in there]
         with self.lock:
@@ -398,6 +398,14 @@ def _imports(project: Project) -> set[str]:
     files = (it for it in project.folder.rglob("*.py") if ".venv" not in it.parts)
     texts = (it.read_text(encoding="utf-8", errors="replace") for it in files)
     return {name for text in texts for name in re.findall(r"\b(?:import|from)\s+(\w+)", text)}
+
+
+def _lectures(preview: Preview) -> list[Path]:
+    """Those there are; those there were, where `refresh` says why nobody can tell."""
+    try:
+        return preview.project.lectures()
+    except LitbookError:
+        return [*preview.drafts]
 
 
 def _is_of(file: Path, lecture: Path) -> bool:
