@@ -347,7 +347,7 @@ def plot_paths(
     bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]
 ) -> Figure:  # @hide
     """A panel for each bowl: its level lines, turned by so many degrees, and the path of each optimizer."""
-    fig = Figure(figsize=(6.6, 4.2), layout="constrained", facecolor="none")
+    fig = Figure(figsize=(5.6, 3.7), layout="constrained", facecolor="none")
     (panels,) = fig.subplots(1, len(bowls), squeeze=False)
     for ax, (title, paths), turn in zip(panels, bowls.items(), turns, strict=True):
         for half in range(7):
@@ -367,11 +367,11 @@ def plot_paths(
 def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:  # @hide
     """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
-    fig = Figure(figsize=(7.2, 2.3), layout="constrained", facecolor="none")
+    fig = Figure(figsize=(5.8, 2.1), layout="constrained", facecolor="none")
     for ax, (depth, count) in zip(fig.subplots(1, len(fills)), fills.items(), strict=True):
         draw_box(ax, sides, deep - depth, (GOLD, GREEN, BLUE))
         draw_box(ax, sides, 0, ("none", "none", "none"))
-        ax.set_title(f"{count} multiplications", color=GREY, fontsize=11)
+        ax.set_title(f"{count} multiplications", color=GREY, fontsize=10)
         right, top = wide + 0.5 * deep, high + 0.4 * deep
         for face, x, y in (("w", right / 2 + 1, top + 0.5), ("x", right + 0.5, top / 2 + 1), ("sums", wide / 2, -0.6)):
             ax.text(x, y, face, color=GREY, ha="center", va="center")
@@ -408,7 +408,7 @@ def draw_box(  # @hide
 
 def plot_blocks(sizes: dict[str, int], block: int) -> Figure:  # @hide
     """A row of blocks for each tensor, filled by its bytes; what stays empty of the last one in red."""
-    fig, ax = blank(6.6, 2.3)
+    fig, ax = blank(5.8, 2.2)
     for row, size in enumerate(sizes.values()):
         count = -(-size // block)
         ax.barh(-row, size, 0.7, color=BLUE)
