@@ -185,6 +185,16 @@ def test_a_terminal_prints_the_prose_of_a_wrapper_once_and_not_its_line(tmp_path
 # ------------------------------------------------------------------------ what a lecture reads
 
 
+def test_a_terminal_prints_no_line_of_which_all_is_words(tmp_path: Path) -> None:
+    before = """
+        def say(words):
+            note(words)
+    """
+    text = printed(write(tmp_path, section('note("Sheep"), say("and goats")\nnote("a"), print("b")', before)))
+    assert "Sheep\n\nand goats\n" in text and "say(" not in text.partition("Sheep")[2]
+    assert text.index("\na\n") < text.index('note("a"), print("b")') < text.index("│ b")
+
+
 def test_a_lecture_reads_what_stands_beside_it_and_writes_into_a_copy(tmp_path: Path) -> None:
     (tmp_path / "pens").mkdir()
     (tmp_path / "pens" / "old.txt").write_text("woolly")

@@ -23,12 +23,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import importlib
 import inspect
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -201,12 +202,21 @@ def image(url: str, style: object = None, width: object = None) -> None:  # noqa
     """A picture beside the lecture, or the local copy of one that is elsewhere; see `cached`."""
     alt = re.sub(r"[\W_]+", " ", Path(url.partition("?")[0]).stem).strip() or "a picture"
     place = _file("image", cached(url, "image") if _is_url(url) else url)
-    with tempfile.TemporaryDirectory() as folder, place.open("rb") as file:
+    with place.open("rb") as file:
         begins = file.read(4)
-        kind = next((it for magic, it in _KINDS.items() if begins.startswith(magic)), ".svg")
-        if place.suffix.lower().replace("jpeg", "jpg") != kind:
-            place = Path(shutil.copyfile(place, Path(folder) / f"{place.name}{kind}"))
-        author.image(place, alt=alt)
+    kind = next((it for magic, it in _KINDS.items() if begins.startswith(magic)), ".svg")
+    if place.suffix.lower().replace("jpeg", "jpg") != kind:
+        named = Path(_links().name) / f"{place.stem}{kind}"
+        with contextlib.suppress(FileExistsError):
+            named.symlink_to(place)
+        place = named
+    author.image(place, alt=alt)
+
+
+@functools.cache
+def _links() -> tempfile.TemporaryDirectory[str]:
+    """A folder for pictures under names that say what they are; it ends with the process."""
+    return tempfile.TemporaryDirectory()
 
 
 def video(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
@@ -268,8 +278,7 @@ def plot(spec: Any) -> None:
 def _drawn(data: dict[str, Any]) -> str:
     """The plot as SVG; "" where Altair is not here, or lacks what it draws with."""
     try:
-        import altair
-
+        altair = importlib.import_module("altair")
         written = io.StringIO()
         altair.Chart.from_dict(data).save(written, format="svg")
     except (ImportError, ValueError):
