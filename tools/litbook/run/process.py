@@ -15,6 +15,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver
@@ -139,14 +140,18 @@ def answer(path: Path, function: str, /, **given: Any) -> Any:
 class Warm:
     """The same for an author who waits: a process is a fork of one with the large libraries that they import.
 
-    It is the standard library's fork server. A lecture finds the world as in a fresh process.
+    It is the standard library's fork server, which begins with what the files in `lectures` may import. A
+    lecture finds the world as in a fresh process.
     """
 
-    def __init__(self, imported: Container[str]) -> None:
+    def __init__(self, lectures: Path) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
         os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))  # two run at once
         self.context = multiprocessing.get_context("forkserver")
+        files = (it for it in lectures.rglob("*.py") if ".venv" not in it.parts)
+        texts = "\n".join(it.read_text(encoding="utf-8", errors="replace") for it in files)
+        imported = set(re.findall(r"\b(?:import|from)\s+(\w+)", texts))
         heavy = [name for name in PRELOADED if name.partition(".")[0] in imported]
         self.context.set_forkserver_preload(["litbook.run.child", *heavy])
         forkserver.ensure_running()
