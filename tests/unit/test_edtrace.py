@@ -279,8 +279,8 @@ def test_a_paper_has_the_title_that_edtrace_left_beside_the_lecture(tmp_path: Pa
 def test_a_picture_beside_the_lecture_has_its_name_for_words(tmp_path: Path) -> None:
     (tmp_path / "pens").mkdir()
     (tmp_path / "pens" / "two-sheep_a.png").write_bytes(PIXEL)
-    made = record(tmp_path, lecture('image("pens/two-sheep_a.png")'), words="edtrace")
-    assert [(it.kind, it.alt) for it in one(made).pieces] == [("image", "two sheep a")]
+    made = record(tmp_path, lecture('image("pens/two-sheep_a.png", width=300)'), words="edtrace")
+    assert [(it.kind, it.alt, it.width) for it in one(made).pieces] == [("image", "two sheep a", 300)]
 
 
 # ------------------------------------------------------------------------ plots

@@ -61,8 +61,7 @@ class Recorder(Judge):
     """The probes of `instrument.Probes`, and everything they saw. One per run."""
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
-        self.lecture = lecture
-        self.listener = listener
+        self.lecture, self.listener = lecture, listener
         self.numbering = Numbering(lecture)
         self.is_section = self.numbering.is_section
         self.enclosing_loop, self.watch_owner = _around_watches(lecture)
