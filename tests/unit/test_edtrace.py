@@ -20,6 +20,8 @@ from litbook.compat import edtrace
 from litbook.errors import AuthorError, LitbookError
 from litbook.project import Project
 from litbook.record import model
+from litbook.render import page
+from litbook.site import plugin
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
 
@@ -182,6 +184,30 @@ def test_a_terminal_prints_the_prose_of_a_wrapper_once_and_not_its_line(tmp_path
     assert text.count("Sheep.") == 1 and 'print("goat")' in text and "x = 3" in text
 
 
+def test_a_page_has_the_prose_of_a_wrapper_once_and_a_link_in_the_paragraph_of_its_note(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, UTIL, "shepherd.py")
+    body = """
+        text("Of sheep"), article("https://example.org/a"), text(", which are many.")
+        for name in ("Ann", "Bo"):
+            text(f"Item {name}")
+    """
+    made = record(tmp_path, lecture(body, f"{HEAD}from shepherd import article\n"), words="edtrace")
+    drawn = "".join(page.pages(made).values())
+    link = '<a href="https://example.org/a">[article]</a>'
+    assert f"<p>Of sheep {link}, which are many.</p>" in drawn and drawn.count("which are many") == 1
+    assert "<p>Item Ann</p>" in drawn and "<p>Item Bo</p>" in drawn
+
+
+def test_what_never_ran_stands_as_its_prose(tmp_path: Path) -> None:
+    body = 'link(3)\ntext("Of sheep."), link(title=" [b]", url="https://example.org/b")\nnote("a joke")'
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert [it.prose for it in one(made).statements if it.prose] == [
+        "Of sheep.\n\n[[b]](https://example.org/b)"
+    ]
+
+
 # ------------------------------------------------------------------------ what a lecture reads
 
 
@@ -340,6 +366,14 @@ def test_a_book_in_words_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         LitbookError, match=r"mkdocs.yml: words is 'edtrase'\n    there are: edtrace, lectrace"
     ):
         record(tmp_path, section("pass"))
+
+
+def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() -> None:
+    site = plugin.LitbookPlugin()
+    assert site.load_config({"words": "edtrace"}) == ([], [])
+    assert site.choices().without == {"notebooks"}
+    [(name, error)] = plugin.LitbookPlugin().load_config({"words": "edtrase"})[0]
+    assert name == "words" and "('', 'edtrace', 'lectrace')" in str(error)
 
 
 def test_the_table_of_words_names_each() -> None:
