@@ -33,7 +33,18 @@ from litbook.record.model import (
     Tensor,
     Value,
 )
-from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, markup, page
+from litbook.render import (
+    badge,
+    bibliography,
+    cards,
+    drawings,
+    evidence,
+    figures,
+    ledger,
+    margin,
+    markup,
+    page,
+)
 from litbook.render.edition import Edition
 
 SITE = [
@@ -481,6 +492,33 @@ def test_a_storage_that_two_tensors_share_is_drawn_with_words():
         in body
     )
     assert "reads the elements at 0 3; then 1 4; then 2 5." in body
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "arcs", "jump"),
+    [
+        ((2, 3), (3, 1), [(0, 1), (1, 2), (3, 4), (4, 5)], [(0, 3)]),
+        ((3, 2), (1, 3), [(0, 3), (1, 4), (2, 5)], [(0, 1)]),
+        ((2, 2, 1), (3, 1, 1), [], [(0, 1)]),  # the axis before the last
+        ((1, 3), (3, 1), [(0, 1), (1, 2)], []),
+        ((6,), (1,), [(n, n + 1) for n in range(5)], []),
+    ],
+)
+def test_a_strip_draws_the_steps_of_a_row_above_it_and_the_step_to_the_next_row_below(
+    shape, strides, arcs, jump
+):
+    view = Tensor("torch.Tensor", "int64", shape, strides=strides, memory=tuple(range(6)), storage_bytes=48)
+    drawn = drawings.storage([("x", view)])
+    strip = re.findall(r"<svg .*?</svg>", drawn)[0]
+    above, _, below = strip.partition('<g class="lb-jump"')
+    where = r"M([\d.]+) 22Q[\d.]+ [-\d.]+ ([\d.]+) 22"  # where an arrow begins and ends
+
+    def ends(text):
+        at = [(float(a), float(b)) for a, b in re.findall(where, text)]
+        return [((a - 2) // drawings.CELL, (b - 2) // drawings.CELL) for a, b in at]
+
+    assert (ends(above), ends(below)) == (arcs, jump)
+    assert bool(below) == bool(jump) == ("matrix(1 0 0 -1" in strip), "upside down"
 
 
 def test_a_large_tensor_is_visibly_cut():
@@ -953,6 +991,7 @@ def test_a_badge_is_one_picture_whose_text_is_text():
             "",
         ),
         ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |"),
+        ("**Commonly said:** “It copies.”\n\n**Run:** It does not.", ""),
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):

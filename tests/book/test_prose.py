@@ -159,6 +159,27 @@ def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
         assert part in page
 
 
+@pytest.mark.parametrize(
+    ("rule", "cells", "edge"),
+    [
+        ("---", ["1", "2,048.5", "`7`"], "right"),
+        ("---", ["−3 GB", "≈ 4.5 MiB", "–", ""], "right"),
+        ("---", ["1e6 FLOP/s", "12 %", "3×"], "right"),
+        ("---", ["1", "one"], ""),
+        ("---", ["8 x 128", "2 of 3"], ""),
+        ("---", ["", ""], ""),
+        (":--", ["1", "2"], "left"),
+        (":-:", ["1", "2"], "center"),
+        ("--:", ["one", "$x$"], "right"),
+    ],
+)
+def test_a_column_of_numbers_ends_at_one_edge_unless_the_author_says_where(rule, cells, edge):
+    made = rendered(f"| | name |\n|{rule}|---|\n" + "\n".join(f"| {it} | x |" for it in cells), setting())
+    found = re.findall(r"<tr>&#10;<t[hd](?: style=.text-align: (\w+);.)?>", made)
+    assert found == [edge] * (len(cells) + 1)
+    assert "<td>x</td>" in made, "and words begin at one"
+
+
 def test_a_heading_stays_a_heading_below_the_section_and_has_an_id():
     found = setting()
     found.ids, found.level = "transpose", 2

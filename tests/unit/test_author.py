@@ -76,6 +76,7 @@ def test_the_words_are_those_of_the_package() -> None:
         "requires",
         "speaker_note",
         "system_text",
+        "word",
     ]
 
 
@@ -421,7 +422,7 @@ def test_the_recorder_before_comes_back() -> None:
 
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
-    others = {"aside", "requires", "recording", "system_text"}
+    others = {"aside", "requires", "recording", "system_text", "word"}
     assert set(litbook.__all__) == others | set(words.WORDS)
     assert set(standin.__all__) == set(litbook.__all__)
     kinds = set(get_args(model.PieceKind))

@@ -12,7 +12,8 @@ from litbook.probe.author import (  # fmt: skip
     requires,
     speaker_note,
     system_text,
+    word,
 )
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "system_text"]  # fmt: skip
+           "speaker_note", "system_text", "word"]  # fmt: skip

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook.errors import LitbookError, RecordError
-from litbook.project import CHECKOUT, NoBook, Project, name_of, recording_of
+from litbook.errors import LitbookError, NotFound, RecordError
+from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -75,10 +75,10 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
         description=f"Lectures whose every claim is executed. The commands:\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "command", metavar="COMMAND", choices=COMMANDS, help="what to do; -h behind it says more"
-    )
+    parser.add_argument("command", metavar="COMMAND", help="what to do; -h behind it says more")
     name = parser.parse_args(words[:1]).command
+    if name not in COMMANDS:
+        parser.error(str(NotFound("command", name, list(COMMANDS))))
     return _status("litbook", lambda: COMMANDS[name][0](words[1:]))
 
 
@@ -153,6 +153,7 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--words", choices=WORDS, default="", help="in whose words it is written (default: as its book says)")
     return parser
 
 
@@ -182,7 +183,7 @@ def _record_command(words: list[str]) -> int:
     )
     asked = parser.parse_intermixed_args(words)
     asked.record = asked.quiet = True
-    for name in [asked.lecture] if asked.lecture else Project.find(Path.cwd()).names():
+    for name in [asked.lecture] if asked.lecture else Project.find(Path.cwd()).every():
         asked.lecture = name
         if status := _run(_lecture(name), asked):
             return status
@@ -223,7 +224,7 @@ def _check_command(words: list[str]) -> int:
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
-        names = Project.find(Path.cwd()).names()
+        names = Project.find(Path.cwd()).every()
         again = (
             f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
         )
@@ -280,9 +281,13 @@ def _serve_command(words: list[str]) -> int:
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
     _needs_mkdocs("serve")
+    from litbook.run import process
+
+    # It imports what lectures need while this process imports MkDocs.
+    warm = process.Warm(Project.of(config.resolve()).folder)
     from litbook.site import preview
 
-    return preview.serve(config, asked.port, asked.timeout)
+    return preview.serve(config, asked.port, warm, asked.timeout)
 
 
 def _badge_command(words: list[str]) -> int:
@@ -351,7 +356,6 @@ def _list_sections(path: Path) -> int:
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
     keep = asked.record or asked.approve
-    source.usable(path, asked.sections)  # errors of the text come before anything heavy
     _check_writable(asked.out)
     from litbook.run import process
 
@@ -361,6 +365,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         device=asked.device,
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
+        words=asked.words,
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)
@@ -405,6 +410,8 @@ def _close(
         said.append(_way_out(asked, record))
     if isinstance(kept, str):
         said.append(kept)
+    if not asked.quiet and (took := report.longest([record])):
+        said.append(harmless(took))
     _say("\n\n".join([*said, summary]))
     if isinstance(kept, LitbookError):
         _complain(str(kept), asked.program)

@@ -16,7 +16,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from types import CodeType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import vector
@@ -24,10 +25,12 @@ from litbook.record.limits import IMAGE, OUTPUT
 from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 NEEDS = ("cuda", "slow")  # what a section may require
 MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
+DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
 
@@ -197,7 +200,13 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
 
 
 def system_text(command: Sequence[str], *, timeout: float = 10.0) -> None:
-    """Print what a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
+    """Print what a command prints, as `output_of` has it."""
+    text = output_of(command, timeout)
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
+    """What a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
 
     Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
     ends with another status than 0. A command that prints more than is shown is ended there.
@@ -216,8 +225,7 @@ def system_text(command: Sequence[str], *, timeout: float = 10.0) -> None:
     if status:
         last = (text.strip().splitlines() or ["it printed nothing"])[-1]
         raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
-    text = text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
-    print(text, end="" if text.endswith("\n") else "\n")
+    return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
 
 
 def _asked(command: Sequence[str], timeout: float) -> tuple[int | None, bytes]:
@@ -269,6 +277,18 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
     if not callable(section):
         raise AuthorError("aside() takes a section: write `@aside` on the line above its `def`")
     return section
+
+
+def word(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a function of your own a word: readers see what it hands over, and no line that calls it.
+
+    One that does nothing but call words is one without this. Raises `AuthorError` for what is no function.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise AuthorError("word() takes a function: write `@word` on the line above its `def`")
+    DECLARED.add(code)
+    return function
 
 
 def recording() -> bool:

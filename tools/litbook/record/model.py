@@ -446,6 +446,7 @@ class Record:
     definitions: tuple[Definition, ...] = ()
     sections: tuple[Section, ...] = ()
     seconds: float = 0.0  # wall time of the whole lecture
+    peak: int = 0  # bytes of main memory that its process held at most
     asked: tuple[str, ...] = ()  # keys of the sections asked for; empty: the whole lecture
     asserts: tuple[Assert, ...] = ()
 

@@ -27,6 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
+from litbook.render.catalogue import _
 from litbook.render.markup import Html, tag
 
 LONGEST_FORMULA = 2000
@@ -37,7 +38,7 @@ DEEPEST = 8  # lists, quotations and boxes within one another: more would leave 
 
 ELEMENTS = frozenset(
     "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
-    "table thead tbody tr th td cite button".split()
+    "table thead tbody tr th td cite bdi button".split()
 )
 # MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
 MATHML = frozenset(
@@ -52,6 +53,7 @@ _MATH_ATTRIBUTES = frozenset(
 )
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
+_AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
 _HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*|\.\./[./\w-]*", re.I)
 _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
@@ -73,7 +75,7 @@ class Citations:
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
-        label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
         if self.opens:
             return tag("button", number, type="button", popovertarget=_card(key), aria_label=label)
         return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
@@ -366,6 +368,8 @@ class _Allowed(Treeprocessor):
                     self.link(element, value)
                 elif _allowed(name, value):
                     element.set(name, value)
+            if element.tag == "table":
+                _align(element)
 
     def link(self, element: ET.Element, value: str) -> None:
         """Give `element` its address back if it leads where a note may lead."""
@@ -383,6 +387,15 @@ class _Allowed(Treeprocessor):
             )
             return
         element.set("href", address)
+
+
+def _align(table: ET.Element) -> None:
+    """Columns of numbers end at one edge, unless the author says where they stand."""
+    for head, *cells in zip(*table.iter("tr"), strict=False):
+        texts = ["".join(cell.itertext()).strip() for cell in cells]
+        if "style" not in head.attrib and any(texts) and all(map(_AMOUNT.fullmatch, texts)):
+            for cell in (head, *cells):
+                cell.set("style", "text-align: right;")
 
 
 def _levels(element: ET.Element) -> int:

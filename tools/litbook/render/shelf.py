@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from litbook.record.model import Mapping, Opaque, Piece, Snapshot, Tensor, Value
 from litbook.render import bits, cards, drawings, margin, markup, values
+from litbook.render.catalogue import _, number
 from litbook.render.evidence import Evidence
 from litbook.render.markup import Html, tag
 
@@ -66,7 +67,8 @@ def _whole(found: Shown, drawn: Drawn) -> list[Html]:
             continue
         if _new(value, drawn):
             name = tag("code", value.text)
-            head = f", {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
+            cut, n = values.is_cut(it), number(len(text))
+            head = _(", the first {n} characters", n=n) if cut else _(", {n} characters", n=n)
             body = tag("pre", text, tabindex="0")
             done.append(tag("details", tag("summary", name, head), body, class_="lb-whole"))
     return done
@@ -140,9 +142,10 @@ def _same_view(a: Tensor, b: Tensor) -> bool:
 def _output(pieces: Sequence[Piece]) -> Html:
     """What the lines of one block printed, together."""
     lines = sorted({piece.line for piece in pieces})
-    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
+    where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
-    caption = tag("figcaption", f"printed by {where}")
+    caption = tag("figcaption", where)
     tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
     body = tag("pre", text.rstrip("\n"), tabindex=tall)
     return tag("figure", caption, body, class_="lb-output")

@@ -23,7 +23,7 @@ from inspect import cleandoc
 from typing import Any
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "system_text"]  # fmt: skip
+           "speaker_note", "system_text", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -322,6 +322,9 @@ def has_cuda() -> bool:
 def aside(function: Any) -> Any:
     """A section off the main path is as good as any other."""
     return function
+
+
+word = aside  # nor does what an author declares a word do anything else here
 
 
 def requires(device: str) -> Callable[[Any], Any]:
