@@ -30,7 +30,6 @@ import inspect
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
@@ -107,9 +106,8 @@ def note(message: str) -> None:
 
 
 def system_text(command: list[str]) -> None:
-    """What a command prints, without its colours. Raises what `subprocess` does."""
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode(errors="replace")
-    text(re.sub(r"\x1b\[[0-9;]*m", "", said), verbatim=True)
+    """What a command prints, as `litbook.system_text` bounds it."""
+    text(author.output_of(command), verbatim=True)
 
 
 # ---------------------------------------------------------------------------- links
