@@ -56,6 +56,7 @@ WHOLE: dict[str, Any] = {
     "timeout": None,
     "seed": 0,
     "slow": False,
+    "words": "",
     "listener": "",
 }  # as `run.run` has it
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
@@ -88,6 +89,7 @@ def record_of(
     timeout: float | None = None,
     seed: int = 0,
     slow: bool = False,
+    words: str = "",
     listener: str = "",
 ) -> model.Record:
     """The record of the lecture in the file `path`, from a process that runs nothing else.
@@ -99,7 +101,7 @@ def record_of(
     left no whole record.
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-           "slow": slow, "listener": listener}  # fmt: skip
+           "slow": slow, "words": words, "listener": listener}  # fmt: skip
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
         return judged(asked, *end(timeout))
 

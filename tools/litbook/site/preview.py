@@ -35,10 +35,11 @@ from watchdog.observers import Observer
 from litbook.errors import LitbookError, Problem
 from litbook.project import CONFIG, Project, name_of
 from litbook.record import model
-from litbook.render import markup, report
+from litbook.render import markup, pictures, report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.books import INDEX
+from litbook.render.catalogue import _
 from litbook.render.edition import Edition
 from litbook.render.report import harmless
 from litbook.run.process import Warm, private_folder
@@ -276,6 +277,8 @@ class Preview:
             ):
                 pages = self._pages([it if it.folder == other.folder else other for other in pages.editions])
             file.content_string = pages.text(file.src_uri, problems)
+            for uri, content in pages.pictures(file.src_uri.split("/")[1]):
+                self._put(uri, content)
         return problems
 
     def _asked(self, address: str) -> tuple[Draft, str] | None:
@@ -296,10 +299,16 @@ class Preview:
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.reader = asked[0].path, asked[1]
                 self.work.notify_all()
-            shown = [asked[0]] if asked else [*self.drafts.values()] * address.startswith(f"/{PLACE}/")
+            every = (
+                address.startswith(f"/{PLACE}/") and f"/{pictures.FOLDER}/" not in address
+            )  # these come with a page
+            shown = [asked[0]] if asked else [*self.drafts.values()] * every
             name = asked[1] if asked else ""
             if waiting := [it.path.name for it in shown if not it.trouble and not it.behind(name)]:
-                return f"This page is not ready: {', '.join(waiting)} is running. It comes by itself."
+                return _(
+                    "This page is not ready: {lectures} is running. It comes by itself.",
+                    lectures=", ".join(waiting),
+                )
             page = self.addresses.get(address)
             if page is None:
                 self._data(address)
@@ -322,9 +331,12 @@ class Preview:
             it = asked and asked[0].behind(asked[1])
             content = (self._pages([it]) if it else self.pages()).data(uri)
             if content is not None:
-                target = self.folder / uri
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(content, encoding="utf-8")
+                self._put(uri, content.encode())
+
+    def _put(self, uri: str, content: bytes) -> None:
+        target = self.folder / uri
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
     def banner(self) -> str:
         """What is wrong, as HTML; "" where nothing is."""

@@ -36,7 +36,7 @@ _BREAKS = re.compile(r"(?:\s*<(?:p|li)>\s*)+")
 # of what is called, of attributes, of arguments.
 _SECTION = re.compile(r'<h[1-6][^<>]* id="([^"]*)"')
 _ROW = re.compile(r'<code class="lb-c[^"]*">(.*?)</code>')
-_NO_NAME = re.compile(r'<span class="(?:s|c|k|kc|m)">.*?</span>')
+_NO_NAME = re.compile(r'<span class="(?:s|c|k|kc|m|nb)">.*?</span>')
 _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 OFTEN = 4  # so many pages, the first ones, are found by a name that stands in no prose
 
@@ -98,7 +98,7 @@ def _name(site: Path, pages: Mapping[str, list[list[Any]]]) -> None:
         head, *rest = _SECTION.split(built.read_text(encoding="utf-8"))
         for anchor, text in [("", head), *zip(rest[::2], rest[1::2], strict=True)]:
             at = sections.get(f"#{anchor}", at)
-            rows = (re.sub("<[^<>]*>", "", _NO_NAME.sub(" ", row)) for row in _ROW.findall(text))
+            rows = (re.sub("<[^<>]*>", "", _NO_NAME.sub("''", row)) for row in _ROW.findall(text))
             names = dict.fromkeys(name for row in rows for name in _NAME.findall(row))
             own = [it for it in names if it not in said | told and often[it] < OFTEN]
             at[3] = " ".join([at[3], *own]).strip()
