@@ -137,6 +137,7 @@ def _sheet(book: Book, page: str) -> Sheet:
         prose.Citations(book.bibliography),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
+        number=lambda label: books.numbered(book, page, label),
     )
     return Sheet(book, page, setting, _follow, books.links(book, page))
 
