@@ -302,7 +302,7 @@ def test_an_error_stands_where_the_file_says_it():
 @pytest.mark.parametrize(
     "text",
     ["`<b>` and `==x==`", r"a \==b\== c", "a == b == c", "a < b and List<int>", "C++ and x[0][1]", "2^3 and 10~20",
-     "at 10:30:00", "a [link](https://x.y) (x)", "{a, b}", "$5 and $6", r"\(no mathematics\)", "a: b",
+     "at 10:30:00", "a [link](https://x.y) (x)", "{a, b}", "*a*: b", "`a`: b", "$x$: b", "$5 and $6", r"\(no mathematics\)", "a: b",
      "````\n[^x]\n````"],
 )  # fmt: skip
 def test_what_only_looks_like_another_markdown_is_text(text):

@@ -74,7 +74,7 @@ def is_latex(text: str) -> bool:
     return bool(re.search(r"\\[A-Za-z]|(?<!\\)[\^_]", text))
 
 
-class Footnotes(FootnoteExtension):  # type: ignore[misc]  # Markdown ships no types
+class Footnotes(FootnoteExtension):
     """Footnotes in the order in which a note calls them."""
 
     def __init__(self, report: Report) -> None:
@@ -125,7 +125,8 @@ def settle(root: ET.Element, stash: list[str], report: Report) -> None:
     for text in _texts(root):
         for mark, what, way_out in _MARKS if _SIGN.search(text) else ():
             if match := mark.search(text):
-                report("prose", f"a note cannot hold {what}: {match[0][:60]!r}", way_out, match[0])
+                said = re.sub("\x02.*?\x03", "…", match[0])  # Markdown's mark for what it has put aside
+                report("prose", f"a note cannot hold {what}: {said[:60]!r}", way_out, match[0])
 
 
 def number(root: ET.Element, notes: list[str], footnotes: int, tabs: int) -> tuple[int, int]:
@@ -201,9 +202,12 @@ def _no_headings(parent: ET.Element) -> None:
 
 
 def _texts(element: ET.Element) -> Iterator[str]:
-    """What readers see of an element, but for code and addresses."""
-    if element.tag not in ("code", "pre"):
-        pieces = [element.text, *(child.tail for child in element)]
-        yield from (str(it) for it in pieces if it and not isinstance(it, AtomicString))
-        for child in element:
-            yield from _texts(child)
+    """What readers see of an element, but for code and addresses; what begins no line begins with a mark."""
+    if element.tag in ("code", "pre"):
+        return
+    inside = "\x03" * (element.tag in ("em", "strong", "a", "span", "sup"))
+    for lead, it in [(inside, element.text), *(("\x03", child.tail) for child in element)]:
+        if it and not isinstance(it, AtomicString):
+            yield lead + str(it)
+    for child in element:
+        yield from _texts(child)
