@@ -40,7 +40,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test quick check coverage size words build serve record unbacked unrun mutants bench clean FORCE
+.PHONY: help site test quick check coverage size words build serve record unbacked unrun mutants trial bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -104,6 +104,10 @@ mutants: $(STAMP)  ## change every claim a little, and list those that hold all 
 	$(LITBOOK) check --mutants $(ARGS)
 
 # Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
+# Downloads what a site needs, into a folder of its own; CI runs it on each push.
+trial:  ## install the wheel where nothing is, begin a book, and build it with MkDocs and with ProperDocs
+	PYTHON='$(PYTHON)' .ci/trial properdocs
+
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed
 	$(PY) -m benchmarks $(ARGS)
 

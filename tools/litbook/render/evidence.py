@@ -182,13 +182,17 @@ def calls_of_frames(section: Section) -> list[int | None]:
 
 
 DRAWING = "**A drawing:** "  # how prose of a picture that was never drawn begins
+SAYING = "**Commonly said:** "  # and of a misbelief: what refutes it is a run
 HOLE = "…"  # in prose that never ran: what running would have put there
 _SENTENCE = re.compile(r"(?<=[.!?:]) +(?=[^a-z])")
 
 
 def unspoken(prose: str) -> str:
-    """What prose that never ran says anyway: no sentence that waits for a value, no table without rows."""
-    if prose.startswith(DRAWING):
+    """What prose that never ran says anyway: no sentence that waits for a value, no table without rows.
+
+    Of a picture and of a misbelief nothing: "Run:" stands where something ran.
+    """
+    if prose.startswith((DRAWING, SAYING)):
         return ""
     blocks = ("\n".join(filter(None, map(_without_holes, block.splitlines()))) for block in _spoken(prose))
     return "\n\n".join(filter(None, blocks))

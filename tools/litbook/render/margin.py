@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
+from litbook.record.model import Claim, Error, Mapping, Opaque, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
 from litbook.render.catalogue import _, later, ngettext, number
 from litbook.render.evidence import Evidence, Other
@@ -79,6 +79,8 @@ def brief(value: Value, evidence: Evidence) -> str:
         return f"{it.type.rpartition('.')[2]} · {entries}"  # its table is on the shelf
     if isinstance(it, Tensor) and bits.drawable(it):
         return values.line(it)  # its bits are on the shelf
+    if isinstance(it, Opaque) and it.form and long:
+        return it.type.rpartition(".")[2]  # what it shows of itself is on the shelf
     return values.line(it, value.unit)
 
 

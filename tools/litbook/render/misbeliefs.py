@@ -34,7 +34,7 @@ class _Misbelief:
 
 def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    citations = prose.Citations(bibliography)
+    citations = prose.Citations(bibliography, opens=True)
     groups: list[Html] = []
     total = 0
     for it in lectures:

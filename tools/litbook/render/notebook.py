@@ -424,7 +424,7 @@ def _unshown(made: _Made, code: Code, watch: Watch) -> str:
     for value in found.values if watch.kind != "answer" else ():
         if (value.line, value.text) == (watch.line, watch.text):
             snapshot = found.snapshot_of(value)
-            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why):
+            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text):
                 return value.error or getattr(snapshot, "why", "")
     return ""
 
@@ -497,7 +497,11 @@ def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.V
     seen: dict[tuple[int, str, str], int] = {}
     for value in shown:
         snapshot = found.snapshot_of(value)
-        if value.error or snapshot is None or (isinstance(snapshot, model.Opaque) and snapshot.why):
+        if (
+            value.error
+            or snapshot is None
+            or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text)
+        ):
             continue
         key = (value.line, value.text, value.kind)
         seen[key] = seen.get(key, 0) + 1

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from litbook.render import books, code, figures, markup, prose
+from litbook.render import books, code, figures, markup, pictures, prose
 from litbook.render.catalogue import _
 from litbook.render.markup import Html
 
@@ -19,6 +19,7 @@ from litbook.render.markup import Html
 GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 
 _FOLD = re.compile(r"^<details><summary>([^<]*)</summary>$(.*?)^</details>$", re.DOTALL | re.MULTILINE)
+UP = "../../"  # from the page of a notebook to the folder of its lecture
 _PICTURE = re.compile(r"!\[(.*)\]\(attachment:picture\)\n*")
 _LINK = re.compile(r"\]\(#([^)\s]+)\)")
 
@@ -110,7 +111,7 @@ class _Page:
             alt = html.unescape(match[1])
             data = next((f"data:{kind};base64,{data}" for kind, data in picture.items()), "")
             try:
-                found.append(figures.embedded(data, alt))
+                found.append(pictures.picture(data, alt, UP))
             except figures.NotAPicture:
                 found.append(markup.tag("p", markup.text(alt)))
             text = text[match.end() :]

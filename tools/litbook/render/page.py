@@ -7,7 +7,7 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from litbook.errors import Problem
 from litbook.record.model import Record, Section
@@ -27,13 +27,15 @@ def pages(
     bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
 ) -> dict[str, str]:
     """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
-    what is wrong with the prose, with file and line.
+    what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name.
     """
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
     return {name: _page(book, name) for name in book.pages}
 
 
@@ -43,9 +45,11 @@ def one(
     bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
 ) -> str:
     """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
     return _page(book, book.pages[book.pages.index(name)])
 
 
@@ -136,7 +140,7 @@ def _page(book: Book, name: str) -> str:
 
 def _sheet(book: Book, page: str) -> Sheet:
     setting = prose.Setting(
-        prose.Citations(book.bibliography),
+        prose.Citations(book.bibliography, opens=True),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
     )

@@ -32,6 +32,11 @@ class Sheet:
         """The record that the page is drawn from."""
         return self.book.record
 
+    @property
+    def up(self) -> str:
+        """From the page to the folder of its lecture."""
+        return books.way(self.page, books.INDEX).removeprefix("./")
+
     def source(self, file: int) -> Text:
         """One file of the lecture, as it is shown on this page."""
         path, prefix = self.record.sources[file].path, self.book.prefix(self.page, file)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Mapping, Piece, Snapshot, Tensor, Value
-from litbook.render import bits, cards, drawings, margin, values
+from litbook.record.model import Mapping, Opaque, Piece, Snapshot, Tensor, Value
+from litbook.render import bits, cards, drawings, margin, markup, values
 from litbook.render.catalogue import _, number
 from litbook.render.evidence import Evidence
 from litbook.render.markup import Html, tag
@@ -22,6 +22,7 @@ class Drawn:
 
     values: set[tuple[str, int | None]] = field(default_factory=set)
     views: dict[int, list[drawings.View]] = field(default_factory=dict)
+    form: Callable[[str, Opaque], Html] = lambda _, __: markup.NOTHING  # draws what showed itself
 
 
 def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], bool]) -> list[Html]:
@@ -36,6 +37,7 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     quiet = [
         *_bits(here),
         *_cards(here, drawn),
+        *_forms(here, drawn),
         *_tables(here, drawn),
         *_storages(here, drawn),
         *_whole(here, drawn),
@@ -59,7 +61,9 @@ def _whole(found: Shown, drawn: Drawn) -> list[Html]:
     """What is too long for any line, folded: all that the record has of it."""
     done = []
     for value, it in found:
-        if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
+        if isinstance(it, Tensor | Mapping) or (isinstance(it, Opaque) and it.form):
+            continue
+        if not (text := values.whole(it, value.unit)):
             continue
         if _new(value, drawn):
             name = tag("code", value.text)
@@ -84,6 +88,12 @@ def _cards(found: Shown, drawn: Drawn) -> list[Html]:
         if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, drawn):
             done.append(cards.tensor(value.text, it))
     return done
+
+
+def _forms(found: Shown, drawn: Drawn) -> list[Html]:
+    """Values that show themselves."""
+    forms = [(v, it) for v, it in found if isinstance(it, Opaque) and it.form]
+    return [drawn.form(value.text, it) for value, it in forms if _new(value, drawn)]
 
 
 def _tables(found: Shown, drawn: Drawn) -> list[Html]:

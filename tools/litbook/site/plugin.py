@@ -27,7 +27,7 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook.errors import LitbookError, NotFound
-from litbook.project import Project, shown
+from litbook.project import WORDS, Project, shown
 from litbook.record import model
 from litbook.render import catalogue, frame, notebook_page, script_words, verdicts
 from litbook.render import page as front
@@ -89,6 +89,7 @@ class Options(base.Config):
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
+    words = kinds.Choice(("", *WORDS), default="")  # in whose words the lectures are written; "": in ours
     unbacked = Severity()  # what a number is that nothing backs
 
 
@@ -138,7 +139,10 @@ class LitbookPlugin(BasePlugin[Options]):
         else:
             self._take_turn(project)
             colab = config["extra"].get("colab") or ""
-            self.entries = self.build(project, process.records_of, config["site_name"], colab)
+            try:
+                self.entries = self.build(project, process.records_of, config["site_name"], colab)
+            except LitbookError as error:  # of the book as a whole
+                raise Abort(str(error)) from None
         _copy_assets(project.assets)
         if config["nav"] is not None:
             title = _(self.config.title)
@@ -260,6 +264,7 @@ class LitbookPlugin(BasePlugin[Options]):
         written |= {_write(project.docs / place, text) for place, text in pages.ends()}
         for text in found.wrong:
             self.wrong(text)
+        found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])
         for text in found.remarks:
             log.info("%s", failures.harmless(text))
         _remove_stale(project.pages, written)
@@ -390,11 +395,12 @@ def _fingerprint(folder: Path) -> str:
     return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str | bytes) -> Path:
     """Write only what changed: `mkdocs serve` watches these files."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    content = text.encode() if isinstance(text, str) else text
+    if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     return path
 
 

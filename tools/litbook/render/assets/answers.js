@@ -46,7 +46,7 @@
   };
 
   const judge = ({ answer, unit = "", within = 0.01 }, text, shown) => {
-    const answers = JSON.parse(answer), bare = text.trim().replace(/^[[({]|,?[\])}]$/g, ""), count = answers.length;
+    const answers = JSON.parse(answer), bare = text.replace(/\p{Cf}/gu, "").trim().replace(/^[[({]|,?[\])}]$/g, ""), count = answers.length;
     if (!bare) throw words.first;
     const ways = [/;|\band\b|,\s/, /,/, /[\s,;]+/].map((by) => bare.split(by).filter((it) => it.trim()));
     const parts = count < 2 ? [bare] : ways.find((it) => it.length === count);
