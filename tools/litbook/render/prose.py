@@ -84,7 +84,7 @@ class Citations:
                 "div",
                 work,
                 " ",
-                tag("a", "In the list", href=f"#{anchor(key)}"),
+                tag("a", _("In the list"), href=f"#{anchor(key)}"),
                 id=_card(key),
                 popover="auto",
                 class_="lb-cited",
