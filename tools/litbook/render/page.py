@@ -55,7 +55,7 @@ def titles(record: Record) -> list[tuple[str, str]]:
 
 def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
-    blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
+    blocks = [_lecture(*lecture) for lecture in lectures]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     return markup.page([markup.heading(1, "Lectures"), *summary, *blocks])
@@ -104,7 +104,7 @@ def excerpt(record: Record) -> Html:
     return markup.NOTHING
 
 
-def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> Html:
+def _lecture(folder: str, record: Record, recordings: Sequence[Record]) -> Html:
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = tag("a", prose.inline(record.title, setting), href=f"{folder}/")
@@ -113,7 +113,7 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
         tag("li", link, " ", verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
     ]
-    head = tag("p", tag("span", number, class_="lb-number"), title, class_="lb-parttitle")
+    head = tag("p", title, class_="lb-parttitle")
     tally = verdicts.summary(book, record.sections)
     return tag("div", head, tally, tag("ul", *items), class_="lb-part")
 
