@@ -118,6 +118,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
         "`10,000` inputs of unit variance. Which deviation do outputs have, "
         "to the nearest whole number?",
         answer=round(outputs(10_000, 0.1).std().item()),
+        within=0.1,
     )
 
 
@@ -147,6 +148,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "A script draws all weights with a deviation of `0.02`. For which "
         "number of inputs does that keep outputs at `1`?",
         answer=round(1 / 0.02**2), unit="inputs",
+        why="One deviation for all layers fits a single width.",
     )
 
 

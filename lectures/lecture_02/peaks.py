@@ -94,6 +94,7 @@ def every_peak_belongs_to_a_format() -> None:
         "long does it need at best in ordinary `float32`?",
         answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
         unit="s",
+        why="The same FLOPs on the same card: only other units do them.",
     )
 
 
@@ -318,6 +319,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "Setting up still costs `200` calls. Over how many runs must the "
         "obvious timer take its mean to come out only a tenth too high?",
         answer=round(setup / (1.1 - 1)), unit="runs",
+        within=0.05,
+        why="A mean forgets a slow start only slowly; a median forgets it at once.",
     )
 
 
@@ -369,6 +372,7 @@ def mfu_counts_what_the_model_needs() -> None:
         "A step that repeats only *half* of its forward pass reports a "
         "hardware utilization of `0.42`. What is its MFU?",
         answer=0.42 * needed / (7 * params * tokens),
+        why="`7` FLOPs were done for each `6` that the model needs.",
     )
 
 

@@ -273,4 +273,5 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         "`torch.zeros(100, 100)[::2, ::2]` takes every other row and column. "
         "How many bytes *more* than it reports does it keep alive?",
         answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
+        why="A quarter of the numbers is reported, and all of them are kept.",
     )

@@ -250,7 +250,7 @@ def test_links_lead_out_or_to_sections_and_nowhere_else():
     assert 'href="../memory/#transpose"' in site("[there](#transpose)")
     (said,) = problems("[there](#nowhere)")
     assert said == (
-        "lectures/lecture_02.py:7:1: no page shows a section, helper or class 'nowhere' to link to\n"
+        "lectures/lecture_02.py:7:1: no page shows a section, helper, class or line 'nowhere' to link to\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
     )
     assert "a note cannot link to 'other.md'" in problems("[there](other.md)")[0]
@@ -265,7 +265,7 @@ def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_n
     page.pages(record(tmp_path, text), {}, [], found)
     (problem,) = found
     assert str(problem) == (
-        "lecture_sample.py:23:5: no page shows a section, helper or class 'secret' to link to\n"
+        "lecture_sample.py:23:5: no page shows a section, helper, class or line 'secret' to link to\n"
         '    link(secret, "hidden")\n'
         "    ^\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"

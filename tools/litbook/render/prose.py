@@ -27,6 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
+from litbook.render.catalogue import _
 from litbook.render.markup import Html, tag
 
 LONGEST_FORMULA = 2000
@@ -37,14 +38,14 @@ DEEPEST = 8  # lists, quotations and boxes within one another: more would leave 
 
 ELEMENTS = frozenset(
     "p h1 h2 h3 h4 h5 h6 ul ol li strong em code pre blockquote hr br a div span "
-    "table thead tbody tr th td cite bdi".split()
+    "table thead tbody tr th td cite bdi button".split()
 )
 # MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
 MATHML = frozenset(
     "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle merror mpadded mphantom msub msup "
     "msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd menclose".split()
 )
-_ATTRIBUTES = frozenset({"class", "href", "title", "start", "style", "aria-label", "role", "id"})
+_ATTRIBUTES = frozenset("class href title start style aria-label role id type popovertarget".split())
 _MATH_ATTRIBUTES = frozenset(
     "xmlns display mathvariant stretchy fence form separator lspace rspace minsize maxsize accent "
     "accentunder linethickness scriptlevel displaystyle width height depth voffset columnalign columnspacing "
@@ -53,35 +54,59 @@ _MATH_ATTRIBUTES = frozenset(
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
 _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
-_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*", re.I)
+_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*|\.\./[./\w-]*", re.I)
 _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
 
 @dataclass
 class Citations:
-    """The works that one page cites, numbered in the order of their first citation."""
+    """The works that one page cites, numbered in the order of their first citation.
+
+    `opens` says that a citation opens beside its line, for pages that end in the list of `references`.
+    """
 
     bibliography: Bibliography
     cited: list[str] = field(default_factory=list)
+    opens: bool = False
 
     def link(self, key: str) -> Html:
-        """A numbered link to the page's reference list. `BibliographyError` for an unknown key."""
+        """A work's number, which opens it or leads to it. `BibliographyError` for an unknown key."""
         entry = find(self.bibliography, key)
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
-        label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
+        if self.opens:
+            return tag("button", number, type="button", popovertarget=_card(key), aria_label=label)
         return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:
-        """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return tag("ol", *items, class_="lb-references") if items else markup.NOTHING
+        """The list at the page's end, with what citations open, as one line of HTML; else empty."""
+        works = [(key, reference(self.bibliography[key])) for key in self.cited]
+        items = [tag("li", work, id=anchor(key)) for key, work in works]
+        cards = [
+            tag(
+                "div",
+                work,
+                " ",
+                tag("a", "In the list", href=f"#{anchor(key)}"),
+                id=_card(key),
+                popover="auto",
+                class_="lb-cited",
+            )
+            for key, work in works
+            if self.opens
+        ]
+        return tag("div", tag("ol", *items, class_="lb-references"), *cards) if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
     """The id of a reference on its page."""
     return "ref-" + re.sub(r"[^\w-]", "-", key)
+
+
+def _card(key: str) -> str:
+    return f"cited-{anchor(key)}"
 
 
 LINKED = (
@@ -349,10 +374,10 @@ class _Allowed(Treeprocessor):
     def link(self, element: ET.Element, value: str) -> None:
         """Give `element` its address back if it leads where a note may lead."""
         address = html.unescape(value)
-        if re.fullmatch(r"#\w+", address):
+        if re.fullmatch(r"#\w[\w.:]*", address):
             found = self.setting.resolve(address[1:])
             if found is None:
-                what = f"no page shows a section, helper or class {address[1:]!r} to link to"
+                what = f"no page shows a section, helper, class or line {address[1:]!r} to link to"
                 self.setting.report("broken-link", what, LINKED)
                 return
             address = found
@@ -433,14 +458,27 @@ def _formula(source: str, display: str, setting: Setting) -> Html:
     """LaTeX as MathML on one line; where that fails, the source as code and a problem."""
     source = source.strip()
     try:
-        if len(source) > LONGEST_FORMULA:
-            raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
-        root = ET.fromstring(latex2mathml.converter.convert(source, display=display))
-        _check_math(root)
+        return _math(source, display)
     except Exception as error:
         why = str(error) or type(error).__name__
         setting.report("bad-math", f"this is not LaTeX that can be shown: ${source[:80]}$ ({why})")
         return tag("code", f"${source}$", class_="lb-badmath")
+
+
+def formula(source: str) -> Html:
+    """LaTeX that a library wrote, between its dollars; nothing where that cannot be shown."""
+    try:
+        return _math(source.strip().strip("$").replace("\\displaystyle", ""), "block")
+    except Exception:
+        return markup.NOTHING
+
+
+def _math(source: str, display: str) -> Html:
+    """LaTeX as MathML; latex2mathml raises whatever it likes for what is none."""
+    if len(source) > LONGEST_FORMULA:
+        raise ValueError(f"it is longer than {LONGEST_FORMULA} characters")
+    root = ET.fromstring(latex2mathml.converter.convert(source, display=display))
+    _check_math(root)
     body = _mathml(root)
     return tag("span", body, class_="lb-math") if display == "block" else body
 
