@@ -203,7 +203,8 @@ def _part(book: Book, number: int) -> str:
     sheet, mine = _sheet(book, page), book.sections(page)
     title = prose.inline(part.heading or part.name, sheet.setting)
     up = tag("a", record.title, href=books.way(page, books.INDEX))
-    place = tag("span", up, " · ", _("{n} of {all}", n=number + 1, all=len(book.parts)))
+    where = tag("span", _("{n} of {all}", n=number + 1, all=len(book.parts)), class_="lb-nowrap")
+    place = tag("span", up, " · ", where)
     parts = [
         _around(book, number, place, class_="lb-around lb-eyebrow", aria_label=_("place in this lecture")),
         markup.heading(1, title, book.anchor(part)),
