@@ -33,7 +33,6 @@ import inspect
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
@@ -115,10 +114,8 @@ def note(message: str) -> None:
 
 
 def system_text(command: list[str], timeout: float = 60, language: str = "") -> None:
-    """What a command prints within `timeout` seconds, without its colours. Raises what `subprocess` does."""
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=timeout)
-    said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode(errors="replace"))
-    text(said, verbatim=True, language=language)
+    """What a command prints, as `litbook.system_text` bounds it."""
+    text(author.output_of(command, timeout), verbatim=True, language=language)
 
 
 def table(
