@@ -15,7 +15,7 @@
 | `link("https://…")`, `link(title=…, url=…)`, `link(Reference(…))` | `link()`, with title, authors and year |
 | `link(function)` | `link()`; of what is not the lecture's own its name |
 | `plot(spec)` | `figure()`, where Altair can draw the Vega-Lite; else its data |
-| `style=`, `width=` | are let be: the page has one style |
+| `width=600` | the same; `style=`, and a width in other units, are let be: the page has one style |
 | `# @inspect`, `@clear`, `@hide`, `@stepover` | the same |
 | `sys.gettrace()` | true in the lecture and beside it; in new code ask `litbook.recording()` |
 """
@@ -23,13 +23,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import importlib
 import inspect
 import io
 import json
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
@@ -41,6 +41,7 @@ from typing import Any
 
 from litbook.errors import AuthorError
 from litbook.probe import author
+from litbook.record.model import PICTURES
 
 __all__ = ["Reference", "arxiv_reference", "cached", "image", "is_arxiv_link", "join", "link", "note", "plot",
            "system_text", "text", "url_reference", "video"]  # fmt: skip
@@ -50,12 +51,6 @@ NAMES = {  # what lectures import: edtrace began as two files beside the lecture
                 "arxiv_util"),
     "lectrace": ("lectrace", "lectrace.reference", "lectrace.renderings"),
 }  # fmt: skip
-_KINDS = {
-    b"\x89PNG": ".png",
-    b"\xff\xd8": ".jpg",
-    b"GIF8": ".gif",
-    b"RIFF": ".webp",
-}  # a copy has no ending
 LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
 _lecture: Path | None = None  # the one that runs here, under these words
 
@@ -111,9 +106,8 @@ def note(message: str) -> None:
 
 
 def system_text(command: list[str]) -> None:
-    """What a command prints, without its colours. Raises what `subprocess` does."""
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode(errors="replace")
-    text(re.sub(r"\x1b\[[0-9;]*m", "", said), verbatim=True)
+    """What a command prints, as `litbook.system_text` bounds it."""
+    text(author.output_of(command), verbatim=True)
 
 
 # ---------------------------------------------------------------------------- links
@@ -201,12 +195,21 @@ def image(url: str, style: object = None, width: object = None) -> None:  # noqa
     """A picture beside the lecture, or the local copy of one that is elsewhere; see `cached`."""
     alt = re.sub(r"[\W_]+", " ", Path(url.partition("?")[0]).stem).strip() or "a picture"
     place = _file("image", cached(url, "image") if _is_url(url) else url)
-    with tempfile.TemporaryDirectory() as folder, place.open("rb") as file:
-        begins = file.read(4)
-        kind = next((it for magic, it in _KINDS.items() if begins.startswith(magic)), ".svg")
-        if place.suffix.lower().replace("jpeg", "jpg") != kind:
-            place = Path(shutil.copyfile(place, Path(folder) / f"{place.name}{kind}"))
-        author.image(place, alt=alt)
+    content = place.read_bytes()
+    kind = next((it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), "")
+    ending = f".{kind.partition('+')[0]}"
+    if kind and place.suffix.lower().replace("jpg", "jpeg") != ending:  # a copy has none
+        named = Path(_links().name) / f"{place.stem}{ending}"
+        with contextlib.suppress(FileExistsError):
+            named.symlink_to(place)
+        place = named
+    author.image(place, alt=alt, width=width if type(width) is int and width > 0 else None)
+
+
+@functools.cache
+def _links() -> tempfile.TemporaryDirectory[str]:
+    """A folder for pictures under names that say what they are; it ends with the process."""
+    return tempfile.TemporaryDirectory()
 
 
 def video(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
@@ -268,8 +271,7 @@ def plot(spec: Any) -> None:
 def _drawn(data: dict[str, Any]) -> str:
     """The plot as SVG; "" where Altair is not here, or lacks what it draws with."""
     try:
-        import altair
-
+        altair = importlib.import_module("altair")
         written = io.StringIO()
         altair.Chart.from_dict(data).save(written, format="svg")
     except (ImportError, ValueError):

@@ -81,6 +81,9 @@ def _unspoken(call: ast.Call) -> str:
         case "figure" | "image", _:
             caption = named.get("caption") or named.get("alt") or ast.Constant("…")
             return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
+        case "link", [] if "url" in named:
+            said, to = (_unspoken_text(named.get(it, named["url"])) for it in ("title", "url"))
+            return f"[{said.strip()}]({to})"
         case "link", [target, *rest]:
             name = dotted(given[0])
             text, to = (rest or [""])[0], f"#{name}" if name else target
