@@ -178,9 +178,9 @@ def build(folder: Path, language: str) -> Path:
         (folder / name / lecture.name).write_text(text, encoding="utf-8")
         made[name] = replace(run(folder / name / lecture.name, device="cpu"), environment=HERE)
     for name, slug in (("gpu", H200.slug), ("old", "nvidia-b200")):
-        there = replace(HERE, device=replace(H200, slug=slug), date="2026-11-19T10:00:00Z")
-        there = replace(there, versions={**there.versions, "torch": "2.11.0"})
-        kept = replace(fill(made[name], "πέρα", requires="cuda"), environment=there, seconds=1234.0)
+        place = replace(HERE, device=replace(H200, slug=slug), date="2026-11-19T10:00:00Z")
+        place = replace(place, versions={**place.versions, "torch": "2.11.0"})
+        kept = replace(fill(made[name], "πέρα", requires="cuda"), environment=place, seconds=1234.0)
         file = recording_of(lecture, slug)
         file.parent.mkdir(exist_ok=True)
         file.write_text(encoding.dumps(recordings.trimmed(kept)), encoding="utf-8")

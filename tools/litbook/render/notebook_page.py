@@ -47,7 +47,8 @@ def linked(page: str, name: str, notebook: str, takes: str) -> str:
     words = markup.text(_("Run it yourself: this page as a notebook"))
     small = markup.tag("small", markup.text(f" · {takes}"))
     link = markup.tag("p", markup.tag("a", words, href=address), small, class_="lb-nb-way")
-    return re.sub(r"^(# .*)$", lambda m: f"{m[1]}\n\n{link}", page, count=1, flags=re.MULTILINE)
+    top = r'^# .*(?:\n\n<p class="lb-summary">.*)?$'  # the title, and how many claims hold
+    return re.sub(top, lambda m: f"{m[0]}\n\n{link}", page, count=1, flags=re.MULTILINE)
 
 
 def _links(place: str, github: str) -> Html:

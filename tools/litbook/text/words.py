@@ -39,7 +39,7 @@ ASKED = later("**Check yourself.**")  # how the prose of a question begins
 
 # Module -> its words, and which of ours each is. `compat.edtrace` says what they do.
 _EDTRACE = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
-            "plot": "figure", "system_text": "note"}  # fmt: skip
+            "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip
 HOMES = {"litbook": {name: name for name in WORDS}} | dict.fromkeys(
     ("litbook.compat.edtrace", "edtrace", "edtrace.execute_util", "execute_util", "lectrace"), _EDTRACE
 )
