@@ -17,7 +17,6 @@ from litbook.record.model import Definition, Record, Section, grouped
 from litbook.render import code, numbers
 from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
-from litbook.render.standin import named
 from litbook.text.mentions import Mention, meanings, mentions
 
 NOTHING_CITED: Bibliography = {}
@@ -329,7 +328,7 @@ def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
         return None
     where = book.place.get(found.section, page)
     address = ("" if where == page else way(page, where)) + f"#{numbers.anchor(label)}"
-    return named(label, {label: found.number}), address if found.shown else ""
+    return numbers.named(label, found.number), address if found.shown else ""
 
 
 def way(page: str, other: str) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from markdown.extensions.footnotes import FootnoteExtension
 from markdown.util import HTML_PLACEHOLDER_RE, AtomicString
 
+from litbook.render.catalogue import _, later
+
 Report = Callable[[str, str, str, str], None]
 """A slug, what is wrong, the way out, and the text that it is about."""
 
@@ -66,7 +68,9 @@ _MARKS = [
     )
 ]
 _SIGN = re.compile(r"[<\[!?=:/{~^+$-]")  # no mark is without one of these
-_SIGNS = {"x": ("☑", "done"), " ": ("☐", "to do")}
+_SIGNS = {"x": ("☑", later("done")), " ": ("☐", later("to do"))}
+_BOXES = (later("Note"), later("Info"), later("Tip"), later("Important"), later("Example"), later("Question"),
+          later("Warning"), later("Danger"), later("Quote"), later("Abstract"), later("Success"))  # fmt: skip
 
 
 def is_latex(text: str) -> bool:
@@ -115,6 +119,8 @@ def settle(root: ET.Element, stash: list[str], report: Report) -> None:
     """Change `root` into what a page shows, and report what of it would say nothing or stand there unread."""
     for parent in list(root.iter()):
         _task(parent)
+        if parent.text in _BOXES and (parent.tag == "summary" or parent.get("class") == "admonition-title"):
+            parent.text = _(parent.text)  # a kind without a title of the author's
         if stash:
             _caption(parent, stash, report)
         if (title := _empty_box(parent)) is not None:
@@ -144,7 +150,7 @@ def number(root: ET.Element, notes: list[str], footnotes: int, tabs: int) -> tup
                     element.text = str(at)
                 elif element.get("class") == "footnote-backref":
                     element.attrib.pop("title", None)
-                    element.set("aria-label", f"back to footnote {at} in the text")
+                    element.set("aria-label", _("back to footnote {n} in the text", n=at))
             elif tab := re.fullmatch(r"__tabbed_(\d+)(?:_(\d+))?", value):
                 group = sets.setdefault(tab[1], tabs + len(sets) + 1)
                 element.set(name, f"tabs-{group}{'-' * bool(tab[2])}{tab[2] or ''}")
@@ -159,7 +165,7 @@ def _task(item: ET.Element) -> None:
     holder = item[0] if len(item) and item[0].tag == "p" and not (item.text or "").strip() else item
     if item.tag == "li" and (found := re.match(r"\[([ xX])\](?:\s|$)", holder.text or "")):
         sign, said = _SIGNS[found[1].lower()]
-        box = ET.Element("span", {"class": "lb-task", "role": "img", "aria-label": said})
+        box = ET.Element("span", {"class": "lb-task", "role": "img", "aria-label": _(said)})
         box.text, box.tail = AtomicString(sign), " " + (holder.text or "")[found.end() :]
         holder.text = ""
         holder.insert(0, box)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from litbook.errors import Place, Problem
 from litbook.record.model import Record, Section
+from litbook.render.catalogue import _, later
 from litbook.render.evidence import DRAWING, gather, statements
 from litbook.render.standin import LABEL
 
+KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
 _NAMED = re.compile(rf"^(?:[ >]*|{re.escape(DRAWING)}){LABEL}:", re.MULTILINE)
 
 
@@ -47,6 +49,12 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) 
     return found
 
 
+def named(label: str, number: int | None = None) -> str:
+    """`Figure 2` for `fig:rate`; `Figure rate` where it has no number."""
+    kind, name = label.split(":", 1)
+    return _(KINDS[kind], n=number or name)
+
+
 def anchor(label: str) -> str:
     """The id of a figure, table or equation on its page."""
     return re.sub(r"[^\w-]", "-", label)
@@ -59,13 +67,13 @@ def _told(
     done.add(section.key)
     found = gather(record, section, recordings)
     told = [(it.line, it.text, True) for it in found.pieces if it.kind in ("note", "figure", "image")]
-    spoken = {line for line, _, _ in told}
+    spoken = {it[0] for it in told}
     silent = [
         it for it in statements(section) if it.prose and spoken.isdisjoint(range(it.first, it.last + 1))
     ]
     told += [(it.first, it.prose, not it.prose.startswith(DRAWING)) for it in silent]
     calls = {it.first: it.target for it in statements(section) if it.kind == "section"}
-    for line in sorted({*calls, *(line for line, _, _ in told)}):
+    for line in sorted({*calls, *(it[0] for it in told)}):
         yield from ((section, *it) for it in told if it[0] == line)
         target = record.by_key.get(calls.get(line, ""))
         if target is not None and target.key not in done:

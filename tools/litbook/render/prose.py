@@ -31,7 +31,8 @@ from litbook.render.catalogue import _
 from litbook.render.idioms import LATEX, Footnotes, is_latex
 from litbook.render.markup import Html, tag
 from litbook.render.numbers import anchor as anchor_of
-from litbook.render.standin import LABEL, named, owning
+from litbook.render.numbers import named
+from litbook.render.standin import LABEL, owning
 
 # Python-Markdown needs quadratic time for degenerate notes: within these bounds it is never long about one.
 LONGEST = 20_000  # characters of a note
@@ -370,13 +371,13 @@ def _referred(label: str, setting: Setting) -> Html:
     if found is None:
         what = f"no figure, table or equation of this lecture is named {label!r}"
         setting.report("broken-link", what, f"begin its caption with [@{label}]:", f"[@{label}]")
-    words, address = found or (named(label, {}), "")
+    words, address = found or (named(label), "")
     return tag("a", words, href=address) if address else markup.text(words)
 
 
 def _caption(label: str, setting: Setting) -> Html:
     """`Figure 2.` before a caption."""
-    words, _ = setting.number(label) or (named(label, {}), "")
+    words, _ = setting.number(label) or (named(label), "")
     return tag("span", f"{words}.", id=anchor_of(label), class_="lb-name")
 
 
@@ -395,8 +396,9 @@ def _formula(source: str, display: str, setting: Setting, label: str = "") -> Ht
     if display != "block":
         return body
     if label:
-        words, _ = setting.number(label) or (named(label, {}), "")
-        number = f"({words.partition(' ')[2]})"
+        words, _ = setting.number(label) or (named(label), "")
+        counted = re.search(r"\d+", words)
+        number = f"({counted[0] if counted else label.partition(':')[2]})"
     said = tag("span", number, class_="lb-eqno") if number else markup.NOTHING
     name = {"id": anchor_of(label)} if label else {}
     return tag("span", body, said, class_="lb-math" + " lb-numbered" * bool(number), **name)
