@@ -90,9 +90,9 @@ class Citations:
                 work,
                 " ",
                 tag("a", "In the list", href=f"#{anchor(key)}"),
+                class_="lb-cited",
                 id=_card(key),
                 popover="auto",
-                class_="lb-cited",
             )
             for key, work in works
             if self.opens
