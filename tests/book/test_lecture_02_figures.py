@@ -44,7 +44,7 @@ def test_the_box_is_filled_as_far_as_multiplications_were_counted(figures: Any) 
         faces = {
             to_hex(p.get_facecolor()): p
             for p in panel.patches
-            if isinstance(p, Polygon) and p.get_facecolor()[3]
+            if isinstance(p, Polygon) and tuple(p.get_facecolor())[-1]
         }
         front, top, side = (
             np.asarray(faces[color].get_xy()) for color in (figures.GOLD, figures.GREEN, figures.BLUE)

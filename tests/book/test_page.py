@@ -694,7 +694,7 @@ def test_a_citation_opens_title_authors_and_date_where_it_stands_and_needs_no_sc
         '[<button type="button" popovertarget="cited-ref-glu" aria-label="reference 1: Noam Shazeer 2020">1</button>]'
         in body
     )
-    card = '<div id="cited-ref-glu" popover="auto" class="lb-cited">Noam Shazeer. <cite>GLU</cite>. 2020. '
+    card = '<div class="lb-cited" id="cited-ref-glu" popover="auto">Noam Shazeer. <cite>GLU</cite>. 2020. '
     assert card + '<a href="#ref-glu">In the list</a></div>' in body
 
 

@@ -86,9 +86,9 @@ class Citations:
                 work,
                 " ",
                 tag("a", _("In the list"), href=f"#{anchor(key)}"),
+                class_="lb-cited",
                 id=_card(key),
                 popover="auto",
-                class_="lb-cited",
             )
             for key, work in works
             if self.opens

@@ -24,7 +24,7 @@ _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+
 # one of these ends where anything of the same name inside it ends, so none of them may hold its like.
 _CLASSES = (
     "lb-code|lb-shelf|lb-summary|lb-path|lb-asktitle|lb-onpaper|lb-nb-way|lb-eyebrow|lb-foot|lb-around|"
-    "lb-references|lb-sayings|lb-runs|lb-parts?|lb-zoom|lb-ask|lb-def|lb-elsewhere"
+    "lb-references|lb-cited|lb-sayings|lb-runs|lb-all|lb-parts?|lb-zoom|lb-ask|lb-def|lb-elsewhere"
 )
 _QUIET = re.compile(
     r'<(?:svg|pre|table|details class="lb-(?:aside|waits)[^"]*"><summary|'
