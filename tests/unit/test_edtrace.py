@@ -216,10 +216,16 @@ def test_a_page_has_the_prose_of_a_wrapper_once_and_a_link_in_the_paragraph_of_i
 
 
 def test_what_never_ran_stands_as_its_prose(tmp_path: Path) -> None:
-    body = 'link(3)\ntext("Of sheep."), link(title=" [b]", url="https://example.org/b")\nnote("a joke")'
+    body = """
+        link(3)
+        text("Of sheep."), link(title=" [b]", url="https://example.org/b")
+        link(paper), link(one)
+        note("a joke")
+    """
     made = record(tmp_path, lecture(body), words="edtrace")
     assert [it.prose for it in one(made).statements if it.prose] == [
-        "Of sheep.\n\n[[b]](https://example.org/b)"
+        "Of sheep.\n\n[[b]](https://example.org/b)",
+        "`paper`\n\n[one](#one)",
     ]
 
 
