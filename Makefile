@@ -40,7 +40,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test quick check coverage size build serve record unbacked unrun mutants bench clean FORCE
+.PHONY: help site test quick check coverage size words build serve record unbacked unrun mutants trial bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -78,6 +78,9 @@ coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches,
 size:  ## count the engine and the longest things in it
 	@'$(PYTHON)' tools/size.py
 
+words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/locale/litbook.pot
+	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k later --omit-header --add-location=file -o tools/litbook/locale/litbook.pot tools
+
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict
 
@@ -101,6 +104,10 @@ mutants: $(STAMP)  ## change every claim a little, and list those that hold all 
 	$(LITBOOK) check --mutants $(ARGS)
 
 # Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
+# Downloads what a site needs, into a folder of its own; CI runs it on each push.
+trial:  ## install the wheel where nothing is, begin a book, and build it with MkDocs and with ProperDocs
+	PYTHON='$(PYTHON)' .ci/trial properdocs
+
 bench: $(STAMP)  ## measure speed and sizes, write docs/benchmarks.md, fail where a limit is passed
 	$(PY) -m benchmarks $(ARGS)
 

@@ -31,6 +31,7 @@ from benchmarks import outside
 LECTURE = "lecture_02"
 PART = "storage"  # the file in which the saves are made
 PATIENCE = 150.0  # seconds for the first page, which waits for the whole lecture; and for a save
+NOT_READY = 503  # the preview's answer for a page that comes
 ENOUGH = 130.0  # seconds after which no further save follows, once there are LEAST
 LEAST = 7
 FIRST = 80_000_000  # no lecture shows a number like it
@@ -52,9 +53,18 @@ class Served:
         self.lecture, self.log = folder / "lectures" / LECTURE / f"{PART}.py", folder / "watched.jsonl"
 
     def get(self, path: str) -> str:
-        """The page; "" where there is none yet."""
-        with contextlib.suppress(OSError), urllib.request.urlopen(self.address + path, timeout=60) as answer:
-            return str(answer.read().decode())
+        """The page, waited for while it is not ready; "" where there is none."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(self.address + path, timeout=60) as answer:
+                    return str(answer.read().decode())
+            except urllib.error.HTTPError as error:
+                if error.code != NOT_READY:
+                    return ""
+            except OSError:
+                return ""
+            time.sleep(0.1)
         return ""
 
     def until(self, there: Callable[[str], object], path: str) -> str:
@@ -72,13 +82,18 @@ class Served:
         raise RuntimeError(f"{path} did not become new within {PATIENCE:.0f} s")
 
     def stages(self, since: float) -> dict[str, list[tuple[float, float]]]:
-        """What the preview has done since then: when each stage began and ended."""
+        """What was done since then for who waits: when each stage began and ended. {} if it is not all told.
+
+        The whole lecture runs beside it, for the other pages; that does not count.
+        """
+        lines = map(json.loads, self.log.read_text(encoding="utf-8").splitlines())
+        later = [(stage, start, end, pid) for stage, start, end, pid in lines if start >= since]
+        runs = {pid for stage, *_, pid in later if stage == "run"}
         found: dict[str, list[tuple[float, float]]] = {}
-        for line in self.log.read_text(encoding="utf-8").splitlines():
-            stage, start, end = json.loads(line)
-            if start >= since:
+        for stage, start, end, pid in later:
+            if stage in ("noticed", "asked", "page") or pid in runs:
                 found.setdefault(stage, []).append((start, end))
-        return found
+        return found if {"noticed", "run", "asked"} <= found.keys() else {}
 
 
 @contextlib.contextmanager
@@ -158,8 +173,8 @@ def measured(rounds: int) -> dict[str, Any]:
     with served() as book:
         contents = book.until(lambda text: text, f"lectures/{LECTURE}/")
         names = dict.fromkeys(re.findall(r'href="(?:\./|\.\./lecture_02/)?([\w-]+)/(?:#[^"]*)?"', contents))
-        pages = {f"lectures/{LECTURE}/{name}/": "" for name in names}
-        pages = {path: text for path in pages if (text := book.get(path))}
+        paths = [f"lectures/{LECTURE}/{name}/" for name in names]
+        pages = {path: text for path in paths if (text := book.get(path))}
         text = book.lecture.read_text(encoding="utf-8")
         found: dict[str, Any] = {"seconds": {"page": []}, "stages": [], "sections": []}
         weights = {path: len(it.encode()) for path, it in pages.items()}
@@ -176,7 +191,7 @@ def measured(rounds: int) -> dict[str, Any]:
             end = time.time()
             found["seconds"]["page"].append(end - start)
             stages = book.stages(start)
-            if {"noticed", "run", "shown"} <= stages.keys():  # else a line of the log is still to come
+            if stages:
                 found["stages"].append(_by_stage(stages, start, end))
             found["sections"].append(name)
             if time.monotonic() - began > ENOUGH and i + 1 >= LEAST:
@@ -197,18 +212,16 @@ def _saved(book: Served, text: str) -> float:
 def _by_stage(stages: dict[str, list[tuple[float, float]]], start: float, end: float) -> dict[str, float]:
     """Where a save's time went; the parts add up to the whole."""
     total = {name: sum(b - a for a, b in spans) for name, spans in stages.items()}
-    noticed, (began, ended), shown = stages["noticed"][0][0], stages["run"][0], stages["shown"][0][1]
-    reads = stages.get("read", [])  # it begins while the save settles, where nothing else runs
-    read = sum(max(0.0, min(b, began) - max(a, noticed)) for a, b in reads)
+    noticed, (began, ended), shown = stages["noticed"][0][0], stages["run"][0], stages["asked"][0][1]
     inner = {
+        "reading the text": total.get("read", 0.0),
         "compiling probes in": total.get("probes", 0.0),
         "sections": total.get("sections", 0.0),
     }
     page = max((b for _, b in stages.get("page", [])), default=shown) - shown
     parts = {
         "until the save is noticed and has settled": noticed - start,
-        "reading the text, as far as that is not done by then": read,
-        "until the run begins, in a fork": began - noticed - read,
+        "until the run of the part begins, in a fork": began - noticed,
         **inner,
         "the rest of the run: the record": ended - began - sum(inner.values()),
         "the record on its way to the preview": shown - ended,
@@ -247,7 +260,7 @@ def _in_a_browser(book: Served, text: str, homes: dict[str, str], until: float) 
             page.wait_for_load_state("load")
             text = changed(text, name, FIRST + i)
             start = _saved(book, text)
-            shown = f"() => document.body && document.body.innerText.includes('{FIRST + i:,}')"
+            shown = f"() => document.body && document.body.textContent.includes('{FIRST + i:,}')"
             page.wait_for_function(shown, timeout=1000 * PATIENCE)
             found.append(time.time() - start)
             if time.monotonic() > until:

@@ -19,35 +19,39 @@ REPO = Path(__file__).resolve().parent.parent
 LOG = "LITBOOK_WATCHED"
 
 
-def timed(room: Any, name: str, stage: str, log: Path) -> None:
-    """From now on `room.name` writes a line when it ends; one that calls itself writes for the outermost."""
+def timed(room: Any, name: str, stage: str, log: Path, counts: Callable[..., object] | None = None) -> None:
+    """From now on `room.name` writes a line when it ends; one that calls itself writes for the outermost.
+
+    Where `counts` is given, only calls count whose arguments it is content with.
+    """
     call: Callable[..., Any] = getattr(room, name)
     depth = 0
 
     def watched(*arguments: Any, **named: Any) -> Any:
         nonlocal depth
+        if counts is not None and not counts(*arguments, **named):
+            return call(*arguments, **named)
         depth += 1
         start = time.time()
         try:
             return call(*arguments, **named)
         finally:
             depth -= 1
-            if not depth:
-                with log.open(
-                    "a", encoding="utf-8"
-                ) as file:  # at once: the child of a fork ends without closing
-                    file.write(json.dumps([stage, start, time.time()]) + "\n")
+            if not depth:  # at once: the child of a fork ends without closing
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([stage, start, time.time(), os.getpid()]) + "\n")
 
     setattr(room, name, watched)
 
 
 def serve(log: Path, arguments: list[str]) -> int:
+    """The preview, watched. Of its runs those count that a reader waits for: of one part of a lecture."""
     from litbook import cli
     from litbook.run import process
     from litbook.site import preview
 
     timed(preview.Preview, "changed", "noticed", log)
-    timed(preview.Preview, "_show", "shown", log)
+    timed(process.Warm, "record_of", "asked", log, lambda _, __, ___, sections=(): sections)
     timed(preview.Preview, "make", "page", log)
     os.environ[LOG] = str(log)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO), os.environ.get("PYTHONPATH", "")])
@@ -60,8 +64,8 @@ def within(log: Path) -> None:
     from litbook.run import run
     from litbook.text import source
 
-    timed(run, "run", "run", log)
-    timed(source, "parse", "read", log)
+    timed(run, "run", "run", log, lambda *_, sections, **__: sections)
+    timed(source, "usable", "read", log)
     timed(run, "instrument_files", "probes", log)
     timed(run, "_run_section", "sections", log)
 

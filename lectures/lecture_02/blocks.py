@@ -71,7 +71,7 @@ def an_outlier_ruins_its_own_block_only() -> None:
     note(
         "What helps against outliers? More scales. The *MX* formats give one to every `32` "
         "numbers: a byte that holds an exponent and nothing else, E8M0, and so a power of two "
-        "[@ocp-mx]. MXFP8 keeps the numbers themselves in E4M3."
+        "[@ocp-mx]. MXFP8 keeps the numbers themselves in E4M3, as here, or in E5M2."
     )
     x, size, top = torch.randn(2**12), 32, 448.0
     x[0] = 1e6

@@ -267,7 +267,8 @@ def a_memory_map_loads_what_is_touched() -> None:
     question("`500` tokens are read from a map, each from a page of its own, and "
              "a page has `16384` B, as on some machines. How many bytes become "
              "resident at least?",
-             answer=500 * 16384, unit="B")
+             answer=500 * 16384, unit="B",
+             why="Whole pages are read, however little of each is wanted.")
 
 
 @aside
@@ -338,7 +339,8 @@ def the_size_of_the_data_is_tokens_times_width() -> None:
              "`2` trillion tokens. How large is the file, in the narrowest "
              "of the formats `uint8`, `uint16` and `uint32` that will do?",
              answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
-             unit="B")
+             unit="B", why="There are too many ids for `uint16`, and no format lies between it "
+                           "and `uint32`.")
 
 
 def get_batch(

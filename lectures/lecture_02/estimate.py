@@ -79,6 +79,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         "A machine sustains `1e12` FLOP/s. How long does it take to multiply "
         "two square matrices of side `1000`?",
         answer=flops(lambda: side @ side) / 1e12, unit="s",
+        why="Twice the cube of the side; either matrix has only its square in numbers.",
     )
 
 
@@ -126,6 +127,8 @@ def a_training_run_in_three_lines() -> None:
         "The same run has to end within `30` days, at the same MFU. How many "
         "GPUs does it take?",
         answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs",
+        within=0.05,
+        why="GPUs times days is one number, as long as the MFU holds.",
     )
 
 
@@ -185,6 +188,7 @@ def the_promise_is_printed_twice_too_large() -> None:
         "sparsity [@nvidia-l4]. A dense product runs there at `91` TFLOP/s. "
         "What share of the peak is that?",
         answer=91 / (242 / 2), unit="%",
+        why="Against the number in large type it would have looked like half of that.",
     )
 
 
@@ -231,6 +235,7 @@ def days_are_inverse_to_mfu() -> None:
         "Suppose the run took `160` days on the SXM cards, without a failure. "
         "Which MFU did it reach?",
         answer=round(days(dense, 1.0) / 160, 2),
+        within=0.05,
     )
 
 
@@ -276,6 +281,7 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         "`float32`. How many parameters can it train at most on a card that "
         "is sold with `24` GB?",
         answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
+        why="Three numbers for each instead of four: a third more parameters than with AdamW.",
     )
 
 
@@ -375,6 +381,7 @@ def a_master_copy_eats_what_it_saves() -> None:
         "each moment squeezed into a single byte. How many bytes per "
         "parameter?",
         answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
+        why="With moments that small, the master copy is the largest item.",
     )
 
 
@@ -418,6 +425,7 @@ def pooled_memory_needs_sharded_state() -> None:
         "GPUs; every GPU keeps all parameters and gradients. How many bytes "
         "per parameter does each GPU hold in `float32`?",
         answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
+        why="Nearly all of it is what nobody shares, so further GPUs take hardly anything off.",
     )
 
 
@@ -466,6 +474,7 @@ def activations_grow_with_the_batch() -> None:
         "activations at first. Double the width, and keep batch and sequence: "
         "what is that factor now?",
         answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
+        why="Weights grow with the square of the width, activations with the width alone.",
     )
 
 
@@ -542,4 +551,7 @@ def the_roofline_tells_waiting_from_working() -> None:
         f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
         "per byte does it stop waiting for memory?",
         answer=older / card.bandwidth, unit="FLOP/B",
+        within=0.02,
+        why="The ridge of the newer H100 lies nearly twice as far out: arithmetic has grown "
+            "faster than bandwidth.",
     )

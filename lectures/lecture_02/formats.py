@@ -240,6 +240,7 @@ def small_values_vanish_in_float16() -> None:
     question(
         "What does `1e-7` become in `float16`?",
         answer=cast(1e-7, torch.float16),
+        why="A fifth too large, because the steps down here are that coarse.",
     )
 
 
@@ -355,6 +356,7 @@ def bfloat16_is_much_coarser() -> None:
     question(
         "Which `bfloat16` comes right after `1000`?",
         answer=following.view(torch.bfloat16).item(),
+        why="Eight binary digits reach from `512` to `1024` in steps of four.",
     )
 
 
@@ -397,6 +399,8 @@ def one_byte_comes_in_two_formats() -> None:
     question(
         "How many different finite values does `E5M2` have, zero counted once?",
         answer=wide[wide.isfinite()].unique().numel(),
+        within=0,
+        why="Of `256` patterns a few are infinities and NaNs, and zero comes twice.",
     )
 
 
@@ -611,6 +615,8 @@ def a_running_sum_stalls() -> None:
         "Add `4` instead of `1`, again and again, in `float16`. Where does "
         "the total stop?",
         answer=running_sum(4.0, 4000, torch.float16),
+        why="The sum stops later by the factor by which the number is larger: what counts is "
+            "their ratio.",
     )
 
 

@@ -130,4 +130,4 @@ def count_first_then_run() -> None:
     question("Half the width, twice the batch, the same depth: how large is "
              "the gap between guess and count?",
              answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
-             unit="FLOP")
+             unit="FLOP", why="Twice the rows and a quarter of the first layer.")

@@ -349,6 +349,7 @@ def the_first_layer_has_nothing_below() -> None:
         "`10` square layers in a row are all trained, on data that wants no "
         "gradient. Of how many products does their backward pass consist?",
         answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
+        why="Two for each layer, less the one below the first.",
     )
 
 
@@ -392,6 +393,7 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
         "first, and nobody wants a gradient for the data?",
         answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
         unit="FLOPs per parameter and row",
+        why="The first layer takes `4` FLOPs per weight and row, the second `6`.",
     )
 
 
@@ -590,6 +592,7 @@ def checkpointing_trades_flops_for_memory() -> None:
         "In segments of `2` instead of `4`, how many bytes are kept, and how "
         "many more FLOPs are done than with `4`?",
         answer=[kept, again - work],
+        why="However the layers are cut, each is computed again once.",
     )
 
 

@@ -123,7 +123,8 @@ def the_loop_finds_it() -> None:
     batch = signature(train).parameters["batch"].default  # @hide
     question(f"Each step takes a fresh batch of `{batch}`. How many examples "
              "has this run seen for each weight that it had to find?",
-             answer=len(run.losses) * batch // len(w), unit="examples")
+             answer=len(run.losses) * batch // len(w), unit="examples",
+             why="Equations would do with one for each weight: descent is simple, and wasteful.")
 
 
 def every_argument_must_change_something() -> None:
@@ -165,7 +166,8 @@ def every_argument_must_change_something() -> None:
 
     question("How many of the first `20` losses change when `steps` is "
              "nudged, and how many when `seed` is?",
-             answer=[differ("steps"), differ("seed")], unit="losses")
+             answer=[differ("steps"), differ("seed")], unit="losses",
+             why="A longer run begins like a shorter one; only its length gives it away.")
 
 
 def a_batch_loss_is_noise() -> None:

@@ -395,7 +395,9 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     question("A model has `12` linear layers, each with a weight and a bias, "
              "and its biases are spared the decay. How many groups does "
              "AdaGrad have, and how many states?",
-             answer=[len(grouped.param_groups), len(grouped.state)])
+             answer=[len(grouped.param_groups), len(grouped.state)],
+             why="A group for the weights and one for the biases, and a state for each tensor, "
+                 "whichever group it is in.")
 
 
 def one_step_is_four_calls() -> None:

@@ -118,6 +118,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
         "`10,000` inputs of unit variance. Which deviation do outputs have, "
         "to the nearest whole number?",
         answer=round(outputs(10_000, 0.1).std().item()),
+        within=0.1,
     )
 
 
@@ -147,6 +148,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "A script draws all weights with a deviation of `0.02`. For which "
         "number of inputs does that keep outputs at `1`?",
         answer=round(1 / 0.02**2), unit="inputs",
+        why="One deviation for all layers fits a single width.",
     )
 
 
@@ -157,7 +159,8 @@ def xavier_agrees_for_square_layers_only() -> None:
         "Xavier, or Glorot, initialization balances forward and backward pass with a "
         "deviation of "
         r"$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the "
-        "inputs alone is older and carries LeCun's name [@lecun1998]."
+        "inputs alone is older and carries LeCun's name [@lecun1998]. `against_lecun` divides the "
+        "first deviation, as drawn, by the second:"
     )
 
     def against_lecun(rows: int, cols: int) -> float:
@@ -183,6 +186,7 @@ def xavier_agrees_for_square_layers_only() -> None:
         "A layer turns `100` inputs into `700` outputs. Which deviation does "
         "Glorot's formula give its weights, and which does LeCun's?",
         answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+        why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.",
     )
 
 

@@ -94,20 +94,22 @@ def every_peak_belongs_to_a_format() -> None:
         "long does it need at best in ordinary `float32`?",
         answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
         unit="s",
+        why="The same FLOPs on the same card: only other units do them.",
     )
 
 
 @aside
 def compare_dense_with_dense() -> None:
     """Two cards compare only on the same line of the datasheet."""
-    note("How many times an A100 is an H100? That depends on which line of its datasheet is read.")
+    note("How many times as fast as an A100 is an H100? That depends on which line of its datasheet is read.")
     printed = 1979e12                                           # @inspect printed as FLOP/s
     dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
     assert printed / dense == 2.0, "printed with sparsity"
     note(
         "The larger one is for weights of which half are zero in a prescribed pattern "
         f"[@nvidia-h100]. Training multiplies dense matrices and sees at most {dense / TERA} "
-        "TFLOP/s. The A100's usual number is a dense one:"
+        "TFLOP/s. The A100's usual number is a dense one, and `float32` is the line of the "
+        "ordinary units, which are no tensor cores:"
     )
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
@@ -127,6 +129,7 @@ def compare_dense_with_dense() -> None:
         f"`{2 * narrow / TERA:.0f}` TFLOP/s, with sparsity. How many times "
         "its dense `bfloat16` peak is its dense `float8` peak?",
         answer=narrow / dense, unit="times",
+        why="Both dense peaks are half of what is printed, and numbers of half the width go twice as fast.",
     )
 
 
@@ -168,6 +171,7 @@ def sparsity_means_two_of_every_four() -> None:
         "rate?",
         answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(),
         unit="weights",
+        why="The first four neighbours have more zeros than they need. The others have none, and need two.",
     )
 
 
@@ -315,6 +319,8 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "Setting up still costs `200` calls. Over how many runs must the "
         "obvious timer take its mean to come out only a tenth too high?",
         answer=round(setup / (1.1 - 1)), unit="runs",
+        within=0.05,
+        why="A mean forgets a slow start only slowly; a median forgets it at once.",
     )
 
 
@@ -366,6 +372,7 @@ def mfu_counts_what_the_model_needs() -> None:
         "A step that repeats only *half* of its forward pass reports a "
         "hardware utilization of `0.42`. What is its MFU?",
         answer=0.42 * needed / (7 * params * tokens),
+        why="`7` FLOPs were done for each `6` that the model needs.",
     )
 
 

@@ -116,7 +116,8 @@ def the_flop_counter_sees_only_products() -> None:
     question("With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how "
              "many FLOPs does the counter report for "
              "`(a @ b + 1).softmax(-1)`?",
-             answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP")
+             answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP",
+             why="The addition and the softmax are not on its list.")
 
 
 @aside

@@ -27,17 +27,17 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     bills = [round(n * 24 * d) for n, d in days.items()]  # @inspect bills
     assert bills == [round(hours)] * 2, "the same bill for months and for days"
     note(
-        "The price of an hour is no constant of nature. DeepSeek reckons with `2` dollars for an "
-        "H800, a card with the same peak [@deepseek-v3]; take up to twice that as the range. That "
+        "The price of an hour is no constant of nature. DeepSeek's report assumes `2` dollars for an "
+        "H800, a GPU with the same peak [@deepseek-v3]; take up to twice that as the range. That "
         "upper end is an assumption of this book, to be replaced by your own offer:"
     )
     low, high = 2 * hours, 4 * hours
     dollars = low, high  # @inspect dollars
     assert 7.0e6 < low < 7.1e6, "dollars, at the lower price"
     note(
-        "How good is the estimate? For a model of this size, trained on about as many tokens on "
-        "the same card, Meta states `7.0` million GPU-hours [@llama31-card]. The same formula, "
-        "solved for the MFU:"
+        "How good is the estimate? For Llama 3.1 70B, trained on about `15` trillion tokens on H100s, "
+        "Meta states `7.0` million GPU-hours [@llama31-card]. The same formula, solved for the "
+        "MFU:"
     )
     stated = 7.0e6
     reached = work / (rate * HOUR * stated)  # @inspect reached as %
@@ -45,9 +45,9 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "stated, of estimated"
     note(
-        f"The napkin was short by a factor of {over:.1f}. The card does not say what else is in "
-        "those hours: attention, longer contexts, evaluation, what was lost to failures. Budget "
-        "for it all the same."
+        f"The napkin was short by a factor of {over:.1f}. Meta calls these hours the total for "
+        "training, and does not say what else is in them: attention, longer contexts, what was "
+        "lost to failures. Budget for it all the same."
     )
     question(
         "At `2` dollars an hour, what does a run cost that trains `8` billion parameters on `1` "

@@ -401,7 +401,9 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     shares = [n / len(x) for n in (24, 8)]  # @hide
     question("Cut the batch of `32` into `24` and `8` instead. What must each "
              "of the two losses be multiplied by?",
-             answer=shares)
+             answer=shares,
+             why="Each loss is a mean over its own part, so it counts by its share of the "
+                 "examples.")
 
 
 @aside

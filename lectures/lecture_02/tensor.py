@@ -214,7 +214,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         "ten, memory is built in powers of two.",
     )
     card = CARDS["H100 SXM"]
-    reported = card.reported                                    # @inspect reported as GiB
+    reported = card.reported                                    # @inspect reported as B
     assert reported is not None, "someone looked"
     note(
         f"So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports "
@@ -233,6 +233,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         f"{(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed "
         "room, how many such matrices could it train with AdamW?",
         answer=(CARDS["L40S"].reported or 0) // training,
+        why="Each takes what one training state of the matrix takes, and what is left over is too little for one more.",
     )
 
 
@@ -272,4 +273,5 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         "`torch.zeros(100, 100)[::2, ::2]` takes every other row and column. "
         "How many bytes *more* than it reports does it keep alive?",
         answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
+        why="A quarter of the numbers is reported, and all of them are kept.",
     )

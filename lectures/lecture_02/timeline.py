@@ -188,6 +188,11 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         "zeros wait through the whole forward pass, and each new gradient is made beside its "
         "old one, and then added."
     )
+    note(
+        "The model is the small one of this part: square matrices, one after the other, and a "
+        "head that turns the last row of numbers into one. `memory_over_a_step` takes a step of "
+        "AdamW and notes what is alive after each operation; its fullest moment is the peak."
+    )
     width, layers = 64, 4
     weights = width**2 * layers + width
 
@@ -213,4 +218,5 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
         "By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden "
         "layers, at the large batch?",
         answer=wide[1] - wide[0], unit="B",
+        why="As much as the gradients of the hidden layers take; the head adds nothing.",
     )

@@ -86,6 +86,7 @@ def a_block_is_seven_matrices() -> None:
         "the feed-forward part. How many weights are in its seven matrices?",
         answer=block_weights(wide),
         unit="weights",
+        why="For attention four squares of the width, and the rest for the feed-forward part.",
         hint="Without sharing, $d_{kv}$ is $d$.",
     )
 
@@ -160,6 +161,9 @@ def rotary_embedding_tells_distances() -> None:
         answer=round(float(slow), 6),
         unit="rad",
         hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.",
+        within=0.05,
+        why=f"A full turn takes it {2 * math.pi / slow:,.0f} tokens, so it tells far from near in "
+            "texts of that length.",
     )
 
 
@@ -207,6 +211,7 @@ def heads_of_queries_share_keys() -> None:
         "weights does the matrix that makes keys have?",
         answer=layer.key.weight.numel(),
         unit="weights",
+        why="A quarter of what the matrix that makes queries has.",
     )
 
 
@@ -247,9 +252,9 @@ def a_gate_costs_a_third_matrix() -> None:
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
     note(
-        "What does a token cost in each of these matrices? `FlopCounterMode` notes for every module what was computed inside. Beside it, what the "
-        "shapes say: rows times columns, times two, times tokens. Nothing is allocated; the model "
-        "lives on `meta`."
+        "What does a token cost in each of these matrices? `FlopCounterMode` notes for every module "
+        "what was computed inside. Beside it, what the shapes say: rows times columns, times two, "
+        "times tokens. Nothing is allocated; the model lives on `meta`."
     )
     config, batch, tokens = LLAMA_3_8B, 1, 2048
     with torch.device("meta"):

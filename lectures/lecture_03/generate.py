@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 from counters import flops
-from hardware import CARDS, find
+from hardware import CARDS, GB, find
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from timing import Timing, time_graph
@@ -76,7 +76,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     long = [forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001)]  # @hide
     short = [forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)]  # @hide
     question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
-             answer=sum(long) / sum(short), unit="times", hint="half of what number, about?")
+             answer=sum(long) / sum(short), unit="times", hint="half of what number, about?",
+             within=0.1)
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
@@ -109,7 +110,9 @@ def a_token_leaves_its_keys_and_values() -> None:
     assert caches == 126 / 32, "and a cache with more layers, that is all"
     question("GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes "
              "does one token leave in `bfloat16`?",
-             answer=weighed_cache(GPT_3) // GPT_3.context, unit="B")
+             answer=weighed_cache(GPT_3) // GPT_3.context, unit="B",
+             within=0.05,
+             why=f"One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -151,7 +154,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     more = 511 * step / prefill                                 # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
     note("And the bytes? For a single token every weight is read, and the cache of all tokens before it. "
-         "`bytes_moved` adds up all that goes in and out of the operations of a step:")
+         "Against that, all that goes into and comes out of the operations of a step:")
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
     moved = bytes_moved(lambda: model(tokens[:, 511:], caches))  # @inspect moved as B
@@ -168,18 +171,21 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert alone * context == together, "reading, for the same bytes"
     ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
-    note(f"An {H100.name} does {ridge:.0f} FLOPs while a byte arrives [@nvidia-h100]. Reading keeps it "
-         "busy. Writing, it waits nearly all the time.")
+    note(f"An {H100.name} [does {ridge:.0f} FLOPs while a byte arrives]"
+         "(#every_operation_has_an_intensity). Reading keeps it busy. Writing, it waits nearly all the "
+         "time.")
     question("Which share of an H100's peak can writing reach at best, with a single sequence?",
-             answer=alone / ridge, unit="%")
+             answer=alone / ridge, unit="%",
+             within=0.05,
+             why="So hundreds of tokens could be computed in the time that one takes, if they "
+                 "shared the reading.")
 
 
 def bandwidth_sets_the_pace() -> None:
     """Tokens per second are bandwidth divided by the bytes of the model."""
     note("How fast can a model write? If a token takes as long as reading the weights, its pace is "
-         "known before anything runs: "
-         "bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, on cards of their "
-         "datasheets' bandwidth:")
+         "known before anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, "
+         "with the bandwidth that datasheets print:")
     size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
@@ -205,7 +211,10 @@ def bandwidth_sets_the_pace() -> None:
     assert at_once < apart, "all together take less than one after the other"
     question("The same model with half a byte for each weight, on an H100: how many tokens a second, at "
              "best?",
-             answer=BANDWIDTH / (size / 4), unit="tokens/s")
+             answer=BANDWIDTH / (size / 4), unit="tokens/s",
+             within=0.05,
+             why="The pace grows by the factor by which the bytes shrink: faster arithmetic has "
+                 "no part in it.")
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
@@ -223,8 +232,8 @@ def room_for(config: Config, context: int) -> int:
 def a_batch_shares_the_weights() -> None:
     """Many sequences share one reading of the weights, until their caches weigh more."""
     note("Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So "
-         "the way to use a card is to write many "
-         "texts at once. What does a batch read? Measured on the small model, one sequence and sixteen:")
+         "the way to use a card is to write many texts at once. What does a batch read? Measured on the "
+         "small model, for one sequence and for sixteen:")
     model = Transformer(MODEST).bfloat16()
     grown = []
     for batch in (1, 16):

@@ -35,10 +35,10 @@ def which_flops_enter_mfu() -> None:
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     """Training costs six FLOPs per weight and token, and twelve per layer, width and token seen."""
     note("What does a token cost in training? Each weight that it meets takes part in three products, "
-         "one forward and two back, with a "
-         "multiplication and an addition in each: six. Attention multiplies twice, scores and sums, "
-         "each over the width, for every token that it looks at: twelve. With $L$ layers, width $d$, "
-         "a context of $T$ tokens and $N$ weights in matrices, a token costs $6N + 12LdT$.")
+         "one forward and two back, with a multiplication and an addition in each: six. Attention has two "
+         "products more, scores and sums, each over the width, for every token that is looked at: twelve. "
+         "With $L$ layers, width $d$, a context of $T$ tokens and $N$ weights in matrices, a token costs "
+         "$6N + 12LdT$.")
     config, batch, context = SMALL, 3, 32
     with torch.device("meta"):
         model = Transformer(config, "written")
@@ -63,7 +63,9 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     at = 6 * 7504924672 // (12 * 32 * 4096)  # @hide
     question("Llama-3-8B has `7504924672` weights in blocks and head, `32` layers and width `4096`. At "
              "how many tokens of context does attention cost as much as all of them?",
-             answer=at, unit="tokens")
+             answer=at, unit="tokens",
+             within=0.05,
+             why="Contexts of today are several times as long [@llama-32].")
 
 
 def palm_published_both_numbers() -> None:
@@ -86,7 +88,9 @@ def palm_published_both_numbers() -> None:
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
     assert 0.77 < long < 0.78, "the same chips, the same weights per second"
     question("At how many tokens of context would attention cost as many FLOPs as PaLM's parameters?",
-             answer=round(6 * parameters / (12 * layers * width)), unit="tokens")
+             answer=round(6 * parameters / (12 * layers * width)), unit="tokens",
+             within=0.05,
+             why="At `2048` it was nearly nothing: that is why half a point was all.")
 
 
 def a_causal_mask_needs_half_the_pairs() -> None:
@@ -113,7 +117,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
          "and six, with the mask, of what the task needs.")
     blocks = [m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51]  # @hide
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
-             answer=blocks[0], unit="blocks")
+             answer=blocks[0], unit="blocks",
+             why="The last hundredths are dear: to halve what is wasted takes twice the blocks.")
 
 
 @aside
@@ -234,16 +239,17 @@ def codebases_count_differently() -> None:
     assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
     question("A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by "
              "torchtitan's formula. How many percent would Megatron-LM's give?",
-             answer=0.4 * short[-1], unit="%")
+             answer=0.4 * short[-1], unit="%",
+             within=0.02,
+             why="And the run is as fast as before.")
 
 
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputation keeps the machine busy and brings the model no further."""
-    note("Checkpointing adds almost a forward pass to every step. Does that raise utilization? Whoever "
-         "divides what the card "
-         "*computed* by what it could gets the hardware's utilization, HFU. It rises with every "
-         "FLOP that is done twice. MFU counts the step as if nothing had been, so that two ways to "
-         "train the same model can be compared by it [@palm].")
+    note("Checkpointing adds almost a forward pass to every step. Does that raise utilization? It "
+         "depends on whose. What the card *computed*, over what it could, is the hardware's, HFU, and "
+         "rises with every FLOP that is done twice. MFU counts the step as if nothing had been, so that "
+         "two ways to train the same model can be compared by it [@palm].")
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
         tokens = torch.zeros(1, 32, dtype=torch.int64)
@@ -267,7 +273,8 @@ def recomputation_is_work_but_not_the_models() -> None:
               "second times a constant that belongs to the model.")
     question("A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, "
              "and HFU is `50%`, at four thirds of the FLOPs. How many percent is MFU now?",
-             answer=0.5 / (4 / 3), unit="%")
+             answer=0.5 / (4 / 3), unit="%",
+             why="Less than before: the cards are busier, and training has become slower.")
 
 
 class Checkpointed(nn.Module):

@@ -175,7 +175,9 @@ def a_text_with_a_known_entropy() -> None:
     assert round(floor, 2) == 0.87, "for a token, on average"
     question("With `256` words of three letters and a space, which loss is the lowest that a model can "
              "reach?",
-             answer=math.log(256) / 4, unit="nats a token")
+             answer=math.log(256) / 4, unit="nats a token",
+             within=0.02,
+             why="So many more words, and hardly more loss: it grows with their logarithm.")
 
 
 def loss_of(model: Transformer, text: Int[Tensor, "sequences seq"]) -> Tensor:
@@ -224,7 +226,9 @@ def the_run_is_predicted() -> None:
     assert kept < state, "the batch is small"
     question("How many FLOPs will a run over the same number of tokens take if the sequences are `4` times "
              "as long?",
-             answer=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP")
+             answer=STEPS * 3 * forward_flops(RUN, TOKENS, 4 * RUN.context), unit="FLOP",
+             within=0.05,
+             why="Only attention looks at the length; the matrices do not.")
 
 
 class Run(NamedTuple):
@@ -329,14 +333,18 @@ def its_memory_is_measured() -> None:
          "a bound, not a sum. How far below it the peak stays depends on which is smaller, gradients or "
          "activations: so much is saved, about.")
     question("The batch is `8` times as large. How many bytes does autograd keep then?",
-             answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), model.parameters()), unit="B")
+             answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), model.parameters()), unit="B",
+             within=0.05,
+             why="As many times as the batch, or nearly: what is kept is kept for each token.")
 
 
 @aside
 def it_writes_what_it_read() -> None:
     """The trained model writes words of the language, and hardly any that are not."""
-    note("A loss is an average. Did the model learn the language? Let it write, with the cache of this "
-         "lecture, each token drawn with the probability that the model gives it:")
+    note("A loss is an average. Did the model learn the language? That has no grammar: it is a row of "
+         f"words, drawn from `lexicon`, which has {WORDS} of three letters and a space. A token is one "
+         "letter or the space. Let the model write, with the cache of this lecture, each token drawn with "
+         "the probability that the model gives it:")
     model, draws = trained().model, torch.Generator().manual_seed(4)
     caches, token = model.caches(64), torch.zeros(64, 1, dtype=torch.int64)
     written = []
@@ -356,7 +364,8 @@ def it_writes_what_it_read() -> None:
     assert unwritten == 0, "and each of them was written"       # @zero
     question("How many words of three letters and a space could a model write that has learned only where "
              "the spaces are?",
-             answer=26**3, unit="words")
+             answer=26**3, unit="words",
+             why="Any letter could stand in each of the three places.")
 
 
 def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:  # @hide

@@ -180,10 +180,10 @@ def cases_of_commands() -> list[str]:
 SPANS = {
     "noticed": [(10.25, 10.5)],
     "run": [(11.0, 13.0)],
-    "read": [(10.0, 10.75)],
+    "read": [(11.0, 11.5)],
     "probes": [(11.5, 11.75)],
     "sections": [(12.0, 12.25), (12.25, 12.5)],
-    "shown": [(13.25, 13.5)],
+    "asked": [(10.5, 13.5)],
     "page": [(13.5, 14.0), (14.0, 14.5)],
 }
 SAVED = {
@@ -277,7 +277,7 @@ def test_a_number_just_beside_its_goal_does_not_look_like_it():
 def test_the_stages_of_a_save_add_up_to_it():
     parts = saves._by_stage(SPANS, 10.0, 15.0)
     assert sum(parts.values()) == pytest.approx(5.0)
-    assert parts["reading the text, as far as that is not done by then"] == 0.5
+    assert parts["reading the text"] == 0.5
     assert parts["sections"] == 0.5
     assert parts["making the page"] == 1.0
 
@@ -290,9 +290,10 @@ def test_a_watched_call_that_calls_itself_is_one_stage(tmp_path):
     watched.timed(Room, "down", "going down", tmp_path / "log")
     assert Room().down(3) == 3
     (line,) = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    stage, start, end = json.loads(line)
+    stage, start, end, pid = json.loads(line)
     assert stage == "going down"
     assert start <= end
+    assert pid == os.getpid()
 
 
 def test_what_is_watched_is_there():
@@ -302,9 +303,10 @@ def test_what_is_watched_is_there():
     from litbook.text import source
 
     for room, names in (
-        (preview.Preview, ("changed", "_show", "make")),
+        (preview.Preview, ("changed", "make")),
+        (process.Warm, ("record_of",)),
         (run, ("run", "instrument_files", "_run_section")),
-        (source, ("parse",)),
+        (source, ("usable",)),
     ):
         assert all(callable(getattr(room, name)) for name in names)
     assert "torch" in process.PRELOADED

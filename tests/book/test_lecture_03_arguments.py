@@ -154,3 +154,89 @@ def test_each_argument_of_the_helpers_of_utilization_and_of_the_run_matters(part
     rates = [whole.rate_at(step) for step in (0, 9, 60, whole.STEPS - 1)]
     assert rates[0] < rates[1] == rates[2] == whole.RATE > rates[3] > 0
     assert whole.spelled(torch.tensor([1, 2, 0, 26])) == "ab z"
+
+
+def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, Any]) -> None:
+    block, _ = parts
+    regimes = importlib.import_module("lecture_03.regimes")
+    kinds = [regimes.Operation(*it) for it in (("mm", 10, 2, 1), ("bmm", 4, 3, 2), ("add", 1, 5, 5))]
+    assert list(regimes.by_kind(kinds, lambda op: op.flops).values()) == [10, 4, 1]
+    assert list(regimes.by_kind(kinds[:2], lambda op: op.moved).values()) == [3, 5, 0]
+    assert regimes.shares({"a": 1, "b": 3}) == {"a": 0.25, "b": 0.75}
+    bound = regimes.Operation("mm", regimes.PEAK, 0, 0), regimes.Operation("add", 0, 0, regimes.BANDWIDTH)
+    assert [regimes.seconds_at_best(it) for it in bound] == [1, 1]
+    x, y = torch.randn(2, 4, 8)
+    assert regimes.passes(torch.add, x, y) == (3, 3)
+    assert regimes.passes(lambda a, b: a + b + b, x, y) == (6, 3)
+    assert regimes.passes(lambda a: a.t(), x) == (0, 2)  # a view moves nothing
+    both = [regimes.attention_bytes(how, n) for how in (block.written_attention, block.fused_attention)
+            for n in (8, 16)]  # fmt: skip
+    assert len(set(both)) == 4
+    one, two = regimes.three_times(1), regimes.three_times(2)
+    assert two[0] > 1.99 * one[0] and two[1] > one[1]  # that launches stay is what the section shows
+    gain = torch.full((8,), 2.0)
+    normed = regimes.normalized(x, gain)
+    assert torch.allclose(normed, 2 * block.RMSNorm(8)(x)) and not torch.allclose(
+        normed, 2 * regimes.normalized(y, gain)
+    )
+    assert torch.allclose(regimes.gated(x, y), x * x.sigmoid() * y)
+    assert torch.allclose(regimes.lifted(x), x + 10)
+
+
+def test_each_argument_of_the_helpers_of_the_activations_matters(parts: tuple[Any, Any]) -> None:
+    block, counts = parts
+    activations = importlib.import_module("lecture_03.activations")
+    seen: list[list[tuple[int, ...]]] = []
+
+    class Look(torch.nn.Module):
+        def forward(self, *given: torch.Tensor) -> torch.Tensor:
+            seen.append([tuple(t.shape) for t in given])
+            return given[0].square()
+
+    kept = activations.kept_per_token
+    assert kept(Look(), 6, 2, 3) == 2 * 6  # bytes of the input, in bfloat16
+    assert kept(Look(), 8, 4, 5, head=4) == 2 * 8
+    assert seen == [[(2, 3, 6)], [(4, 5, 8), (2, 5, 2)]]
+    paper = [
+        kept(activations.PaperBlock(h, a), h, 2, s)
+        for h, a, s in ((32, 2, 8), (64, 2, 8), (32, 4, 8), (32, 2, 16))
+    ]
+    assert [it - paper[0] for it in paper[1:]] == [34 * 32, 5 * 2 * 8, 5 * 2 * 8]
+    x, grad = torch.randn(2, 3, 8, dtype=torch.float64)
+    for eps in (1e-5, 1.0):
+        both = [kind(8, eps).double() for kind in (block.RMSNorm, activations.Lean)]
+        given = [x.clone().requires_grad_() for _ in both]
+        made = [norm(it) for norm, it in zip(both, given, strict=True)]
+        assert torch.allclose(*made)
+        for it in made:
+            it.backward(grad)
+        assert torch.allclose(given[0].grad, given[1].grad)
+        assert torch.allclose(both[0].gain.grad, both[1].gain.grad)
+    lean = activations.with_lean_norms(block.Block(small(counts, width=64, heads=8)))
+    assert [len(n.gain) for n in lean.modules() if isinstance(n, activations.Lean)] == [64, 64]
+
+
+def test_each_argument_of_the_helpers_of_the_whole_model_matters(parts: tuple[Any, Any]) -> None:
+    block, counts = parts
+    whole = importlib.import_module("lecture_03.whole")
+    generate = importlib.import_module("lecture_03.generate")
+    tables = [whole.parts_of(small(counts, tied=tied))["tables"] for tied in (True, False)]
+    assert tables == [50 * 32, 2 * 50 * 32]
+    for config in (small(counts), small(counts, layers=3, tied=True)):
+        assert sum(whole.parts_of(config).values()) == counts.parameter_count(config)
+    first, again = whole.fresh_model(), whole.fresh_model()
+    assert all(map(torch.equal, first.parameters(), again.parameters()))
+    texts = [whole.write_text(whole.lexicon(), n, torch.Generator().manual_seed(n)) for n in (1, 2)]
+    other = block.Transformer(whole.RUN, "written")
+    losses = [whole.loss_of(model, text).item() for model in (first, other) for text in texts]
+    assert len(set(losses)) == 4
+    small_model = block.Transformer(replace(whole.RUN, layers=1), "written")
+    alive = [whole.most_alive(model, text) for model in (first, small_model) for text in texts]
+    assert alive[0][0] < alive[1][0] and alive[2][0] < alive[0][0]
+    assert alive[0][1] == alive[1][1] == 8 * counts.parameter_count(whole.RUN) > alive[2][1]
+    caches = generate.full_caches(small_model, 3, 7)
+    assert {(cache.length, cache.memory.shape[1]) for cache in caches} == {(7, 3)}
+    tokens = texts[1][:, :9]
+    scores = generate.one_by_one(small_model, tokens)
+    assert torch.allclose(scores, small_model(tokens), atol=1e-5)
+    assert not torch.allclose(scores, generate.one_by_one(first, tokens), atol=1e-5)

@@ -49,7 +49,7 @@ def test_every_claim_that_holds_shows_its_values(record_02: model.Record, pages:
 
 def test_nothing_of_the_margin_stands_below_the_block_again(pages: dict[str, str]) -> None:
     for text in pages.values():
-        for block in text.split('<div class="lb-code"')[1:]:
+        for block in text.split('<section class="lb-code"')[1:]:
             code, _, after = block.partition("\n\n")
             long = re.findall(r'<span class="lb-(?:sides|text)">([^<]{40,})</span>', code)
             assert not [it for it in long if it in after.partition('class="lb-whole"')[0]]

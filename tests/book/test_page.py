@@ -33,7 +33,18 @@ from litbook.record.model import (
     Tensor,
     Value,
 )
-from litbook.render import badge, bibliography, cards, evidence, figures, ledger, margin, markup, page
+from litbook.render import (
+    badge,
+    bibliography,
+    cards,
+    drawings,
+    evidence,
+    figures,
+    ledger,
+    margin,
+    markup,
+    page,
+)
 from litbook.render.edition import Edition
 
 SITE = [
@@ -483,6 +494,33 @@ def test_a_storage_that_two_tensors_share_is_drawn_with_words():
     assert "reads the elements at 0 3; then 1 4; then 2 5." in body
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "arcs", "jump"),
+    [
+        ((2, 3), (3, 1), [(0, 1), (1, 2), (3, 4), (4, 5)], [(0, 3)]),
+        ((3, 2), (1, 3), [(0, 3), (1, 4), (2, 5)], [(0, 1)]),
+        ((2, 2, 1), (3, 1, 1), [], [(0, 1)]),  # the axis before the last
+        ((1, 3), (3, 1), [(0, 1), (1, 2)], []),
+        ((6,), (1,), [(n, n + 1) for n in range(5)], []),
+    ],
+)
+def test_a_strip_draws_the_steps_of_a_row_above_it_and_the_step_to_the_next_row_below(
+    shape, strides, arcs, jump
+):
+    view = Tensor("torch.Tensor", "int64", shape, strides=strides, memory=tuple(range(6)), storage_bytes=48)
+    drawn = drawings.storage([("x", view)])
+    strip = re.findall(r"<svg .*?</svg>", drawn)[0]
+    above, _, below = strip.partition('<g class="lb-jump"')
+    where = r"M([\d.]+) 22Q[\d.]+ [-\d.]+ ([\d.]+) 22"  # where an arrow begins and ends
+
+    def ends(text):
+        at = [(float(a), float(b)) for a, b in re.findall(where, text)]
+        return [((a - 2) // drawings.CELL, (b - 2) // drawings.CELL) for a, b in at]
+
+    assert (ends(above), ends(below)) == (arcs, jump)
+    assert bool(below) == bool(jump) == ("matrix(1 0 0 -1" in strip), "upside down"
+
+
 def test_a_large_tensor_is_visibly_cut():
     big = replace(
         X, shape=(1000, 1000), corner=(2, 3), memory=None, stats=model.Stats(-1.0, 5.0, 0.5, 1.0, nan=3)
@@ -648,6 +686,16 @@ def test_the_foot_says_where_the_numbers_come_from():
 def test_references_stand_at_the_end_of_the_page_that_cites_them():
     assert 'id="ref-glu"' in made()["index.md"]
     assert "ref-glu" not in made()["memory.md"]
+
+
+def test_a_citation_opens_title_authors_and_date_where_it_stands_and_needs_no_script():
+    body = made()["index.md"]
+    assert (
+        '[<button type="button" popovertarget="cited-ref-glu" aria-label="reference 1: Noam Shazeer 2020">1</button>]'
+        in body
+    )
+    card = '<div id="cited-ref-glu" popover="auto" class="lb-cited">Noam Shazeer. <cite>GLU</cite>. 2020. '
+    assert card + '<a href="#ref-glu">In the list</a></div>' in body
 
 
 def test_what_is_wrong_with_prose_names_file_and_line():
@@ -822,15 +870,6 @@ def test_what_is_no_figure_is_refused(text):
         figures.inline(text, "a", "f1-")
 
 
-def test_only_embedded_pictures_are_shown():
-    assert figures.embedded("data:image/png;base64,AAAA", "a").startswith(
-        '<img src="data:image/png;base64,AAAA" alt="a"'
-    )
-    for elsewhere in ("https://a.b/c.png", "javascript:x", "data:text/html;base64,AAAA"):
-        with pytest.raises(figures.NotAPicture):
-            figures.embedded(elsewhere, "a")
-
-
 def test_two_figures_on_a_page_share_no_id():
     it = lived()
     figure = piece(it, "figure", "misbelief(", "A `caption`", data=SVG, alt="A curve")
@@ -954,6 +993,7 @@ def test_a_badge_is_one_picture_whose_text_is_text():
             "",
         ),
         ("| how | ms |\n|---|---|\n| cold | 1 |\n…", "| how | ms |\n|---|---|\n| cold | 1 |"),
+        ("**Commonly said:** “It copies.”\n\n**Run:** It does not.", ""),
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):

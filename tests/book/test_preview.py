@@ -257,6 +257,17 @@ def test_a_lecture_that_is_removed_or_renamed_goes_and_comes_back(served: Served
     served.good(1012)
 
 
+def test_a_folder_with_the_name_of_a_lecture_is_named_until_it_has_another(served: Served) -> None:
+    served.good(1033)
+    folder = served.file.with_name("lecture_01")
+    folder.mkdir()
+    (folder / "__init__.py").write_text(lecture(1034))
+    both = "two lectures have one name: lectures/lecture_01.py and lectures/lecture_01/"
+    assert shows(served.until(lambda text: both in banner(text)), 1033)
+    shutil.rmtree(folder)
+    served.good(1035)
+
+
 def test_of_two_quick_saves_the_newer_counts(served: Served) -> None:
     served.good(1013)
     seen: list[str] = []

@@ -50,6 +50,7 @@ def test_a_process_makes_the_record_that_a_run_here_makes(tmp_path: Path) -> Non
     assert (there.sources, there.definitions) == (here.sources, here.definitions)
     for other, it in zip(there.sections, here.sections, strict=True):
         assert replace(other, seconds=0.0) == replace(it, seconds=0.0)
+    assert 2**22 < there.peak < there.environment.memory, "bytes of main memory"
     assert there.asked == () and process.record_of(path, sections=["one"]).asked == ("one",)
 
 

@@ -159,6 +159,27 @@ def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
         assert part in page
 
 
+@pytest.mark.parametrize(
+    ("rule", "cells", "edge"),
+    [
+        ("---", ["1", "2,048.5", "`7`"], "right"),
+        ("---", ["−3 GB", "≈ 4.5 MiB", "–", ""], "right"),
+        ("---", ["1e6 FLOP/s", "12 %", "3×"], "right"),
+        ("---", ["1", "one"], ""),
+        ("---", ["8 x 128", "2 of 3"], ""),
+        ("---", ["", ""], ""),
+        (":--", ["1", "2"], "left"),
+        (":-:", ["1", "2"], "center"),
+        ("--:", ["one", "$x$"], "right"),
+    ],
+)
+def test_a_column_of_numbers_ends_at_one_edge_unless_the_author_says_where(rule, cells, edge):
+    made = rendered(f"| | name |\n|{rule}|---|\n" + "\n".join(f"| {it} | x |" for it in cells), setting())
+    found = re.findall(r"<tr>&#10;<t[hd](?: style=.text-align: (\w+);.)?>", made)
+    assert found == [edge] * (len(cells) + 1)
+    assert "<td>x</td>" in made, "and words begin at one"
+
+
 def test_a_heading_stays_a_heading_below_the_section_and_has_an_id():
     found = setting()
     found.ids, found.level = "transpose", 2
@@ -229,7 +250,7 @@ def test_links_lead_out_or_to_sections_and_nowhere_else():
     assert 'href="../memory/#transpose"' in site("[there](#transpose)")
     (said,) = problems("[there](#nowhere)")
     assert said == (
-        "lectures/lecture_02.py:7:1: no page shows a section, helper or class 'nowhere' to link to\n"
+        "lectures/lecture_02.py:7:1: no page shows a section, helper, class or line 'nowhere' to link to\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
     )
     assert "a note cannot link to 'other.md'" in problems("[there](other.md)")[0]
@@ -244,7 +265,7 @@ def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_n
     page.pages(record(tmp_path, text), {}, [], found)
     (problem,) = found
     assert str(problem) == (
-        "lecture_sample.py:23:5: no page shows a section, helper or class 'secret' to link to\n"
+        "lecture_sample.py:23:5: no page shows a section, helper, class or line 'secret' to link to\n"
         '    link(secret, "hidden")\n'
         "    ^\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"

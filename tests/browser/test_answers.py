@@ -35,6 +35,8 @@ ASKED = {
     "minus": "answer=-3",
     "dtype": "answer=torch.bfloat16",
     "yes": "answer=True",
+    "ברכה": "answer='שלום עולם'",
+    "אורך": "answer=אורך - 2, unit='אסימונים'",
 }
 
 
@@ -42,7 +44,10 @@ ASKED = {
 def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with all of these questions, in that order, and one whose answer nobody types."""
     asked = [f"question('{name}?', {rest})" for name, rest in {**ASKED, "none": "answer=None"}.items()]
-    made = record(tmp_path_factory.mktemp("asked"), section("\n".join(asked), "import torch"))
+    made = record(
+        tmp_path_factory.mktemp("asked"),
+        section("\n".join(["אורך = 14  # @inspect אורך", *asked]), "import torch"),
+    )
     body = markdown.markdown(pages.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
     script = (repo / "tools/litbook/render/assets/answers.js").read_text(encoding="utf-8")
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article><script>{script}</script>'
@@ -111,6 +116,8 @@ READ = [
     ("minus", "-3 −3 –3 -3.0"),
     ("dtype", "bfloat16 torch.bfloat16 BFLOAT16 `bfloat16`"),
     ("yes", "True true TRUE"),
+    ("ברכה", "שלום עולם|'שלום עולם'|\u200fשלום עולם\u200f"),
+    ("אורך", "12|12 אסימונים|\u200f12\u200f אסימונים"),
 ]
 
 
@@ -151,6 +158,9 @@ def test_an_answer_is_read_however_one_types_it(open_: Callable[[], Page], name:
         ("count", "<img src=x onerror=alert(1)>", UNREAD),
         ("count", "٣", UNREAD),
         ("bytes", "<b>", UNREAD),
+        ("ברכה", "עולם שלום", "✗ Not it."),
+        ("אורך", "6 אסימונים", "✗ 2 × too small."),
+        ("אורך", "12 s", "The answer is in אסימונים, not in s."),
         ("bytes", "2 <b>bold</b>", "The answer is in B, not in <b>bold</b>."),
     ],
 )
@@ -215,6 +225,24 @@ def test_a_storage_that_is_forbidden_full_or_spoilt_takes_nothing_from_the_reade
 ) -> None:
     page = open_(before)
     assert answer(page, "count", "1024").startswith("✓ Right. 1 of ")
+
+
+def test_a_name_from_right_to_left_turns_no_expression_around(open_: Callable[[], Page]) -> None:
+    page = open_()
+    box = page.locator(f"#question-{[*ASKED].index('אורך') + 1}")
+    box.locator(".lb-answer summary").click()
+    places = box.locator(".lb-reply code").evaluate_all(AROUND)
+    assert [it["text"] for it in places] == ["אורך - 2", "14 - 2"]
+    assert places[0]["name"][1] <= places[0]["rest"][0], "`- 2` stands right of it"
+    assert page.locator(".lb-c bdi").first.inner_text() == "אורך"
+
+
+# Of each piece of code: where its name in another direction is, and where what comes after it, from left to right.
+AROUND = """its => its.map((it) => {
+  const name = it.querySelector("bdi"), rest = document.createRange(), ends = (box) => [box.left, box.right];
+  rest.selectNodeContents(it.lastChild);
+  return { text: it.textContent, name: name && ends(name.getBoundingClientRect()), rest: ends(rest.getBoundingClientRect()) };
+})"""
 
 
 def test_a_question_whose_answer_nobody_types_has_no_field_and_counts_not(open_: Callable[[], Page]) -> None:

@@ -168,14 +168,33 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-@pytest.mark.parametrize("words", [[], ["ruin"]])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (
+            ["ruin"],
+            "no command named 'ruin'; did you mean 'run'?\n    there are: new, run, record, compare, ",
+        ),
+    ],
+)
 def test_no_command_and_a_wrong_one_name_those_there_are(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.litbook(words)
     assert caught.value.code == 2
-    assert "usage: litbook COMMAND" in capsys.readouterr().err
+    assert f"usage: litbook COMMAND [-h] ...\nlitbook: error: {said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["record", "check"])
+def test_a_book_without_lectures_is_not_all_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "mkdocs.yml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert cli.litbook([command]) == 2
+    assert capsys.readouterr().err.startswith("litbook: there are no lectures in lectures\n")
 
 
 def test_the_book_of_a_command_is_the_one_around_it(book: Path, capsys: pytest.CaptureFixture[str]) -> None:

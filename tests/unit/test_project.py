@@ -61,6 +61,26 @@ def test_a_lecture_without_main_that_another_one_imports_is_a_module(
     assert "lecture_05_words" in book.names(), "with a main() it is a lecture, imported or not"
 
 
+def test_a_file_and_a_folder_of_one_name_are_refused(book: Project) -> None:
+    write(book.folder, section("pass"), "lecture_03.py")
+    both = (
+        "two lectures have one name: lectures/lecture_03.py and lectures/lecture_03/\n    rename one of them"
+    )
+    for ask in (book.lectures, book.names, lambda: book.lecture("lecture_03")):
+        with pytest.raises(LitbookError) as caught:
+            ask()
+        assert str(caught.value) == both
+
+
+def test_a_book_without_lectures_says_what_one_is(tmp_path: Path) -> None:
+    (tmp_path / "mkdocs.yml").touch()
+    assert Project(tmp_path).names() == []
+    with pytest.raises(LitbookError) as caught:
+        Project(tmp_path).every()
+    said = "there are no lectures in lectures\n    a lecture is a file called lecture_*.py, or a folder"
+    assert str(caught.value) == said
+
+
 def test_a_lecture_is_found_by_name_and_by_path(book: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = book.folder / "lecture_01.py"
     for name in ("lecture_01", "lecture_01.py", str(expected)):

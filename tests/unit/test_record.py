@@ -97,6 +97,7 @@ SMALL = Record(
         ),
     ),
     seconds=1.5,
+    peak=2**30,
 )  # fmt: skip
 
 SECTION = SMALL.sections[1]

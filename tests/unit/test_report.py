@@ -107,3 +107,26 @@ def test_a_failed_annotation_says_why(tmp_path: Path) -> None:
         '    x: Float[np.ndarray, "a 4"]',
         "    float64(2, 3) is no Float[ndarray, 'a 4']",
     ]
+
+
+def timed(
+    key: str, seconds: float, parent: str = "main", kind: model.SectionKind = "section"
+) -> model.Section:
+    """A section that took so long, with all inside it."""
+    return model.Section(key, kind, 0, 1, 1, parent=parent, seconds=seconds)
+
+
+def test_a_run_that_took_its_time_says_which_sections_did() -> None:
+    part = timed("part", 3.0, kind="part")
+    inside = [timed("slow", 2.25, "part"), timed("less", 0.5, "part"), timed("quick", 0.01, "part")]
+    took = model.Record(9, "lecture_01", "", PLACE, (), sections=(part, *inside))
+    assert report.longest([took]) == "longest: slow 2.2 s, less 0.5 s, part 0.2 s"
+    again = dataclasses.replace(
+        took, lecture="lecture_02", sections=(timed("<module>", 9.0, "", "module"), part)
+    )
+    assert report.longest([took, again]).startswith("longest: lecture_02 part 3.0 s, lecture_01 slow 2.2 s, ")
+
+
+def test_a_quick_run_says_nothing_of_time() -> None:
+    quick = model.Record(9, "lecture_01", "", PLACE, (), sections=(timed("one", 0.4), timed("two", 1.5)))
+    assert report.longest([quick]) == report.longest([]) == ""

@@ -50,6 +50,7 @@ def same(record: model.Record) -> model.Record:
         record,
         environment=environment,
         seconds=0.0,
+        peak=0,
         sections=tuple(dataclasses.replace(it, seconds=0.0) for it in record.sections),
     )
 

@@ -11,7 +11,8 @@ from litbook.probe.author import (  # fmt: skip
     recording,
     requires,
     speaker_note,
+    word,
 )
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note"]  # fmt: skip
+           "speaker_note", "word"]  # fmt: skip

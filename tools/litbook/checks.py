@@ -85,7 +85,6 @@ def mutants(path: Path, wanted: Wanted) -> Checked:
 
     The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
     """
-    source.usable(path, wanted.sections)
     return Checked(**process.answer(path, "litbook.checks:tried", path=str(path), wanted=asdict(wanted)))
 
 
@@ -184,7 +183,6 @@ SECONDS = 280.0  # for a lecture: within five minutes, with what it takes to sta
 
 def code(path: Path, wanted: Wanted) -> Checked:
     """The changes of a section's code that none of its claims and shown values notices."""
-    source.usable(path, wanted.sections)
     return Checked(**process.answer(path, "litbook.checks:changed", path=str(path), wanted=asdict(wanted)))
 
 

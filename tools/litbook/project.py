@@ -11,6 +11,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
+WORDS = ("edtrace", "lectrace")  # in whose words, but ours, lectures may be written
 CHECKOUT = (
     Path(__file__).resolve().parents[2]
 )  # the tree that this litbook stands in, where it is not installed
@@ -60,15 +62,27 @@ class Project:
     def of(cls, config: Path) -> Project:
         """The book of a `mkdocs.yml`, in the folders that this names. Raises `LitbookError`."""
         said = _said(config)
-        plugins = said.get("plugins") or []
-        named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
-        own: dict[str, Any] = next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
+        own = _options(said)
         return cls(
             config.parent,
             str(own.get("lectures") or cls.lectures_at),
             str(said.get("docs_dir") or cls.docs_at),
             str(own.get("bibliography") or cls.bibliography_at),
         )
+
+    @staticmethod
+    def words_around(lecture: Path) -> str:
+        """In whose words the lecture's book says that its lectures are written; "" for ours.
+
+        Raises `LitbookError` for words that nobody knows.
+        """
+        config = next((it / CONFIG for it in lecture.parents if (it / CONFIG).is_file()), None)
+        if config is None or "words:" not in _text(config):
+            return ""
+        words = str(_options(_said(config)).get("words") or "")
+        if words and words not in WORDS:
+            raise LitbookError(f"{CONFIG}: words is {words!r}\n    there are: {', '.join(WORDS)}")
+        return words
 
     @property
     def config(self) -> Path:
@@ -109,14 +123,28 @@ class Project:
     def lectures(self) -> list[Path]:
         """Every lecture, by its file or its folder. Also one that cannot run: whoever runs it says so.
 
-        A file without `main()` that another lecture imports is a module.
+        A file without `main()` that another lecture imports is a module. Raises `LitbookError` where a file
+        and a folder have one name.
         """
         found = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
+        for one, other in pairwise(found):
+            if name_of(one) == name_of(other):
+                both = " and ".join(sorted(shown(it) + "/" * it.is_dir() for it in (one, other)))
+                raise LitbookError(f"two lectures have one name: {both}\n    rename one of them")
         return [it for it in found if not _is_module(it, [other for other in found if other != it])]
 
     def names(self) -> list[str]:
         """What the lectures are called."""
         return [name_of(path) for path in self.lectures()]
+
+    def every(self) -> list[str]:
+        """What the lectures are called, where nothing can be said without any. Raises `LitbookError`."""
+        if names := self.names():
+            return names
+        raise LitbookError(
+            f"there are no lectures in {shown(self.folder)}\n"
+            f"    a lecture is a file called {PATTERN}.py, or a folder"
+        )
 
     def lecture(self, name: str) -> Path:
         """The lecture called `name`, or the one at the path `name`. Raises `NotFound`."""
@@ -155,6 +183,13 @@ def _said(config: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise LitbookError(f"{config.name} cannot be read: {error}") from None
     return said if isinstance(said, dict) else {}
+
+
+def _options(said: dict[str, Any]) -> dict[str, Any]:
+    """What stands below `litbook:` among the plugins."""
+    plugins = said.get("plugins") or []
+    named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
+    return next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
 
 
 def is_lecture(path: Path) -> bool:

@@ -31,6 +31,7 @@ from litbook.probe.events import Handed, Log, LoopState, Thinned
 from litbook.probe.making import Making, bounded
 from litbook.probe.numbering import Numbering
 from litbook.probe.probes import hot_probes
+from litbook.probe.spoken import Spoken
 from litbook.probe.verdicts import Judge
 from litbook.record import model
 from litbook.record.limits import GLIMPSES, OUTPUT
@@ -47,6 +48,7 @@ class Listener(Protocol):
     def section(self, function: int) -> None: ...
     def skipped(self, function: int, device: str) -> None: ...
     def line(self, statement: int) -> None: ...
+    def word(self, statement: int) -> None: ...
     def piece(self, piece: model.Piece) -> None: ...
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None: ...
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None: ...
@@ -71,10 +73,10 @@ class Recorder(Judge):
         self.needs: dict[int, str] = {}  # function -> device that is not here
         self.types: dict[int, tuple[weakref.ref[type], model.Opaque]] = {}
         self.open_claims = []
-        self.seconds = 0.0  # of the whole lecture
+        self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
-        self.asserts = Asserts(self)
+        self.asserts, self.spoken = Asserts(self), Spoken(self)
         self.false, self.said = self.asserts.false, self.asserts.said
         self.log = self._new_log(0)  # of the module's own lines
         hot = hot_probes(self)
@@ -191,12 +193,13 @@ class Recorder(Judge):
 
     # -- the author's words
 
-    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "") -> None:
+    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
         """Take a piece of prose, a figure ... from the statement that is running."""
         frame, line = self.site(_getframe(1))
         if frame is None:
             return  # from another thread, or from stepped-over code
-        piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt)
+        self.spoken.hear(_getframe(1))
+        piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt, width=width)
         self.log.events.append(Handed(piece))
         if self.listener is not None:
             self.listener.piece(piece)
@@ -343,6 +346,7 @@ class Recorder(Judge):
             definitions=tuple(definitions),
             sections=made,
             seconds=round(self.seconds, 4),
+            peak=self.peak,
             asked=asked,
             asserts=self.asserts.entries(reached),
         )

@@ -172,9 +172,9 @@ def _mode(file: Path) -> int:
 def trimmed(record: model.Record) -> model.Record:
     """The record without what a recording is never asked for, so that its file changes when a value does.
 
-    What is left out: the lecture's text (git has it, and `sha256` says which it was), the seconds of each
-    section, and the statements, steps and pieces of sections that need no device: pages have their own. What
-    was called, and with what, stays where a value came from it.
+    What is left out: the lecture's text (git has it, and `sha256` says which it was), the run's memory, the
+    seconds of each section, and the statements, steps and pieces of sections that need no device: pages have
+    their own. What was called, and with what, stays where a value came from it.
     """
     return replace(
         record,
@@ -182,6 +182,7 @@ def trimmed(record: model.Record) -> model.Record:
         definitions=_definitions(record),
         sections=tuple(_kept(section) for section in record.sections),
         seconds=float(round(record.seconds)),  # finer, a file would change when no value does
+        peak=0,
     )
 
 
@@ -211,4 +212,7 @@ def _kept(section: model.Section) -> model.Section:
         unreached=(),
         pieces=tuple(replace(it, step=0) for it in section.pieces if it.kind == "question"),
         values=tuple(replace(value, step=0, reads=()) for value in section.values),
+        snapshots=tuple(
+            replace(it, media="", form="") if isinstance(it, model.Opaque) else it for it in section.snapshots
+        ),
     )

@@ -180,4 +180,4 @@ def _anchor(name: str, text: str, address: str) -> Html:
 
 
 def _span(name: str, text: str) -> Html:
-    return tag("span", text, class_=name) if name else markup.text(text)
+    return tag("span", text, class_=name) if name else markup.join([text])

@@ -25,8 +25,8 @@ from litbook.record.model import (
     Statement,
     Value,
 )
-
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+from litbook.render.catalogue import _, day
+from litbook.text.words import HEADS
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Other:
     def stamp(self) -> str:
         """Device and date, and whether the text was another then."""
         return stamp(self.entry.run or self.record.environment) + (
-            "" if self.current else ", an older text of this section"
+            "" if self.current else _(", an older text of this section")
         )
 
     def at(self, first: int) -> Evidence:
@@ -182,16 +182,27 @@ def calls_of_frames(section: Section) -> list[int | None]:
 
 
 DRAWING = "**A drawing:** "  # how prose of a picture that was never drawn begins
+SAYING = "**Commonly said:** "  # and of a misbelief: what refutes it is a run
 HOLE = "…"  # in prose that never ran: what running would have put there
 _SENTENCE = re.compile(r"(?<=[.!?:]) +(?=[^a-z])")
 
 
 def unspoken(prose: str) -> str:
-    """What prose that never ran says anyway: no sentence that waits for a value, no table without rows."""
-    if prose.startswith(DRAWING):
+    """What prose that never ran says anyway: no sentence that waits for a value, no table without rows.
+
+    Of a picture and of a misbelief nothing: "Run:" stands where something ran.
+    """
+    if prose.startswith((DRAWING, SAYING)):
         return ""
     blocks = ("\n".join(filter(None, map(_without_holes, block.splitlines()))) for block in _spoken(prose))
     return "\n\n".join(filter(None, blocks))
+
+
+def worded(said: str) -> str:
+    """What `unspoken` gave, its heads in the site's language: the record has them in English."""
+    for head in HEADS:
+        said = said.replace(head, _(head))
+    return said
 
 
 def _spoken(prose: str) -> list[str]:
@@ -229,14 +240,6 @@ def stamp(run: Environment) -> str:
     torch = run.versions.get("torch", "").partition("+")[0]
     parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
     return ", ".join(filter(None, parts))
-
-
-def day(date: str) -> str:
-    """An ISO date as `20 Nov 2026`; anything else as it stands."""
-    parts = date[:10].split("-")
-    if len(parts) != 3 or not all(p.isdecimal() for p in parts) or not 1 <= int(parts[1]) <= 12:
-        return date
-    return f"{int(parts[2])} {MONTHS[int(parts[1]) - 1]} {parts[0]}"
 
 
 def _unreached(evidence: Evidence) -> list[int]:

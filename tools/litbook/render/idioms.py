@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from markdown.extensions.footnotes import FootnoteExtension
 from markdown.util import HTML_PLACEHOLDER_RE, AtomicString
 
+from litbook.render.catalogue import _
+
 Report = Callable[[str, str, str, str], None]
 """A slug, what is wrong, the way out, and the text that it is about."""
 
@@ -66,7 +68,6 @@ _MARKS = [
     )
 ]
 _SIGN = re.compile(r"[<\[!?=:/{~^+$-]")  # no mark is without one of these
-_SIGNS = {"x": ("☑", "done"), " ": ("☐", "to do")}
 
 
 def is_latex(text: str) -> bool:
@@ -144,7 +145,7 @@ def number(root: ET.Element, notes: list[str], footnotes: int, tabs: int) -> tup
                     element.text = str(at)
                 elif element.get("class") == "footnote-backref":
                     element.attrib.pop("title", None)
-                    element.set("aria-label", f"back to footnote {at} in the text")
+                    element.set("aria-label", _("back to footnote {n} in the text", n=at))
             elif tab := re.fullmatch(r"__tabbed_(\d+)(?:_(\d+))?", value):
                 group = sets.setdefault(tab[1], tabs + len(sets) + 1)
                 element.set(name, f"tabs-{group}{'-' * bool(tab[2])}{tab[2] or ''}")
@@ -158,7 +159,7 @@ def _task(item: ET.Element) -> None:
     """`[x]` at the start of an item as a sign that can be read aloud."""
     holder = item[0] if len(item) and item[0].tag == "p" and not (item.text or "").strip() else item
     if item.tag == "li" and (found := re.match(r"\[([ xX])\](?:\s|$)", holder.text or "")):
-        sign, said = _SIGNS[found[1].lower()]
+        sign, said = ("☐", _("to do")) if found[1] == " " else ("☑", _("done"))
         box = ET.Element("span", {"class": "lb-task", "role": "img", "aria-label": said})
         box.text, box.tail = AtomicString(sign), " " + (holder.text or "")[found.end() :]
         holder.text = ""

@@ -35,6 +35,8 @@ _ESCAPES = {
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
 
+_TURNED = re.compile(r"\w*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc](?:\w| (?=[\u0590-\u08ff\ufb1d-\ufdff]))*")
+
 
 def spell(character: str, kept: str = "\u200d") -> str:
     """The character; its number where it is a control, a mark of direction or a separator, and would disguise
@@ -50,8 +52,14 @@ def text(value: object) -> Html:
 
 
 def html(child: object) -> str:
-    """`child` as it is where it is HTML, else its text."""
-    return child if isinstance(child, Html) else text(child)
+    """`child` as it is where it is HTML, else its text.
+
+    Words from right to left stand alone: else they turn what is beside them around, `x - 2` into `2 - x`.
+    """
+    if isinstance(child, Html):
+        return child
+    made = text(child)
+    return made if made.isascii() else _TURNED.sub(r"<bdi>\g<0></bdi>", made)
 
 
 def join(parts: Iterable[object], between: object = NOTHING) -> Html:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.render.catalogue import _
 from litbook.render.markup import spell
 from litbook.render.standin import common
 
@@ -63,7 +64,7 @@ class Prose:
             if name in self.known:
                 return f"[{label}](#{anchor(self.known[name])})"
             part = self.elsewhere.get(name)
-            return f"{label} (in the part “{plain(part)}”)" if part else label
+            return _("{label} (in the part “{part}”)", label=label, part=plain(part)) if part else label
         return f"[{label}]({target})" if _SAFE.fullmatch(target) else label
 
     def _cited(self, text: str) -> str:

@@ -27,6 +27,7 @@ from markdown.util import AtomicString
 from litbook.errors import Place, Problem
 from litbook.render import code, formulas, idioms, markup
 from litbook.render.bibliography import Bibliography, BibliographyError, find, names, reference
+from litbook.render.catalogue import _
 from litbook.render.idioms import LATEX, Footnotes, is_latex
 from litbook.render.markup import Html, tag
 from litbook.render.numbers import anchor as anchor_of
@@ -38,43 +39,69 @@ LONGEST_LINK = 500  # characters in which the end of a link is looked for
 DEEPEST = 8  # lists, quotations and boxes within one another: more would leave no room for words on a phone
 
 ELEMENTS = frozenset(
-    "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd strong em sup code pre blockquote hr br a div span "
+    "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd strong em sup code pre blockquote hr br a div span bdi button "
     "table caption thead tbody tr th td cite details summary input label".split()
 )
 _ATTRIBUTES = frozenset(
-    "class href title start style aria-label role id open type name for checked data-tabs".split()
+    "class href title start style aria-label role id type popovertarget open name for checked "
+    "data-tabs".split()
 )
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
-_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*", re.I)
+_AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
+_HREF = re.compile(r"(https?://|mailto:|#|[./\w-]+/?#)[^\s<>\"'`]*|\.\./[./\w-]*", re.I)
 _CITATION = r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]"
 
 
 @dataclass
 class Citations:
-    """The works that one page cites, numbered in the order of their first citation."""
+    """The works that one page cites, numbered in the order of their first citation.
+
+    `opens` says that a citation opens beside its line, for pages that end in the list of `references`.
+    """
 
     bibliography: Bibliography
     cited: list[str] = field(default_factory=list)
+    opens: bool = False
 
     def link(self, key: str) -> Html:
-        """A numbered link to the page's reference list. `BibliographyError` for an unknown key."""
+        """A work's number, which opens it or leads to it. `BibliographyError` for an unknown key."""
         entry = find(self.bibliography, key)
         if key not in self.cited:
             self.cited.append(key)
         number = self.cited.index(key) + 1
-        label = f"reference {number}: {names(entry)} {entry.year}".strip()
+        label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
+        if self.opens:
+            return tag("button", number, type="button", popovertarget=_card(key), aria_label=label)
         return tag("a", number, href=f"#{anchor(key)}", aria_label=label)
 
     def references(self) -> Html:
-        """The list at the page's end as one line of HTML; empty where nothing is cited."""
-        items = [tag("li", reference(self.bibliography[key]), id=anchor(key)) for key in self.cited]
-        return tag("ol", *items, class_="lb-references") if items else markup.NOTHING
+        """The list at the page's end, with what citations open, as one line of HTML; else empty."""
+        works = [(key, reference(self.bibliography[key])) for key in self.cited]
+        items = [tag("li", work, id=anchor(key)) for key, work in works]
+        cards = [
+            tag(
+                "div",
+                work,
+                " ",
+                tag("a", "In the list", href=f"#{anchor(key)}"),
+                id=_card(key),
+                popover="auto",
+                class_="lb-cited",
+            )
+            for key, work in works
+            if self.opens
+        ]
+        return tag("div", tag("ol", *items, class_="lb-references"), *cards) if items else markup.NOTHING
 
 
 def anchor(key: str) -> str:
     """The id of a reference on its page."""
     return "ref-" + re.sub(r"[^\w-]", "-", key)
+
+
+def _card(key: str) -> str:
+    return f"cited-{anchor(key)}"
 
 
 LINKED = (
@@ -342,7 +369,7 @@ def _referred(label: str, setting: Setting) -> Html:
     found = setting.number(label)
     if found is None:
         what = f"no figure, table or equation of this lecture is named {label!r}"
-        setting.report("broken-link", what, f"begin its caption with [@{label}]:", f"[@{label}]")
+        setting.report("unknown-name", what, f"begin its caption with [@{label}]:", f"[@{label}]")
     words, address = found or (named(label, {}), "")
     return tag("a", words, href=address) if address else markup.text(words)
 
@@ -369,7 +396,7 @@ def _formula(source: str, display: str, setting: Setting, label: str = "") -> Ht
         return body
     if label:
         words, _ = setting.number(label) or (named(label, {}), "")
-        number = f"({words.partition(' ')[2]})"
+        number = f"({(re.search('[0-9]+$', words) or ['…'])[0]})"
     said = tag("span", number, class_="lb-eqno") if number else markup.NOTHING
     name = {"id": anchor_of(label)} if label else {}
     return tag("span", body, said, class_="lb-math" + " lb-numbered" * bool(number), **name)
@@ -435,14 +462,16 @@ class _Allowed(Treeprocessor):
                     self.link(element, value)
                 elif _allowed(name, value):
                     element.set(name, value)
+            if element.tag == "table":
+                _align(element)
 
     def link(self, element: ET.Element, value: str) -> None:
         """Give `element` its address back if it leads where a note may lead."""
         address = html.unescape(value)
-        if re.fullmatch(r"#\w+", address):
+        if re.fullmatch(r"#\w[\w.:]*", address):
             found = self.setting.resolve(address[1:])
             if found is None:
-                what = f"no page shows a section, helper or class {address[1:]!r} to link to"
+                what = f"no page shows a section, helper, class or line {address[1:]!r} to link to"
                 self.setting.report("broken-link", what, LINKED)
                 return
             address = found
@@ -455,6 +484,15 @@ class _Allowed(Treeprocessor):
 
 
 _NOTES = ("footnote-ref", "footnote-backref")  # whose links are our own
+
+
+def _align(table: ET.Element) -> None:
+    """Columns of numbers end at one edge, unless the author says where they stand."""
+    for head, *cells in zip(*table.iter("tr"), strict=False):
+        texts = ["".join(cell.itertext()).strip() for cell in cells]
+        if "style" not in head.attrib and any(texts) and all(map(_AMOUNT.fullmatch, texts)):
+            for cell in (head, *cells):
+                cell.set("style", "text-align: right;")
 
 
 def _levels(element: ET.Element) -> int:
@@ -502,23 +540,22 @@ class _Reader(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]  # its name for `data`
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = (
-            formulas.ATTRIBUTES
-            if tag in formulas.ELEMENTS
-            else _ATTRIBUTES
-            if tag in ELEMENTS
-            else frozenset()
-        )
+        known = formulas.ATTRIBUTES if tag in formulas.ELEMENTS else _ATTRIBUTES
         names_ = [name for name, _ in attrs]
-        fine = (
-            (tag in ELEMENTS or tag in formulas.ELEMENTS)
-            and set(names_) <= known
-            and len(set(names_)) == len(names_)
-        )
-        fine = fine and (tag != "input" or ("type", "radio") in attrs)
+        fine = tag in ELEMENTS | formulas.ELEMENTS and (tag != "input" or ("type", "radio") in attrs)
+        fine = fine and set(names_) <= known and len(set(names_)) == len(names_)
         for name, value in attrs:
             if name == "href":
                 fine = fine and bool(_HREF.fullmatch(value or ""))
             if name == "style":
                 fine = fine and bool(_STYLE.fullmatch(value or ""))
         self.harmless = self.harmless and fine
+
+
+def formula(source: str) -> Html:
+    """LaTeX that a library wrote, between its dollars; nothing where that cannot be shown."""
+    try:
+        body, _number = formulas.mathml(source.strip().strip("$").replace("\\displaystyle", ""), "block")
+    except Exception:
+        return markup.NOTHING
+    return tag("span", body, class_="lb-math")

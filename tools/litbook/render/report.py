@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
+from litbook.render.catalogue import _
 from litbook.render.evidence import here, origin
 from litbook.render.markup import spell
+
+LONG = 2.0  # seconds, from which on a run says which sections took longest
+MOST = 3  # of them
 
 
 def problems(record: Record) -> list[str]:
@@ -22,6 +27,29 @@ def problems(record: Record) -> list[str]:
             for error, it in zip(section.errors, its.errors, strict=True)
         ]
     return [harmless(text) for _, _, text in sorted(found, key=lambda it: it[:2])]
+
+
+def remarks(record: Record) -> list[str]:
+    """What is no error: pictures that take readers long to load, each with its place."""
+    found = []
+    for section in record.sections:
+        path, its = record.sources[section.file].path, here(record, section)
+        for it in its.pieces if its.calls else ():
+            size = len(it.data.partition(",")[2].rstrip("=")) * 3 // 4
+            if it.kind == "image" and size > LARGE_IMAGE:
+                head = f"{path}:{it.line}: a picture of {size:,} bytes: {it.alt[:60]}"
+                found.append(
+                    harmless(f"{head}\n    every reader loads it: fewer pixels, JPEG or WebP take less")
+                )
+    return found
+
+
+def refers(record: Record) -> bool:
+    """Whether any prose of the run cites a work, or links to something in the book."""
+    said = (
+        text for section in record.sections for it in section.pieces for text in (it.text, it.data, it.why)
+    )
+    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in said)
 
 
 def harmless(text: str) -> str:
@@ -44,12 +72,32 @@ def summary(record: Record) -> str:
     return text
 
 
+def longest(records: Sequence[Record]) -> str:
+    """Which sections took longest, each without those inside it; "" where all together were quick."""
+    took: list[tuple[float, str]] = []
+    for record in records:
+        inside = dict.fromkeys((it.parent for it in record.sections), 0.0)
+        for it in record.sections:
+            inside[it.parent] += it.seconds
+        lecture = f"{record.lecture} " * (len(records) > 1)
+        its = [it for it in record.sections if it.kind not in ("module", "main")]
+        took += [(it.seconds - inside.get(it.key, 0.0), lecture + it.key) for it in its]
+    if sum(seconds for seconds, _ in took) < LONG:
+        return ""
+    first = [
+        f"{name} {seconds:.1f} s" for seconds, name in sorted(took, reverse=True)[:MOST] if seconds > 0.05
+    ]
+    return "longest: " * bool(first) + ", ".join(first)
+
+
 def releases(own: Record, there: Record, name: str = "this run") -> str:
     """That a recording was made by another release of PyTorch than what is compared with it; "" where not."""
     was, now = (r.environment.versions.get("torch", "") for r in (there, own))
     if was.partition("+")[0] == now.partition("+")[0]:
         return ""
-    return harmless(f"This recording was made by torch {was}, {name} by torch {now}.")
+    return harmless(
+        _("This recording was made by torch {was}, {run} by torch {now}.", was=was, run=name, now=now)
+    )
 
 
 def holds(record: Record) -> bool:

@@ -22,7 +22,7 @@ from inspect import cleandoc
 from typing import Any
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note"]  # fmt: skip
+           "speaker_note", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -121,7 +121,7 @@ def mapping(kind: str, pairs: list[tuple[str, str]], length: int) -> str:
 
 
 def fields(value: Any) -> list[tuple[Any, Any]] | None:
-    """What a dictionary, a named tuple, a dataclass or a number format holds, by name; else None."""
+    """What a dictionary, a named tuple, a dataclass, a number format or a plain object holds; else None."""
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields")):
@@ -132,6 +132,9 @@ def fields(value: Any) -> list[tuple[Any, Any]] | None:
     if type(value).__name__ in ("finfo", "iinfo") and type(value).__module__ == "torch":
         known = ("bits", "min", "max", "eps", "tiny", "smallest_normal", "resolution", "dtype")
         return [(name, getattr(value, name)) for name in known if hasattr(value, name)]
+    kind: Any = type(value)
+    if kind.__repr__ is object.__repr__ and getattr(value, "__dict__", None):
+        return list(vars(value).items())
     return None
 
 
@@ -284,7 +287,7 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     display(("SVG", file.getvalue()), *([("Markdown", f"*{common(caption)}*")] if caption else []))
 
 
-def image(path: object, *, alt: str, caption: str = "") -> None:
+def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:
     """A picture that does not travel with the notebook: what it shows, in words."""
     note(f"*Picture: {alt}*")
 
@@ -312,6 +315,9 @@ def has_cuda() -> bool:
 def aside(function: Any) -> Any:
     """A section off the main path is as good as any other."""
     return function
+
+
+word = aside  # nor does what an author declares a word do anything else here
 
 
 def requires(device: str) -> Callable[[Any], Any]:

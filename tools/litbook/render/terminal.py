@@ -20,6 +20,7 @@ from litbook.render import values
 from litbook.render.report import harmless
 from litbook.render.standin import common
 from litbook.text.lecture import Function, Statement
+from litbook.text.words import calls
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
@@ -47,6 +48,8 @@ class Terminal:
         self.device = ""
         self.functions: list[Function] = []
         self.statements: list[Statement] = []
+        self.bare: set[int] = set()  # statements that may turn out to be words
+        self.held = -1, list[Text]()  # one, and its code, which is printed unless it does
         self.files: list[tuple[list[str], dict[int, int]]] = []
         self.file = 0  # the current section's, of which `lines` and `cuts` are
         self.lines: list[str] = []
@@ -60,6 +63,7 @@ class Terminal:
     def begin(self, lecture: Any, environment: model.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
+        self.bare = {number for node, number in lecture.statement_of.items() if calls(node)}
         self.files = [(file.lines, dict(reversed(file.cuts))) for file in lecture.files]
         self.lines, self.cuts = self.files[0]
         self.device = environment.device.name
@@ -71,7 +75,7 @@ class Terminal:
 
     def end(self) -> None:
         """The run is over, however it ended."""
-        self._finish_output()
+        self._release()
         if self.status is not None:
             self.status.stop()
 
@@ -108,9 +112,17 @@ class Terminal:
             return
         indent = self._indent(spec.function)
         opener = range(spec.opener, spec.first) if spec.opener > self.printed else ()
-        for number in (*opener, *range(spec.first, last + 1)):
-            self._code(number, indent)
+        code = [self._code(number, indent) for number in (*opener, *range(spec.first, last + 1))]
+        self._release()
+        self.held = statement, [it for it in code if it.plain]
+        if statement not in self.bare:
+            self._release()
         self.printed = last
+
+    def word(self, statement: int) -> None:
+        """A statement of code says what a note does: it hands a piece over, and is no code to readers."""
+        if self.held[0] == statement:
+            self.held = -1, []
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
@@ -177,8 +189,16 @@ class Terminal:
 
     # -- printing
 
-    def _say(self, what: Any) -> None:
+    def _release(self) -> None:
+        """Print what was held back."""
         self._finish_output()
+        (_, code), self.held = self.held, (-1, [])
+        for line in code:
+            self._put(line)
+            self.gap = False
+
+    def _say(self, what: Any) -> None:
+        self._release()
         self._put(Text(harmless(what)) if isinstance(what, str) else what)
         self.gap = False
 
@@ -191,7 +211,7 @@ class Terminal:
             self.console.quiet = True  # the command line meets it again, and says so
 
     def _gap(self) -> None:
-        self._finish_output()
+        self._release()
         if not self.gap:
             self._put("")
         self.gap = True
@@ -214,16 +234,17 @@ class Terminal:
             self.file, self.printed = file, 0
             self.lines, self.cuts = self.files[file]
 
-    def _code(self, number: int, indent: int) -> None:
+    def _code(self, number: int, indent: int) -> Text:
+        """A line of code behind its number; "" for a blank one."""
         text = harmless(self.lines[number - 1][: self.cuts.get(number)].rstrip())
         if not text.strip():
-            return
+            return Text()
         text = text[min(indent, len(text) - len(text.lstrip())) :]
         code = Text(text)
         if self.console.is_terminal:
             code = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(text)
             code.rstrip()
-        self._say(Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code))
+        return Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code)
 
     def _indent(self, function: int) -> int:
         """How far the body of a function is indented: it is printed without that."""

@@ -7,6 +7,7 @@ import functools
 import os
 import platform
 import re
+import resource
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -107,6 +108,12 @@ def _memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return 0
+
+
+def peak() -> int:
+    """Bytes of main memory that this process has held at most."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _commit(folder: Path) -> str | None:

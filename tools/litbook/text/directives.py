@@ -21,7 +21,15 @@ from litbook.errors import Problem
 from litbook.text.lecture import File, Lecture, Watch
 from litbook.text.tree import Anchor, Definition, blocks, own_nodes
 
-DIRECTIVES = ("inspect", "measure", "clear", "hide", "stepover", "fails", "zero")
+DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
+    "inspect": "show these expressions, after the line has run: `x, f(y) as B`",
+    "measure": "the same, for what depends on the machine or the clock: it is never compared",
+    "clear": "the player stops showing these expressions",
+    "hide": "the line, block or definition runs and is not shown",
+    "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
+    "fails": "on an `assert`: it is meant to fail, at least once in a run",
+    "zero": "on a claim: that it is zero, or nothing, is the point",
+}
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"(?:(?P<own>#)\s*|(?<!\S))@(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(

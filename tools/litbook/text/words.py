@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from litbook.text.tree import dotted
 
 
+def later(text: str) -> str:
+    """The text as it stands; it is in the catalogue, and looked up where a reader sees it."""
+    return text
+
+
 @dataclass(frozen=True)
 class Word:
     """One word. Its prose is in the arguments at these positions, or given by these names."""
@@ -30,6 +35,14 @@ WORDS = {
     "speaker_note": Word((0,), ("text",), seen=False),
 }
 UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
+HEADS = (later("**Check yourself.**"), later("**Commonly said:**"), later("**Run:**"))  # of what never ran
+
+# Module -> its words, and which of ours each is. `compat.edtrace` says what they do.
+_EDTRACE = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
+            "plot": "figure", "system_text": "note"}  # fmt: skip
+HOMES = {"litbook": {name: name for name in WORDS}} | dict.fromkeys(
+    ("litbook.compat.edtrace", "edtrace", "edtrace.execute_util", "execute_util", "lectrace"), _EDTRACE
+)
 
 SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)
@@ -59,7 +72,7 @@ def _unspoken(call: ast.Call) -> str:
     given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
     texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
     match dotted(call.func).split(".")[-1], texts:
-        case "note", [text, *_]:
+        case "note" | "text", [text, *_]:
             return text
         case "question", [text, *_]:
             return f"**Check yourself.** {text}"

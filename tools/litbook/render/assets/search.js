@@ -25,7 +25,9 @@
   async function prepare() {
     await load(setup.config.worker);
     await load(setup.config.index);
-    const docs = self.__litbook.flatMap(([at, its]) => its.map(([there, title, text, more]) => ({ location: at + there, title, text, ...more })));
+    const docs = self.__litbook.flatMap(([at, its]) => its.map(([there, title, lines, names = "", more]) => ({
+      location: at + there, title, text: lines.replace(/.+/g, "<p>$&</p>") + (names && `<p><code>${names}</code></p>`), ...more,
+    })));
     words = [...new Set(docs.flatMap((it) => split(`${it.title} ${it.text}`.replace(/<[^>]*>|&\w+;/g, " "))))];
     await ask(SETUP, { ...setup, docs });
   }
@@ -47,10 +49,13 @@
     return [least, last.lastIndexOf(least)];
   }
 
-  // What stands for a word: itself where anything begins so, without the s of a plural, or else the nearest that occur.
+  // What stands for a word: itself where anything begins so, without the s of a plural; names of which it is a part; or
+  // else the nearest that occur.
   function meant(word) {
     const one = word.length > 3 ? word.replace(/s$/, "") : word;
     if (words.some((it) => it.startsWith(one))) return [one];
+    const inside = words.filter((it) => it.includes(`_${one}`));
+    if (inside.length) return inside;
     let most = word.length < 4 ? 0 : word.length < 8 ? 1 : 2, found = new Set([word]);
     for (const other of words) {
       if (other[0] !== word[0] && other[1] !== word[1] || other.length < word.length - most) continue;

@@ -1,0 +1,97 @@
+"""What the first pages promise, held against the built site: the way in, the parts, and tallies that add up."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+LINK = re.compile(r'<a [^<>]*href="([^"]*)"[^<>]*>(.*?)</a>')
+TALLY = re.compile(r'<span class="lb-tally lb-([\w-]+)" title="[^"]*">(.*?)</span>')
+
+
+def article(page: Path) -> str:
+    """What stands between the header and the foot of a page."""
+    return page.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
+
+
+def words(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^<>]*>", "", text)).split())
+
+
+@pytest.fixture(scope="module")
+def front(site: Path) -> str:
+    return article(site / "index.html")
+
+
+def test_one_button_asks_a_question_and_leads_to_the_part_that_answers_it(site: Path, front: str) -> None:
+    ((address, asked),) = re.findall(r'<a class="lb-first" href="([^"]*)">(.*?)</a>', front)
+    assert asked == "Will 70B fit, and how long will it take?"
+    part = words(article(site / address / "index.html"))
+    assert "70 billion parameters" in part and "days" in part and "memory" in part
+
+
+def test_beside_the_button_stands_a_storage_with_its_words(front: str) -> None:
+    hero = front.partition('class="lb-hero"')[2].partition("<h2")[0]
+    assert hero.count('class="lb-storage"') == 1
+    assert re.findall(r'<svg class="lb-strip"[^<>]* role="img" aria-label="Storage in order: [^"]+"', hero)
+
+
+def test_who_it_is_for_how_long_it_takes_and_what_one_needs_is_said(front: str) -> None:
+    said = words(front)
+    assert "For people who train or serve models" in said and "You need Python" in said
+    assert len(re.findall(r"about [\d.]+ hours? to read", said)) == 2, "of each lecture"
+    assert "number 02 because it follows" in said
+
+
+def test_every_part_of_every_lecture_is_one_click_away_and_in_order(site: Path, front: str) -> None:
+    strip = front.partition('class="lb-all"')[2].partition("</div>")[0]
+    for folder in ("lecture_02", "lecture_03"):
+        listed = [it for it, _ in LINK.findall(strip) if f"/{folder}/" in it]
+        told = [it for it, _ in LINK.findall(article(site / "lectures" / folder / "index.html"))]
+        parts = dict.fromkeys(f"lectures/{folder}/{it}" for it in told if re.fullmatch(r"[\w-]+/", it))
+        assert [unquote(it).removesuffix("#") for it in listed[1:]] == [it for it in parts if it in listed]
+        assert len(listed) > 6 and all((site / it / "index.html").is_file() for it in listed)
+
+
+def test_the_first_page_shows_a_line_with_its_value_and_a_claim_with_its_sides(front: str) -> None:
+    code = front.partition('<section class="lb-code"')[2].partition("</section>")[0]
+    assert 'class="lb-val"' in code and re.search(r'class="lb-sides">[^<]+ = [^<]+<', code)
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    loads = re.compile(r'<(?:script|img|iframe|source|link rel="(?:stylesheet|preload|icon)")[^<>]* (?:src|href)="(?!data:)([^"]*)"')  # fmt: skip
+    found = {it for page in site.rglob("*.html") for it in loads.findall(page.read_text(encoding="utf-8"))}
+    assert len(found) > 10
+    assert {it for it in found if "//" in it} == set()
+
+
+# ---------------------------------------------------------------------------- tallies
+
+
+def counts(data: dict[str, Any], lecture: str) -> tuple[int, int]:
+    """How many claims of a lecture hold, here or as recorded, and how many there are."""
+    claims = [it["verdicts"] for it in data["claims"] if it["lecture"] == lecture]
+    return sum(any(v["verdict"] == "holds" and v["current"] for v in it) for it in claims), len(claims)
+
+
+@pytest.mark.parametrize("name", ["lectures", "lectures/lecture_02", "lectures/lecture_03"])
+def test_every_tally_of_a_list_counts_claims_that_hold_and_says_of_how_many(site: Path, name: str) -> None:
+    """`✓ 44` beside `○ 3` reads as three claims; so it is `○ 44 of 47`, and the numbers add up."""
+    data = json.loads((site / "lectures" / "claims.json").read_text(encoding="utf-8"))
+    page = article(site / name / "index.html")
+    holding = total = 0
+    for verdict, shown in TALLY.findall(page):
+        form = re.fullmatch(r"✓ ([\d,]+)()" if verdict == "holds" else r"○ ([\d,]+) of ([\d,]+)", shown)
+        assert form, f"{verdict}: {shown}"
+        hold, of = (int(it.replace(",", "") or "-1") for it in form.groups())
+        assert of < 0 or hold < of, shown
+        holding, total = holding + hold, total + max(hold, of)
+    lectures = ["lecture_02", "lecture_03"] if name == "lectures" else [name.rpartition("/")[2]]
+    assert (holding, total) == tuple(map(sum, zip(*(counts(data, it) for it in lectures), strict=True)))
+    assert f"{total:,} claims: ✓ {holding:,} hold" in words(page)
