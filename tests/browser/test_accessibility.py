@@ -48,11 +48,11 @@ FEW = """() => { const seen = {}; document.querySelectorAll('.lb-entry, .lb-sayi
   seen[row.className] = (seen[row.className] || 0) + 1; if (seen[row.className] > 12) row.remove(); }); }"""
 
 
-# What follows a click with a mouse and neither takes the focus, nor lies in what does, nor is the name of a field.
+# What a mouse may click that neither takes the focus, nor lies in what does, nor is the label of a field that does.
 CLICKS = """() => [...document.querySelectorAll('body *')].filter((it) => it.checkVisibility()
     && getComputedStyle(it).cursor === 'pointer' && getComputedStyle(it.parentElement).cursor !== 'pointer'
     && it.getBoundingClientRect().width > 0
-    && !it.closest('a[href], button, summary, input, select, label:has(input), label[for^=lb], [tabindex="0"]'))
+    && !it.closest('a[href], button, summary, input, select, label, [tabindex="0"]'))
   .map((it) => it.outerHTML.slice(0, 120))"""
 
 

@@ -34,7 +34,7 @@ from litbook.text import cells
 from litbook.text.lecture import Function, Watch
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
-from litbook.text.words import STATED
+from litbook.text.words import ASKED, STATED
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -553,7 +553,7 @@ def _said(piece: model.Piece, worded: Callable[[str], str]) -> str:
         heads = _("**Commonly said:**"), _("**Run:**")
         text = f"{heads[0]} {worded(piece.text)}\n\n{heads[1]} {worded(piece.data)}"
         return "> " + text.replace("\n", "\n> ")
-    return (_("**Check yourself.**") + " " if piece.kind == "question" else "") + worded(piece.text)
+    return (_(ASKED) + " " if piece.kind == "question" else "") + worded(piece.text)
 
 
 def _answered(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
@@ -627,9 +627,10 @@ def _tell_statement(made: _Made, item: cells.Told) -> None:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
                 prose = evidence.unspoken(statement.prose)
-                asked = prose.startswith("**Check yourself.** ")
-                answer = "\n\n" + _("Not run: the answer comes from the run.") if asked else ""
-                made.prose(name, made.text.markdown(evidence.worded(prose) + answer, item.function))
+                if prose.startswith(ASKED):
+                    prose = _(ASKED) + prose.removeprefix(ASKED)
+                    prose += "\n\n" + _("Not run: the answer comes from the run.")
+                made.prose(name, made.text.markdown(prose, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 

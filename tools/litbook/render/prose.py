@@ -39,12 +39,12 @@ LONGEST_LINK = 500  # characters in which the end of a link is looked for
 DEEPEST = 8  # lists, quotations and boxes within one another: more would leave no room for words on a phone
 
 ELEMENTS = frozenset(
-    "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd strong em sup code pre blockquote hr br a div span bdi button "
-    "table caption thead tbody tr th td cite details summary input label".split()
+    "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd strong em sup code pre blockquote hr br a div span "
+    "table caption thead tbody tr th td cite bdi button details summary input label".split()
 )
 _ATTRIBUTES = frozenset(
-    "class href title start style aria-label role id type popovertarget open name for checked "
-    "data-tabs".split()
+    "class href title start style aria-label role id open type name for checked data-tabs "
+    "popovertarget".split()
 )
 _STYLE = re.compile(r"text-align: (left|right|center);")
 _CLASS = re.compile(r"[\w -]*")
@@ -84,7 +84,7 @@ class Citations:
                 "div",
                 work,
                 " ",
-                tag("a", "In the list", href=f"#{anchor(key)}"),
+                tag("a", _("In the list"), href=f"#{anchor(key)}"),
                 id=_card(key),
                 popover="auto",
                 class_="lb-cited",
@@ -555,7 +555,7 @@ class _Reader(HTMLParser):
 def formula(source: str) -> Html:
     """LaTeX that a library wrote, between its dollars; nothing where that cannot be shown."""
     try:
-        body, _number = formulas.mathml(source.strip().strip("$").replace("\\displaystyle", ""), "block")
-    except Exception:
+        made, _ = formulas.mathml(source.strip().strip("$").replace("\\displaystyle", ""), "block")
+    except Exception:  # latex2mathml raises whatever it likes for what is none
         return markup.NOTHING
-    return tag("span", body, class_="lb-math")
+    return tag("span", made, class_="lb-math")

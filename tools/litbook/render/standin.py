@@ -14,6 +14,7 @@ import io
 import math
 import random
 import re
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
@@ -22,7 +23,7 @@ from inspect import cleandoc
 from typing import Any
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "word"]  # fmt: skip
+           "speaker_note", "system_text", "word"]  # fmt: skip
 
 
 def show(name: str, value: Any, unit: str = "", *, measured: bool = False) -> None:
@@ -299,6 +300,12 @@ def link(target: object, text: str = "") -> None:
 
 def speaker_note(text: str) -> None:
     """What a lecturer says; a reader needs none of it."""
+
+
+def system_text(command: list[str], *, timeout: float = 10.0) -> None:
+    """What a command prints here."""
+    done = subprocess.run(command, stdout=-1, stderr=subprocess.STDOUT, timeout=timeout, check=True)
+    print(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout.decode(errors="replace")), end="")
 
 
 def recording() -> bool:

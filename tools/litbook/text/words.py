@@ -35,11 +35,11 @@ WORDS = {
     "speaker_note": Word((0,), ("text",), seen=False),
 }
 UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
-HEADS = (later("**Check yourself.**"), later("**Commonly said:**"), later("**Run:**"))  # of what never ran
+ASKED = later("**Check yourself.**")  # how the prose of a question begins
 
 # Module -> its words, and which of ours each is. `compat.edtrace` says what they do.
 _EDTRACE = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
-            "plot": "figure", "system_text": "note"}  # fmt: skip
+            "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip
 HOMES = {"litbook": {name: name for name in WORDS}} | dict.fromkeys(
     ("litbook.compat.edtrace", "edtrace", "edtrace.execute_util", "execute_util", "lectrace"), _EDTRACE
 )
@@ -75,12 +75,15 @@ def _unspoken(call: ast.Call) -> str:
         case "note" | "text", [text, *_]:
             return text
         case "question", [text, *_]:
-            return f"**Check yourself.** {text}"
+            return f"{ASKED} {text}"
         case "misbelief", [said, run, *_]:
             return f"**Commonly said:** “{said}”\n\n**Run:** {run}"
         case "figure" | "image", _:
             caption = named.get("caption") or named.get("alt") or ast.Constant("…")
             return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
+        case "link", [] if "url" in named:
+            said, to = (_unspoken_text(named.get(it, named["url"])) for it in ("title", "url"))
+            return f"[{said.strip()}]({to})"
         case "link", [target, *rest]:
             name = dotted(given[0])
             text, to = (rest or [""])[0], f"#{name}" if name else target
