@@ -353,3 +353,13 @@ def prose_problems(text: str) -> list[str]:
     found = prose.Setting(prose.Citations({}))
     prose.blocks(text, found)
     return [str(it) for it in found.problems]
+
+
+def test_a_run_tells_a_name_that_nothing_has_and_a_part_of_it_does_not(tmp_path):
+    file = write(
+        tmp_path, PARTS.replace('    figure(Figure(), caption="[@fig:late]: Again.", alt="Nothing.")\n', "")
+    )
+    done = command(file, "--device", "cpu", "--quiet")
+    assert done.returncode == 1
+    assert "no figure, table or equation of this lecture is named 'fig:lost'" in done.stdout
+    assert command(file, "shown", "--device", "cpu", "--quiet").returncode == 0

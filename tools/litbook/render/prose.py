@@ -370,7 +370,7 @@ def _referred(label: str, setting: Setting) -> Html:
     found = setting.number(label)
     if found is None:
         what = f"no figure, table or equation of this lecture is named {label!r}"
-        setting.report("broken-link", what, f"begin its caption with [@{label}]:", f"[@{label}]")
+        setting.report("unknown-name", what, f"begin its caption with [@{label}]:", f"[@{label}]")
     words, address = found or (named(label), "")
     return tag("a", words, href=address) if address else markup.text(words)
 
@@ -542,20 +542,10 @@ class _Reader(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]  # its name for `data`
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = (
-            formulas.ATTRIBUTES
-            if tag in formulas.ELEMENTS
-            else _ATTRIBUTES
-            if tag in ELEMENTS
-            else frozenset()
-        )
+        known = formulas.ATTRIBUTES if tag in formulas.ELEMENTS else _ATTRIBUTES
         names_ = [name for name, _ in attrs]
-        fine = (
-            (tag in ELEMENTS or tag in formulas.ELEMENTS)
-            and set(names_) <= known
-            and len(set(names_)) == len(names_)
-        )
-        fine = fine and (tag != "input" or ("type", "radio") in attrs)
+        fine = tag in ELEMENTS | formulas.ELEMENTS and (tag != "input" or ("type", "radio") in attrs)
+        fine = fine and set(names_) <= known and len(set(names_)) == len(names_)
         for name, value in attrs:
             if name == "href":
                 fine = fine and bool(_HREF.fullmatch(value or ""))
