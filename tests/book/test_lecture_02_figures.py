@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_hex
@@ -29,7 +30,7 @@ def test_the_paths_drawn_are_the_optimizers_places_over_lines_of_one_loss(repo: 
     levels = []
     for oval in panel.patches:
         assert isinstance(oval, Ellipse)
-        points = oval.get_patch_transform().transform(oval.get_path().vertices[0:25:3])
+        points = oval.get_patch_transform().transform(np.asarray(oval.get_path().vertices)[0:25:3])
         edge = turn.T @ torch.from_numpy(points).T
         loss = (bowl.CURVES[:, None] * edge**2).sum(0)
         assert torch.allclose(loss, loss[:1].expand_as(loss), rtol=1e-2)
@@ -43,15 +44,17 @@ def test_the_box_is_filled_as_far_as_multiplications_were_counted(figures: Any) 
         faces = {
             to_hex(p.get_facecolor()): p
             for p in panel.patches
-            if isinstance(p, Polygon) and p.get_facecolor()[3]
+            if isinstance(p, Polygon) and tuple(p.get_facecolor())[-1]
         }
-        front, top, side = (faces[color].get_xy() for color in (figures.GOLD, figures.GREEN, figures.BLUE))
+        front, top, side = (
+            np.asarray(faces[color].get_xy()) for color in (figures.GOLD, figures.GREEN, figures.BLUE)
+        )
         wide, high = front[1, 0] - front[0, 0], front[3, 1] - front[0, 1]
         deep = {2 * (top[3, 0] - top[0, 0]), 2 * (side[3, 0] - side[0, 0])}
         assert (round(high, 9), {round(it, 9) for it in deep}, wide) == (3, {depth}, 7)
         assert round(high) * depth * wide == count
         assert panel.get_title() == f"{count} multiplications"
-        drawn = sum(len(p.get_path().codes) // 2 for p in panel.patches if isinstance(p, Lines))
+        drawn = sum(np.asarray(p.get_path().codes).size // 2 for p in panel.patches if isinstance(p, Lines))
         assert drawn == (6 + 2) + (6 + depth - 1) + (2 + depth - 1)  # between the units of each face
 
 

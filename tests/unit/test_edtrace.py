@@ -20,6 +20,8 @@ from litbook.compat import edtrace
 from litbook.errors import AuthorError, LitbookError
 from litbook.project import Project
 from litbook.record import model
+from litbook.render import page
+from litbook.site import plugin
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
 
@@ -68,6 +70,13 @@ def kinds(made: model.Record) -> dict[str, str]:
          ("link", "arXiv:2001.00001", "https://arxiv.org/pdf/2001.00001v2.pdf")),
         ('link(Reference("On sheep", ["Ann Lee", "Bo Chi"], date="2020-05", url="https://example.org"))',
          ("link", "On sheep (Lee+ 2020)", "https://example.org")),
+        (r'text("a = 1\n", language="python")', ("note", "```python\na = 1\n```")),
+        ('table([{"a": 1, "b": "x|y"}, {"a": 2}], caption="Pens")',
+         ("note", "*Pens*\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n| 2 | None |")),
+        ('table([[i] for i in range(20)], ["n"], head=1, tail=1)',
+         ("note", "| n |\n| --- |\n| 0 |\n| … |\n| 19 |")),
+        ('graph(make_graph([{"id": 1, "label": "Ann"}, {"id": 2}, {"id": 3}], [{"source": 1, "target": 2}]))',
+         ("note", "- Ann → 2\n- 3")),
         ('system_text(["printf", "\\033[1mbold\\033[0m\\n"])', ("note", "```\nbold\n```")),
         ('video("https://example.org/v.mp4")', ("link", "video", "https://example.org/v.mp4")),
     ],
@@ -75,8 +84,16 @@ def kinds(made: model.Record) -> dict[str, str]:
 def test_each_word_hands_over_what_it_is_in_ours(
     tmp_path: Path, line: str, expected: tuple[str, ...]
 ) -> None:
-    head = "from lectrace import Reference, link, note, system_text, text, video\n"
+    head = "from lectrace import Reference, link, note, system_text, table, text, video\n"
+    head += "from litbook.compat.edtrace import graph, make_graph\n"
     assert said(record(tmp_path, lecture(line, head), words="lectrace")) == [expected]
+
+
+def test_directives_of_theirs_are_read_as_the_nearest_of_ours(tmp_path: Path) -> None:
+    body = 'text("a"), text("b")  # @animate\nx = 1  # @inspect x @animate\ny = 2  # @invisible'
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert messages(made) == [] and shown(made, "x") == [1]
+    assert [it.kind for it in one(made).statements] == ["doc", "piece", "code", "hidden"]
 
 
 def test_what_no_word_can_show_is_an_error_of_its_line(tmp_path: Path) -> None:
@@ -182,7 +199,47 @@ def test_a_terminal_prints_the_prose_of_a_wrapper_once_and_not_its_line(tmp_path
     assert text.count("Sheep.") == 1 and 'print("goat")' in text and "x = 3" in text
 
 
+def test_a_page_has_the_prose_of_a_wrapper_once_and_a_link_in_the_paragraph_of_its_note(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, UTIL, "shepherd.py")
+    body = """
+        text("Of sheep"), article("https://example.org/a"), text(", which are many.")
+        for name in ("Ann", "Bo"):
+            text(f"Item {name}")
+    """
+    made = record(tmp_path, lecture(body, f"{HEAD}from shepherd import article\n"), words="edtrace")
+    drawn = "".join(page.pages(made).values())
+    link = '<a href="https://example.org/a">[article]</a>'
+    assert f"<p>Of sheep {link}, which are many.</p>" in drawn and drawn.count("which are many") == 1
+    assert "<p>Item Ann</p>" in drawn and "<p>Item Bo</p>" in drawn
+
+
+def test_what_never_ran_stands_as_its_prose(tmp_path: Path) -> None:
+    body = """
+        link(3)
+        text("Of sheep."), link(title=" [b]", url="https://example.org/b")
+        link(paper), link(one)
+        note("a joke")
+    """
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert [it.prose for it in one(made).statements if it.prose] == [
+        "Of sheep.\n\n[[b]](https://example.org/b)",
+        "`paper`\n\n[one](#one)",
+    ]
+
+
 # ------------------------------------------------------------------------ what a lecture reads
+
+
+def test_a_terminal_prints_no_line_of_which_all_is_words(tmp_path: Path) -> None:
+    before = """
+        def say(words):
+            note(words)
+    """
+    text = printed(write(tmp_path, section('note("Sheep"), say("and goats")\nnote("a"), print("b")', before)))
+    assert "Sheep\n\nand goats\n" in text and "say(" not in text.partition("Sheep")[2]
+    assert text.index("\na\n") < text.index('note("a"), print("b")') < text.index("│ b")
 
 
 def test_a_lecture_reads_what_stands_beside_it_and_writes_into_a_copy(tmp_path: Path) -> None:
@@ -269,8 +326,8 @@ def test_a_paper_has_the_title_that_edtrace_left_beside_the_lecture(tmp_path: Pa
 def test_a_picture_beside_the_lecture_has_its_name_for_words(tmp_path: Path) -> None:
     (tmp_path / "pens").mkdir()
     (tmp_path / "pens" / "two-sheep_a.png").write_bytes(PIXEL)
-    made = record(tmp_path, lecture('image("pens/two-sheep_a.png")'), words="edtrace")
-    assert [(it.kind, it.alt) for it in one(made).pieces] == [("image", "two sheep a")]
+    made = record(tmp_path, lecture('image("pens/two-sheep_a.png", width=300)'), words="edtrace")
+    assert [(it.kind, it.alt, it.width) for it in one(made).pieces] == [("image", "two sheep a", 300)]
 
 
 # ------------------------------------------------------------------------ plots
@@ -330,6 +387,14 @@ def test_a_book_in_words_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         LitbookError, match=r"mkdocs.yml: words is 'edtrase'\n    there are: edtrace, lectrace"
     ):
         record(tmp_path, section("pass"))
+
+
+def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() -> None:
+    site = plugin.LitbookPlugin()
+    assert site.load_config({"words": "edtrace"}) == ([], [])
+    assert site.choices().without == {"notebooks"}
+    [(name, error)] = plugin.LitbookPlugin().load_config({"words": "edtrase"})[0]
+    assert name == "words" and "('', 'edtrace', 'lectrace')" in str(error)
 
 
 def test_the_table_of_words_names_each() -> None:

@@ -48,7 +48,7 @@ class Listener(Protocol):
     def section(self, function: int) -> None: ...
     def skipped(self, function: int, device: str) -> None: ...
     def line(self, statement: int) -> None: ...
-    def word(self, statement: int) -> None: ...
+    def word(self, statement: int, whole: bool) -> None: ...
     def piece(self, piece: model.Piece) -> None: ...
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None: ...
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None: ...
@@ -61,8 +61,7 @@ class Recorder(Judge):
     """The probes of `instrument.Probes`, and everything they saw. One per run."""
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
-        self.lecture = lecture
-        self.listener = listener
+        self.lecture, self.listener = lecture, listener
         self.numbering = Numbering(lecture)
         self.is_section = self.numbering.is_section
         self.enclosing_loop, self.watch_owner = _around_watches(lecture)
@@ -373,7 +372,7 @@ def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
         for name, value in ast.iter_fields(node):
             around = loop if name == "orelse" else inside
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
                     walk(child, -1 if isinstance(child, Definition) else around, within)
 
     for file in lecture.files:

@@ -42,10 +42,11 @@ class Spoken:
                 continue
             sites = self._sites.setdefault(number, set())
             sites.add(at.f_lasti)
-            if self.recorder.listener is not None and len(sites) == 1:
-                self.recorder.listener.word(number)
-            if len(sites) == len(calls(self.numbering.node_of[number])):
+            whole = len(sites) == len(calls(self.numbering.node_of[number]))
+            if whole:
                 self.numbering.spoken.add(number)
+            if self.recorder.listener is not None:
+                self.recorder.listener.word(number, whole)
 
 
 def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ...] = ()) -> bool:

@@ -47,7 +47,8 @@ def linked(page: str, name: str, notebook: str, takes: str) -> str:
     words = markup.text(_("Run it yourself: this page as a notebook"))
     small = markup.tag("small", markup.text(f" · {takes}"))
     link = markup.tag("p", markup.tag("a", words, href=address), small, class_="lb-nb-way")
-    return re.sub(r"^(# .*)$", lambda m: f"{m[1]}\n\n{link}", page, count=1, flags=re.MULTILINE)
+    top = r'^# .*(?:\n\n<p class="lb-summary">.*)?$'  # the title, and how many claims hold
+    return re.sub(top, lambda m: f"{m[0]}\n\n{link}", page, count=1, flags=re.MULTILINE)
 
 
 def _links(place: str, github: str) -> Html:
@@ -128,9 +129,10 @@ class _Page:
 
     def _aside(self, text: str) -> Html:
         """A hint, or an answer as code."""
-        if match := re.fullmatch(r"<code>(.*?)</code>(.*)", text):
-            value, where = (markup.text(html.unescape(it)) for it in match.groups())
-            return markup.tag("p", markup.tag("code", value), where)
+        if match := re.fullmatch(r"<code>(.*?)</code>(.*?)(?:\n\n(.*))?", text, re.DOTALL):
+            value, where = (markup.text(html.unescape(it)) for it in match.groups()[:2])
+            reply = markup.tag("p", markup.tag("code", value), where)
+            return markup.join([reply, *([self._passage(match[3])] if match[3] else [])])
         return self._passage(text)
 
     def _passage(self, text: str) -> Html:

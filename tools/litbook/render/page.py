@@ -61,7 +61,7 @@ def titles(record: Record) -> list[tuple[str, str]]:
 
 def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
-    blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
+    blocks = [_lecture(*lecture) for lecture in lectures]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     return markup.page([markup.heading(1, _("Lectures")), *summary, *blocks])
@@ -110,7 +110,7 @@ def excerpt(record: Record) -> Html:
     return markup.NOTHING
 
 
-def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> Html:
+def _lecture(folder: str, record: Record, recordings: Sequence[Record]) -> Html:
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = tag("a", prose.inline(record.title, setting), href=f"{folder}/")
@@ -119,7 +119,7 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
         tag("li", link, " ", verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
     ]
-    head = tag("p", tag("span", number, class_="lb-number"), title, class_="lb-parttitle")
+    head = tag("p", title, class_="lb-parttitle")
     tally = verdicts.summary(book, record.sections)
     return tag("div", head, tally, tag("ul", *items), class_="lb-part")
 
@@ -143,8 +143,11 @@ def _sheet(book: Book, page: str) -> Sheet:
         prose.Citations(book.bibliography, opens=True),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
+        number=lambda label: books.numbered(book, page, label),
     )
-    return Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet = Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet.at(book.record.main.file, 1)
+    return sheet
 
 
 def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
@@ -203,7 +206,8 @@ def _part(book: Book, number: int) -> str:
     sheet, mine = _sheet(book, page), book.sections(page)
     title = prose.inline(part.heading or part.name, sheet.setting)
     up = tag("a", record.title, href=books.way(page, books.INDEX))
-    place = tag("span", up, " · ", _("{n} of {all}", n=number + 1, all=len(book.parts)))
+    where = tag("span", _("{n} of {all}", n=number + 1, all=len(book.parts)), class_="lb-nowrap")
+    place = tag("span", up, " · ", where)
     parts = [
         _around(book, number, place, class_="lb-around lb-eyebrow", aria_label=_("place in this lecture")),
         markup.heading(1, title, book.anchor(part)),

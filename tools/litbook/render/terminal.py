@@ -18,6 +18,7 @@ from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
+from litbook.render.standin import common
 from litbook.text.lecture import Function, Statement
 from litbook.text.words import calls
 
@@ -48,6 +49,7 @@ class Terminal:
         self.functions: list[Function] = []
         self.statements: list[Statement] = []
         self.bare: set[int] = set()  # statements that may turn out to be words
+        self.waits = False  # for the rest of one, which may be words, too
         self.held = -1, list[Text]()  # one, and its code, which is printed unless it does
         self.files: list[tuple[list[str], dict[int, int]]] = []
         self.file = 0  # the current section's, of which `lines` and `cuts` are
@@ -118,16 +120,16 @@ class Terminal:
             self._release()
         self.printed = last
 
-    def word(self, statement: int) -> None:
-        """A statement of code says what a note does: it hands a piece over, and is no code to readers."""
+    def word(self, statement: int, whole: bool) -> None:
+        """A statement hands a piece over as a note does; where that is the `whole` of it, it is no code."""
         if self.held[0] == statement:
-            self.held = -1, []
+            self.waits, self.held = not whole, (-1, []) if whole else self.held
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        text = harmless(piece.text)
+        text = common(harmless(piece.text))
         if piece.kind == "output":
-            self._print(text)
+            self._print(harmless(piece.text))
         elif piece.kind == "note":
             self._gap()
             self._say(Markdown(text) if self.console.is_terminal else text)
@@ -135,7 +137,7 @@ class Terminal:
         elif piece.kind == "misbelief":
             self._gap()
             self._say(Text.assemble(("Commonly said: ", "bold red"), text))
-            self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
+            self._say(Text.assemble(("Run: ", "bold green"), common(harmless(piece.data))))
             self._gap()
         elif piece.kind == "speaker":
             self._say(Text(f"[speaker note] {text}", style="dim"))
@@ -144,13 +146,14 @@ class Terminal:
             self._say(f"[{text}] {target}")
         else:
             self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
+        self.waits = False
 
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question, and its answer below: a terminal folds nothing."""
         self._gap()
-        self._say(Text.assemble(("Check yourself: ", "bold blue"), harmless(piece.text)))
+        self._say(Text.assemble(("Check yourself: ", "bold blue"), common(harmless(piece.text))))
         if piece.data:
-            self._say(Text.assemble(("Hint: ", "bold blue"), harmless(piece.data)))
+            self._say(Text.assemble(("Hint: ", "bold blue"), common(harmless(piece.data))))
         self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
         if piece.why:
             self._say(Text(harmless(piece.why)))
@@ -189,9 +192,9 @@ class Terminal:
     # -- printing
 
     def _release(self) -> None:
-        """Print what was held back."""
+        """Print what was held back, unless a piece is told of a statement that may hold nothing else."""
         self._finish_output()
-        (_, code), self.held = self.held, (-1, [])
+        (_, code), self.held = ((-1, []), self.held) if self.waits else (self.held, (-1, []))
         for line in code:
             self._put(line)
             self.gap = False

@@ -246,6 +246,7 @@ class LitbookPlugin(BasePlugin[Options]):
     def choices(self) -> Choices:
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
+        without |= {"notebooks"} if self.config.words else set()  # they know none of these words
         return Choices(without, self.config.unbacked)
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:

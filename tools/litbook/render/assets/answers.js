@@ -89,5 +89,5 @@
     reply.before(form);
     if (kept[id]) { field.value = kept[id]; form.onsubmit(); }
   }
-  if (boxes[0]) { document.querySelector("article .lb-summary, article h1").after(line); tell(); }
+  if (boxes[0]) { (document.querySelector("article h1 + .lb-summary") ?? document.querySelector("article h1")).after(line); tell(); }
 }
