@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from litbook.render import prose
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -152,6 +154,22 @@ def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) 
         found += violations(page, axe)
     page.close()
     assert found == []
+
+
+def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -> None:
+    note = """A[^a] and [@tab:t].\n\n[^a]: Text.\n\n??? note "More"\n    text\n\n=== "A"\n    a\n\n=== "B"\n    b
+\n- [x] done\n- [ ] open\n\nTerm\n:   meaning\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |\n\n[@eq:e]: $$ x $$"""
+    setting = prose.Setting(
+        prose.Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}")
+    )
+    inside = "".join(
+        prose.blocks(note, setting) + prose.blocks(note.replace(":t]", ":u]").replace(":e]", ":f]"), setting)
+    )
+    assert setting.problems == []
+    page = browser.new_page()
+    page.set_content(f'<html lang="en"><title>t</title><main><h1>h</h1>{inside}</main></html>')
+    assert violations(page, axe) == []
+    page.close()
 
 
 def test_axe_does_find_what_is_wrong(browser: Browser, axe: str) -> None:

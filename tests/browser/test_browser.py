@@ -103,7 +103,9 @@ def test_a_citation_opens_beside_its_line_without_scripts(browser: Browser, addr
     number.click()
     assert card.is_visible() and "In the list" in card.inner_text()
     there, below = number.bounding_box(), card.bounding_box()
-    assert there and below and 0 <= below["y"] - there["y"] - there["height"] < 40
+    assert there and below
+    gaps = below["y"] - there["y"] - there["height"], there["y"] - below["y"] - below["height"]
+    assert 0 <= max(gaps) < 40  # below its line, or above where there is more room
     assert page.url.endswith(LECTURE)
     context.close()
 

@@ -21,6 +21,7 @@ from litbook import aside, figure, link, misbelief, note, requires, speaker_note
 from litbook.errors import AuthorError
 from litbook.probe import author
 from litbook.record import model
+from litbook.record.limits import OUTPUT
 from litbook.render import standin
 from litbook.text import words
 
@@ -74,6 +75,7 @@ def test_the_words_are_those_of_the_package() -> None:
         "recording",
         "requires",
         "speaker_note",
+        "system_text",
         "word",
     ]
 
@@ -261,6 +263,35 @@ def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
     )
 
 
+# ------------------------------------------------------------------------ system_text
+
+
+def test_a_commands_output_is_printed_without_colours(tmp_path: Path, capsys) -> None:
+    made = record(
+        tmp_path, section(r'litbook.system_text(["printf", "\\033[31mred\\033[0m"])', "import litbook")
+    )
+    assert [(it.kind, it.text) for it in made.by_key["one"].pieces] == [("output", "red\n")]
+    litbook.system_text(["yes"])  # for ever
+    assert len(capsys.readouterr().out) == OUTPUT + 3
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ls", r"takes a list, \['git', '--version'\], not 'ls'"),
+        ([], r"takes a list"),
+        (["no-such-command"], "cannot run 'no-such-command': No such file or directory"),
+        (["sh", "-c", "echo first; echo last; exit 3"], "ended with status 3: last"),
+        (["false"], "'false' ended with status 1: it printed nothing"),
+        (["sleep", "9"], r"waited 0.1 s for 'sleep 9'\nallow it more: timeout=60"),
+        (["sh", "-c", "exec >&- 2>&-; sleep 9"], r"waited 0.1 s for "),
+    ],
+)  # fmt: skip
+def test_a_command_that_gives_no_text_is_an_error(command, says: str) -> None:
+    with pytest.raises(AuthorError, match=rf"system_text\(\):? .*{says}"):
+        litbook.system_text(command, timeout=0.1)
+
+
 # ------------------------------------------------------------------------ link
 
 
@@ -391,7 +422,7 @@ def test_the_recorder_before_comes_back() -> None:
 
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
-    others = {"aside", "requires", "recording", "word"}
+    others = {"aside", "requires", "recording", "system_text", "word"}
     assert set(litbook.__all__) == others | set(words.WORDS)
     assert set(standin.__all__) == set(litbook.__all__)
     kinds = set(get_args(model.PieceKind))

@@ -178,7 +178,8 @@ def test_a_value_is_asked_once_where_a_page_shows_it_and_never_in_a_loop_or_a_he
     body = page.pages(made)["index.md"]
     assert '<b>t</b> <span class="lb-text">Table</span>' in body
     assert (
-        '<div class="lb-scroll" tabindex="0"><table><tbody><tr><td>1</td></tr></tbody></table></div>' in body
+        '<div class="lb-scroll" tabindex="0"><table class="lb-table"><tbody><tr><td>1</td></tr></tbody></table></div>'
+        in body
     )
 
 

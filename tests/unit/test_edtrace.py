@@ -70,6 +70,13 @@ def kinds(made: model.Record) -> dict[str, str]:
          ("link", "arXiv:2001.00001", "https://arxiv.org/pdf/2001.00001v2.pdf")),
         ('link(Reference("On sheep", ["Ann Lee", "Bo Chi"], date="2020-05", url="https://example.org"))',
          ("link", "On sheep (Lee+ 2020)", "https://example.org")),
+        (r'text("a = 1\n", language="python")', ("note", "```python\na = 1\n```")),
+        ('table([{"a": 1, "b": "x|y"}, {"a": 2}], caption="Pens")',
+         ("note", "*Pens*\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n| 2 | None |")),
+        ('table([[i] for i in range(20)], ["n"], head=1, tail=1)',
+         ("note", "| n |\n| --- |\n| 0 |\n| … |\n| 19 |")),
+        ('graph(make_graph([{"id": 1, "label": "Ann"}, {"id": 2}, {"id": 3}], [{"source": 1, "target": 2}]))',
+         ("note", "- Ann → 2\n- 3")),
         ('system_text(["printf", "\\033[1mbold\\033[0m\\n"])', ("note", "```\nbold\n```")),
         ('video("https://example.org/v.mp4")', ("link", "video", "https://example.org/v.mp4")),
     ],
@@ -77,8 +84,16 @@ def kinds(made: model.Record) -> dict[str, str]:
 def test_each_word_hands_over_what_it_is_in_ours(
     tmp_path: Path, line: str, expected: tuple[str, ...]
 ) -> None:
-    head = "from lectrace import Reference, link, note, system_text, text, video\n"
+    head = "from lectrace import Reference, link, note, system_text, table, text, video\n"
+    head += "from litbook.compat.edtrace import graph, make_graph\n"
     assert said(record(tmp_path, lecture(line, head), words="lectrace")) == [expected]
+
+
+def test_directives_of_theirs_are_read_as_the_nearest_of_ours(tmp_path: Path) -> None:
+    body = 'text("a"), text("b")  # @animate\nx = 1  # @inspect x @animate\ny = 2  # @invisible'
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert messages(made) == [] and shown(made, "x") == [1]
+    assert [it.kind for it in one(made).statements] == ["doc", "piece", "code", "hidden"]
 
 
 def test_what_no_word_can_show_is_an_error_of_its_line(tmp_path: Path) -> None:
@@ -201,10 +216,16 @@ def test_a_page_has_the_prose_of_a_wrapper_once_and_a_link_in_the_paragraph_of_i
 
 
 def test_what_never_ran_stands_as_its_prose(tmp_path: Path) -> None:
-    body = 'link(3)\ntext("Of sheep."), link(title=" [b]", url="https://example.org/b")\nnote("a joke")'
+    body = """
+        link(3)
+        text("Of sheep."), link(title=" [b]", url="https://example.org/b")
+        link(paper), link(one)
+        note("a joke")
+    """
     made = record(tmp_path, lecture(body), words="edtrace")
     assert [it.prose for it in one(made).statements if it.prose] == [
-        "Of sheep.\n\n[[b]](https://example.org/b)"
+        "Of sheep.\n\n[[b]](https://example.org/b)",
+        "`paper`\n\n[one](#one)",
     ]
 
 

@@ -7,16 +7,19 @@
 | theirs | here |
 |---|---|
 | `text("…")` | `note("…")` |
-| `text("…", verbatim=True)`, `system_text(["date"])` | a note of one block of code |
+| `text("…", verbatim=True)`, `language="c"`, `system_text(["date"])` | a note of one block of code |
+| `table(rows, headers)` | a note of one table |
 | `note("…")` | `speaker_note("…")` |
 | `image("images/a.png")` | `image()`, with the file's name as `alt` |
 | `image("https://…")` | its copy in `var/files` beside the lecture; else an error that says how to get it |
 | `video(…)` | a link; of a file beside the lecture its name |
 | `link("https://…")`, `link(title=…, url=…)`, `link(Reference(…))` | `link()`, with title, authors and year |
 | `link(function)` | `link()`; of what is not the lecture's own its name |
+| `graph(make_graph(nodes, edges))` | a note with its edges |
 | `plot(spec)` | `figure()`, where Altair can draw the Vega-Lite; else its data |
 | `width=600` | the same; `style=`, and a width in other units, are let be: the page has one style |
 | `# @inspect`, `@clear`, `@hide`, `@stepover` | the same |
+| `# @invisible`, `# @animate` | `@hide`; nothing: a page shows all at once |
 | `sys.gettrace()` | true in the lecture and beside it; in new code ask `litbook.recording()` |
 """
 
@@ -30,12 +33,12 @@ import inspect
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,14 +47,16 @@ from litbook.errors import AuthorError
 from litbook.probe import author
 from litbook.record.model import PICTURES
 
-__all__ = ["Reference", "arxiv_reference", "cached", "image", "is_arxiv_link", "join", "link", "note", "plot",
-           "system_text", "text", "url_reference", "video"]  # fmt: skip
+__all__ = ["Reference", "arxiv_reference", "cached", "graph", "image", "is_arxiv_link", "join", "link",
+           "make_graph", "note", "plot", "system_text", "table", "text", "url_reference",
+           "video"]  # fmt: skip
 
 NAMES = {  # what lectures import: edtrace began as two files beside the lectures
     "edtrace": ("edtrace", "edtrace.execute_util", "edtrace.reference", "edtrace.arxiv_util", "execute_util",
                 "arxiv_util"),
     "lectrace": ("lectrace", "lectrace.reference", "lectrace.renderings"),
 }  # fmt: skip
+ROWS = 5  # of a long table, how many of its beginning and of its end are shown
 LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
 _lecture: Path | None = None  # the one that runs here, under these words
 
@@ -95,10 +100,12 @@ def _no_trace(*_: object) -> None:
 # ---------------------------------------------------------------------------- prose
 
 
-def text(message: str, style: object = None, verbatim: bool = False) -> None:  # noqa: ARG001  as theirs
-    """Prose, as Markdown; `verbatim` keeps every character and line."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", message)), default=0)) if verbatim else ""
-    author.note(f"{fence}\n{message.rstrip()}\n{fence}" if verbatim else message)
+def text(message: str, style: object = None, verbatim: bool = False, language: str = "") -> None:  # noqa: ARG001  as theirs
+    """Prose, as Markdown; what is `verbatim`, or code of a `language`, keeps every character and line."""
+    if verbatim or language:
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", message)), default=0))
+        message = f"{fence}{language}\n{message.rstrip()}\n{fence}"
+    author.note(message)
 
 
 def note(message: str) -> None:
@@ -106,10 +113,59 @@ def note(message: str) -> None:
     author.speaker_note(message)
 
 
-def system_text(command: list[str]) -> None:
-    """What a command prints, without its colours. Raises what `subprocess` does."""
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode(errors="replace")
-    text(re.sub(r"\x1b\[[0-9;]*m", "", said), verbatim=True)
+def system_text(command: list[str], timeout: float = 60, language: str = "") -> None:
+    """What a command prints, as `litbook.system_text` bounds it."""
+    text(author.output_of(command, timeout), verbatim=True, language=language)
+
+
+def table(
+    rows: Any,
+    headers: list[str] | None = None,
+    caption: str = "",
+    style: object = None,  # noqa: ARG001  as theirs
+    head: int | None = None,
+    tail: int | None = None,
+) -> None:
+    """A table of lists, of dicts, of a data frame or of an array; of many rows the first and last.
+
+    Raises `AuthorError` where rows have no names for their columns.
+    """
+    listed = isinstance(rows, list)  # by hand: it is shown whole
+    if hasattr(rows, "itertuples"):
+        headers, rows = headers or [*map(str, rows.columns)], rows.to_dict("records")
+    rows = rows.tolist() if hasattr(rows, "tolist") else [*rows]
+    if rows and isinstance(rows[0], dict):
+        headers = headers or [*dict.fromkeys(name for row in rows for name in row)]
+        rows = [[row.get(name) for name in headers] for row in rows]
+    if not headers:
+        raise AuthorError("table() needs headers=: what the columns are called")
+    every, given = len(rows), (head, tail) != (None, None)
+    first, last = (head or 0, tail or 0) if given else (every if listed else ROWS, ROWS)
+    if every > first + last:
+        gap = [["…"] * len(headers)] * (bool(first) == bool(last))
+        rows = [*rows[:first], *gap, *rows[every - last :]]
+    lines = [headers, ["---"] * len(headers), *rows]
+    cell = partial(re.sub, r"([|\\])", r"\\\1")
+    drawn = ("| " + " | ".join(cell(" ".join(str(it).split())) for it in row) + " |" for row in lines)
+    author.note("\n".join([f"*{caption}*\n"] * bool(caption) + [*drawn]))
+
+
+def make_graph(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], *_: object, **__: object) -> Any:
+    """What `graph` shows; of a layout nothing is kept."""
+    return {"nodes": nodes, "edges": edges}
+
+
+def graph(spec: Any, style: object = None) -> None:  # noqa: ARG001  as theirs
+    """The edges of a graph, a line each, and nodes that have none. Nothing for None."""
+    if spec is None:
+        return
+    nodes = [it.get("data", it) for it in spec["nodes"]]
+    edges = [it.get("data", it) for it in spec["edges"]]
+    names = {str(it["id"]): str(it.get("label", it["id"])) for it in nodes}
+    ends = [(str(it["source"]), str(it["target"]), it.get("label")) for it in edges]
+    lines = [f"- {names.get(a, a)} → {names.get(b, b)}{f': {said}' if said else ''}" for a, b, said in ends]
+    alone = names.keys() - {end for it in ends for end in it[:2]}
+    author.note("\n".join([*lines, *(f"- {names[it]}" for it in names if it in alone)]))
 
 
 # ---------------------------------------------------------------------------- links
@@ -126,6 +182,11 @@ class Reference:
     url: str | None = None
     description: str | None = None
     notes: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name within a sentence."""
+        return f"[{_label(self)}]"
 
 
 def join(*lines: str) -> str:
@@ -257,6 +318,7 @@ def _place(path: str) -> Path:
 
 def plot(spec: Any) -> None:
     """A plot of Altair or in Vega-Lite, drawn where Altair can, else its data; also one of Matplotlib."""
+    spec = spec.get_figure() if hasattr(spec, "get_figure") and not hasattr(spec, "savefig") else spec
     if hasattr(spec, "savefig"):
         return author.figure(spec, caption="", alt="a plot")
     data = spec if isinstance(spec, dict) else spec.to_dict()

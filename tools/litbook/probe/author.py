@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import math
+import os
 import re
+import select
+import shlex
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from types import CodeType
@@ -15,13 +21,14 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import vector
-from litbook.record.limits import IMAGE
+from litbook.record.limits import IMAGE, OUTPUT
 from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 NEEDS = ("cuda", "slow")  # what a section may require
+MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
 DECLARED: set[CodeType] = set()  # of functions that an author has declared words
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
@@ -190,6 +197,52 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
         _hand("link", text or target, data=target)
     else:
         raise AuthorError(f"link() takes an http(s) URL, '@key', a function or '#name', not {target!r}")
+
+
+def system_text(command: Sequence[str], *, timeout: float = 10.0) -> None:
+    """Print what a command prints, as `output_of` has it."""
+    text = output_of(command, timeout)
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
+    """What a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
+
+    Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
+    ends with another status than 0. A command that prints more than is shown is ended there.
+    """
+    if isinstance(command, str) or not command or not all(isinstance(it, str) for it in command):
+        raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
+    shown = shlex.join(command)[:80]
+    try:
+        status, said = _asked(command, timeout)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(errors="replace"))
+    if status is None:
+        raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
+    if status:
+        last = (text.strip().splitlines() or ["it printed nothing"])[-1]
+        raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
+    return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
+
+
+def _asked(command: Sequence[str], timeout: float) -> tuple[int | None, bytes]:
+    """The status of a command, None where it took too long, and the beginning of what it prints."""
+    until, said, piece = time.monotonic() + timeout, b"", b"."
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT) as process:
+        out = process.stdout
+        while out and piece and len(said) <= MOST_BYTES:
+            if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
+                break
+            piece = os.read(out.fileno(), MOST_BYTES)
+            said += piece
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0 if piece else max(0.0, until - time.monotonic()))
+        status = process.poll()
+        process.kill()
+    return 0 if len(said) > MOST_BYTES else status, said
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

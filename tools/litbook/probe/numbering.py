@@ -97,13 +97,17 @@ class Numbering:
             kind="piece" if number in self.spoken else it.kind,
             end=self.line(it.function, it.end),
             target=self.keys[it.target] if it.target is not None else "",
-            prose=unspoken(node) if silent else "",
+            prose=unspoken(node, self._definitions) if silent else "",
             binds=binds(node),
         )
 
     def loop(self, statement: int) -> Literal["for", "while"]:
         """The kind of a loop, by the number of its statement."""
         return "while" if isinstance(self.node_of[statement], ast.While) else "for"
+
+    @cached_property
+    def _definitions(self) -> set[str]:
+        return {it.name for it in self.lecture.functions}
 
     @cached_property
     def node_of(self) -> list[ast.stmt]:

@@ -372,7 +372,7 @@ def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
         for name, value in ast.iter_fields(node):
             around = loop if name == "orelse" else inside
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
                     walk(child, -1 if isinstance(child, Definition) else around, within)
 
     for file in lecture.files:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from litbook.errors import Problem
 from litbook.record.model import Definition, Record, Section, grouped
-from litbook.render import code
+from litbook.render import code, numbers
 from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
 from litbook.text.mentions import Mention, meanings, mentions
@@ -53,6 +53,11 @@ class Book:
                 of_file = found.setdefault(entry.file, [])
                 of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
         return found
+
+    @cached_property
+    def numbers(self) -> dict[str, numbers.Numbered]:
+        """The figures, tables and equations that have a name."""
+        return numbers.find(self.record, self.recordings, self.problems)
 
     @cached_property
     def pages(self) -> list[str]:
@@ -315,6 +320,15 @@ def _elsewhere(book: Book, page: str, name: str) -> str | None:
     if there is None:
         return None
     return f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
+
+
+def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
+    """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
+    if (found := book.numbers.get(label)) is None:
+        return None
+    where = book.place.get(found.section, page)
+    address = ("" if where == page else way(page, where)) + f"#{numbers.anchor(label)}"
+    return numbers.named(label, found.number), address if found.shown else ""
 
 
 def way(page: str, other: str) -> str:

@@ -96,7 +96,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     "Python": lambda r: r.environment.python,
     **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
     later("date"): lambda r: day(r.environment.date),
-    "commit": lambda r: r.environment.commit or "",
+    later("commit"): lambda r: r.environment.commit or "",
     later("time taken"): lambda r: f"{number(r.seconds)} s" if r.seconds else "",
     later("claims that hold"): lambda r: number(r.count()["holds"]),
     later("claims that fail"): lambda r: number(r.count()["fails"]),

@@ -26,7 +26,6 @@ from litbook.record.model import (
     Value,
 )
 from litbook.render.catalogue import _, day
-from litbook.text.words import HEADS
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,6 @@ def unspoken(prose: str) -> str:
         return ""
     blocks = ("\n".join(filter(None, map(_without_holes, block.splitlines()))) for block in _spoken(prose))
     return "\n\n".join(filter(None, blocks))
-
-
-def worded(said: str) -> str:
-    """What `unspoken` gave, its heads in the site's language: the record has them in English."""
-    for head in HEADS:
-        said = said.replace(head, _(head))
-    return said
 
 
 def _spoken(prose: str) -> list[str]:

@@ -53,6 +53,6 @@ def _table(form: str) -> Html:
     if not clean.strip():
         return markup.NOTHING
     whole = "".join({"\n": "&#10;", "\t": "&#9;"}.get(it) or markup.spell(it) for it in clean)
-    return tag(
-        "div", Html(whole), class_="lb-scroll", tabindex="0"
-    )  # harmless: nh3 has parsed and written it
+    whole = whole.replace("<table>", '<table class="lb-table">')
+    # Harmless: nh3 has parsed and written it.
+    return tag("div", Html(whole), class_="lb-scroll", tabindex="0")

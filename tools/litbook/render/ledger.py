@@ -281,7 +281,7 @@ def _short(record: Record) -> str:
 def _row(it: Edition, book: Book, entry: Entry, columns: int, up: str) -> Html:
     claim = entry.claim
     setting = prose.Setting(prose.Citations(book.bibliography))
-    said = prose.inline(claim.caption, setting) if claim.caption else tag("code", claim.text)
+    said = prose.inline(margin.caption(claim), setting) if claim.caption else tag("code", claim.text)
     test = [markup.SPACE, tag("code", claim.text)] if claim.caption else []
     by_run = {v.run: v for v in entry.verdicts}
     cells = [_cell(by_run.get(i), entry.verdicts[0] if i else None) for i in range(columns)]

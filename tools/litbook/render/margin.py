@@ -259,6 +259,11 @@ def _kept_promise(claim: Claim) -> Html:
     return tag("span", sign, words, class_="lb-claim lb-axes")
 
 
+def caption(claim: Claim) -> str:
+    """The caption: the author's, or for an annotation that holds the engine's."""
+    return _(claim.caption) if claim.kind == "axes" and claim.caption else claim.caption
+
+
 def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
     """Both sides' values in the claim's test, or why an annotation does not hold; "" where nothing ran."""
     if claim.verdict in ("not-reached", "needs-device"):

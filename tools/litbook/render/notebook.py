@@ -34,7 +34,7 @@ from litbook.text import cells
 from litbook.text.lecture import Function, Watch
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
-from litbook.text.words import STATED
+from litbook.text.words import ASKED, STATED
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -182,7 +182,8 @@ def _notebook(
     here = [run.section(i.function) for i in layout.items if isinstance(i, cells.Section)]
     known = {it.name: it.heading or it.name for it in here}
     levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
-    text = Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels)
+    numbers = {label: it.number for label, it in shelf.numbers.items()}
+    text = Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels, numbers)
     made = _Made(run, layout, text)
     _opening(made, shelf, book, {_top(name) for name in modules})
     _setup(made, modules)
@@ -257,6 +258,7 @@ def _setup(made: _Made, modules: Mapping[str, str]) -> None:
     """The files that come along, the lecture's imports and constants."""
     layout, fold = made.layout, ["hide-input"]
     ours = inspect.getsource(standin).replace("SEED = 0", f"SEED = {made.record.environment.seed}")
+    ours = ours.replace("int] = {}", f"int] = {made.text.numbers}")
     files = {"litbook.py": ours, **_files(layout, modules)}
     lines = ["# " + _("A folder of its own, for the files that come along and for what the cells write")]
     lines += [
@@ -489,7 +491,7 @@ def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> in
 
 def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
     for piece in pieces:
-        yield _moment(made, found, piece.step, shown=False), 0, [*_piece(piece, found)]
+        yield _moment(made, found, piece.step, shown=False), 0, [*_piece(piece, found, made.text.numbers)]
 
 
 def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
@@ -528,7 +530,7 @@ def _stream(text: str) -> Any:
     return _node(output_type="stream", name="stdout", text=whole(text))
 
 
-def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
+def _piece(piece: model.Piece, found: evidence.Evidence, numbers: dict[str, int]) -> Iterator[Any]:
     """A piece that code handed over while it ran, as the stand-ins would show it."""
     if piece.kind == "output":
         yield _stream(piece.text)
@@ -537,11 +539,11 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
             data = {"image/svg+xml": svg, "text/plain": whole(piece.alt)}
             yield _node(output_type="display_data", metadata={}, data=data)
         if piece.text:
-            yield _display(f"*{piece.text}*")
+            yield _display(f"*{standin.common(piece.text, numbers)}*")
     elif piece.kind == "image":
         yield _display(_("*Picture: {alt}*", alt=piece.alt))
     elif piece.kind in STATED:
-        yield _display(_said(piece, str))
+        yield _display(standin.common(_said(piece, str), numbers))
         yield from _answered(piece, found)
 
 
@@ -551,7 +553,7 @@ def _said(piece: model.Piece, worded: Callable[[str], str]) -> str:
         heads = _("**Commonly said:**"), _("**Run:**")
         text = f"{heads[0]} {worded(piece.text)}\n\n{heads[1]} {worded(piece.data)}"
         return "> " + text.replace("\n", "\n> ")
-    return (_("**Check yourself.**") + " " if piece.kind == "question" else "") + worded(piece.text)
+    return (_(ASKED) + " " if piece.kind == "question" else "") + worded(piece.text)
 
 
 def _answered(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
@@ -625,9 +627,10 @@ def _tell_statement(made: _Made, item: cells.Told) -> None:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
                 prose = evidence.unspoken(statement.prose)
-                asked = prose.startswith("**Check yourself.** ")
-                answer = "\n\n" + _("Not run: the answer comes from the run.") if asked else ""
-                made.prose(name, made.text.markdown(evidence.worded(prose) + answer, item.function))
+                if prose.startswith(ASKED):
+                    prose = _(ASKED) + prose.removeprefix(ASKED)
+                    prose += "\n\n" + _("Not run: the answer comes from the run.")
+                made.prose(name, made.text.markdown(prose, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 

@@ -129,9 +129,10 @@ class _Page:
 
     def _aside(self, text: str) -> Html:
         """A hint, or an answer as code."""
-        if match := re.fullmatch(r"<code>(.*?)</code>(.*)", text):
-            value, where = (markup.text(html.unescape(it)) for it in match.groups())
-            return markup.tag("p", markup.tag("code", value), where)
+        if match := re.fullmatch(r"<code>(.*?)</code>(.*?)(?:\n\n(.*))?", text, re.DOTALL):
+            value, where = (markup.text(html.unescape(it)) for it in match.groups()[:2])
+            reply = markup.tag("p", markup.tag("code", value), where)
+            return markup.join([reply, *([self._passage(match[3])] if match[3] else [])])
         return self._passage(text)
 
     def _passage(self, text: str) -> Html:

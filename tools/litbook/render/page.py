@@ -143,8 +143,11 @@ def _sheet(book: Book, page: str) -> Sheet:
         prose.Citations(book.bibliography, opens=True),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
+        number=lambda label: books.numbered(book, page, label),
     )
-    return Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet = Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet.at(book.record.main.file, 1)
+    return sheet
 
 
 def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:

@@ -362,5 +362,5 @@ def _text(value: Value, snapshots: Sequence[Snapshot]) -> str:
 
 def _judgement(claim: Claim, snapshots: Sequence[Snapshot]) -> list[str]:
     """Verdict, caption and both sides of a claim, as plain text."""
-    caption = re.sub(r"[`*]", "", claim.caption) or claim.text
+    caption = re.sub(r"[`*]", "", margin.caption(claim)) or claim.text
     return [claim.verdict, values.plain(caption), margin.sides(claim, snapshots)]

@@ -70,13 +70,16 @@ def lost(record: Record, folder: Path, bibliography: Bibliography | None) -> lis
             prose.Citations(bibliography or NOTHING_CITED),
             problems,
             resolve=functools.partial(books.address, book, page),
+            number=functools.partial(books.numbered, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
         for line, text in _said(section, here(record, section).pieces):
             if "[@" in text or "](#" in text:
                 setting.place = Place(book.path(section), line, 1, lines[line - 1])
                 prose.passage(text, setting)
-    told = ("broken-link",) if bibliography is None else ("broken-link", "unknown-citation")
+    told = ["broken-link"] if bibliography is None else ["broken-link", "unknown-citation"]
+    if all(it.ran or it.requires for it in record.sections):  # else a name may be in what did not run
+        told.append("unknown-name")
     return [it for it in problems if it.slug in told]
 
 

@@ -22,13 +22,11 @@ from litbook.render import (
     questions,
 )
 from litbook.render.catalogue import _, ngettext
-from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken, worded
+from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
-from litbook.text.words import SEEN
-
-ASKED = "**Check yourself.** "  # how the prose of a question begins
+from litbook.text.words import ASKED, SEEN
 
 
 def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -211,7 +209,8 @@ def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     if said.startswith(ASKED):
         why = margin.not_run(section.requires) if section.requires else _("Not reached")
         answer = tag("p", tag("small", _("{why}: the answer comes from the run.", why=why)))
-        return [tag("div", prose.passage(worded(said), sheet.setting), answer, class_="lb-ask", role="note")]
+        inside = prose.passage(_(ASKED) + said.removeprefix(ASKED), sheet.setting)
+        return [tag("div", inside, answer, class_="lb-ask", role="note")]
     return prose.blocks(said, sheet.setting)
 
 

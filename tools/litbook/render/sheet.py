@@ -13,6 +13,8 @@ from litbook.render.catalogue import _
 from litbook.render.code import Line, Link
 from litbook.render.markup import Html, tag
 
+FAR = 200  # lines of a note in which a problem's place is looked for
+
 
 @dataclass
 class Sheet:
@@ -47,6 +49,7 @@ class Sheet:
         lines = self.book.lines[file]
         text = lines[line - 1].text if 0 < line <= len(lines) else ""
         self.setting.place = Place(self.record.sources[file].path, line, 1, text)
+        self.setting.ahead = [it.text for it in lines[max(0, line - 1) : line + FAR]]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
+from litbook.render.standin import common
 from litbook.text.lecture import Function, Statement
 from litbook.text.words import calls
 
@@ -126,9 +127,9 @@ class Terminal:
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        text = harmless(piece.text)
+        text = common(harmless(piece.text))
         if piece.kind == "output":
-            self._print(text)
+            self._print(harmless(piece.text))
         elif piece.kind == "note":
             self._gap()
             self._say(Markdown(text) if self.console.is_terminal else text)
@@ -136,7 +137,7 @@ class Terminal:
         elif piece.kind == "misbelief":
             self._gap()
             self._say(Text.assemble(("Commonly said: ", "bold red"), text))
-            self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
+            self._say(Text.assemble(("Run: ", "bold green"), common(harmless(piece.data))))
             self._gap()
         elif piece.kind == "speaker":
             self._say(Text(f"[speaker note] {text}", style="dim"))
@@ -150,9 +151,9 @@ class Terminal:
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question, and its answer below: a terminal folds nothing."""
         self._gap()
-        self._say(Text.assemble(("Check yourself: ", "bold blue"), harmless(piece.text)))
+        self._say(Text.assemble(("Check yourself: ", "bold blue"), common(harmless(piece.text))))
         if piece.data:
-            self._say(Text.assemble(("Hint: ", "bold blue"), harmless(piece.data)))
+            self._say(Text.assemble(("Hint: ", "bold blue"), common(harmless(piece.data))))
         self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
         if piece.why:
             self._say(Text(harmless(piece.why)))

@@ -220,7 +220,7 @@ def _takes(record: Record, name: str) -> str:
     took = _(
         "took {seconds} s on {machine}", seconds=f"{max(1, (part or record).seconds):.0f}", machine=machine
     )
-    if held and of:
+    if held >= 0.1 and of:  # less is nothing to plan for
         memory = _(
             "the whole lecture at most {held} of its {of} GiB of memory", held=f"{held:.1f}", of=f"{of:.0f}"
         )

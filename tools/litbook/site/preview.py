@@ -366,18 +366,6 @@ class Preview:
 
     # -- what was saved
 
-    def watch(self, saves: Saves) -> None:
-        """Act on what is saved, when it has settled; forever."""
-        untidy = True
-        while True:
-            paths = saves.settled(TIDY)
-            if paths:
-                self.changed(paths)
-                untidy = True
-            elif untidy and not self.todo:
-                gc.collect()  # now, when nobody waits; see `_served`
-                untidy = False
-
     def changed(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
         folder, there = self.project.folder, _lectures(self)
@@ -400,6 +388,19 @@ class Preview:
             self.refresh()
         if saved:
             self.run(saved)
+
+
+def _watch(preview: Preview, saves: Saves) -> None:
+    """Act on what is saved, when it has settled; forever."""
+    untidy = True
+    while True:
+        paths = saves.settled(TIDY)
+        if paths:
+            preview.changed(paths)
+            untidy = True
+        elif untidy and not preview.todo:
+            gc.collect()  # now, when nobody waits; see `_served`
+            untidy = False
 
 
 def _lectures(preview: Preview) -> list[Path]:
@@ -473,14 +474,14 @@ def _served(preview: Preview, port: int) -> int:
         way_out = f"another port: litbook serve --port {port + 1}"
         log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
         return 2
-    gc.disable()  # in the middle of a page it takes as long as half the page; `watch` does it between saves
+    gc.disable()  # in the middle of a page it takes as long as half the page; `_watch` does it between saves
     try:
         saves = Saves(preview.project)
         preview.changed(set(preview.project.lectures()))
         preview.refresh()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         log.info("serving on %s   (Ctrl-C ends it)", address)
-        preview.watch(saves)
+        _watch(preview, saves)
     except KeyboardInterrupt:
         log.info("done")
     finally:

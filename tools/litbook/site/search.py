@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 WORKER = "assets/litbook/search.js"
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
@@ -94,7 +95,8 @@ def _name(site: Path, pages: Mapping[str, list[list[Any]]]) -> None:
     often: Counter[str] = Counter()
     for page, its in pages.items():
         sections, at, told = {own[0]: own for own in its}, its[0], set[str]()
-        built = site / page if page.endswith(".html") else site / page / "index.html"
+        place = site / unquote(page)
+        built = place if page.endswith(".html") else place / "index.html"
         head, *rest = _SECTION.split(built.read_text(encoding="utf-8"))
         for anchor, text in [("", head), *zip(rest[::2], rest[1::2], strict=True)]:
             at = sections.get(f"#{anchor}", at)
