@@ -11,6 +11,7 @@ import pytest
 from tests.running import record, section
 
 from litbook.render import page as pages
+from litbook.render import script_words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -50,7 +51,7 @@ def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     body = markdown.markdown(pages.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
     script = (repo / "tools/litbook/render/assets/answers.js").read_text(encoding="utf-8")
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article><script>{script}</script>'
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}{script_words.data(body)}</article><script>{script}</script>'
 
 
 @pytest.fixture
