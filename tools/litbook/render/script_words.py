@@ -87,6 +87,7 @@ def data(page: str) -> Html:
     }
     if not own:
         return markup.NOTHING
-    words = {"lang": catalogue.language(), **own}
-    text = json.dumps(words, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return Html(f'<script type="application/json" id="lb-words">{text}</script>')
+    text = json.dumps({"lang": catalogue.language(), **own}, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    # No script element: what navigates without loading pages would run it.
+    return Html(f"<div id=\"lb-words\" hidden data-words='{text}'></div>")

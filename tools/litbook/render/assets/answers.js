@@ -1,7 +1,7 @@
 // A field below each question whose answer can be typed. What was typed stays in this browser.
 {
   const boxes = [...document.querySelectorAll(".lb-ask[data-answer]")], key = `litbook ${location.pathname}`, right = new Set();
-  const { lang, answers: words } = JSON.parse(document.getElementById("lb-words")?.textContent ?? "{}");
+  const { lang, answers: words } = JSON.parse(document.getElementById("lb-words")?.dataset.words ?? "{}");
   const say = (name, its) => words[name].replace(/{(\w+)}/g, (_, it) => its[it]);
   const TIMES = { ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 604800, year: 31557600 };
   const MANY = { k: 1e3, m: 1e6, g: 1e9, b: 1e9, t: 1e12, thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12 };

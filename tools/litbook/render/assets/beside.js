@@ -10,7 +10,7 @@ addEventListener("click", async (e) => {
   if (!found) return location.assign(url);
   document.getElementById("lb-beside")?.remove();
   const box = document.createElement("div"), head = document.createElement("p"), way = document.createElement("a"), shut = document.createElement("button");
-  const words = JSON.parse(document.getElementById("lb-words").textContent).beside;
+  const words = JSON.parse(document.getElementById("lb-words").dataset.words).beside;
   const name = found.querySelector("summary"), code = found.querySelector(".lb-code").cloneNode(true);
   way.href = url;
   way.textContent = words.there;

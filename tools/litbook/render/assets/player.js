@@ -427,7 +427,7 @@
     if (player && !player.host.isConnected) player.close(true); // instant navigation has left its page
     const host = doc.querySelector(".lb-player");
     if (!host || host.firstChild) return;
-    ({ lang, player: words } = JSON.parse(doc.getElementById("lb-words").textContent));
+    ({ lang, player: words } = JSON.parse(doc.getElementById("lb-words").dataset.words));
     host.append(h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), words.through),
       h("p", { role: "alert", hidden: true }));
     host.hidden = false;
