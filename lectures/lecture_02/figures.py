@@ -128,7 +128,8 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
     """A transparent figure whose frame and text are readable in light and dark."""
-    fig = Figure(figsize=(width, height), layout="constrained")
+    fig = Figure(figsize=(width, height))
+    fig.subplots_adjust(left=0.1, right=1, bottom=0.14, top=1)  # what sticks out is kept when it is drawn
     fig.patch.set_alpha(0)
     ax = fig.subplots()
     ax.patch.set_alpha(0)
