@@ -40,7 +40,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test quick check coverage size build serve record unbacked unrun mutants trial bench clean FORCE
+.PHONY: help site test quick check coverage size words build serve record unbacked unrun mutants trial bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -77,6 +77,9 @@ coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches,
 
 size:  ## count the engine and the longest things in it
 	@'$(PYTHON)' tools/size.py
+
+words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/locale/litbook.pot
+	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k later --omit-header --add-location=file -o tools/litbook/locale/litbook.pot tools
 
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict

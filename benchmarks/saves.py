@@ -260,7 +260,7 @@ def _in_a_browser(book: Served, text: str, homes: dict[str, str], until: float) 
             page.wait_for_load_state("load")
             text = changed(text, name, FIRST + i)
             start = _saved(book, text)
-            shown = f"() => document.body && document.body.innerText.includes('{FIRST + i:,}')"
+            shown = f"() => document.body && document.body.textContent.includes('{FIRST + i:,}')"
             page.wait_for_function(shown, timeout=1000 * PATIENCE)
             found.append(time.time() - start)
             if time.monotonic() > until:

@@ -60,8 +60,13 @@ def commands() -> str:
 
 def foreign() -> str:
     """The words of other tools that lectures may go on using, by the modules of `litbook.compat`."""
-    parts = [f"### {name}\n\n{words(module, 4)}" for name, module in compat()]
+    parts = [f"### {name}\n\n{_table(module)}\n\n{words(module, 4)}" for name, module in compat()]
     return "\n".join(["## Words of other tools\n", *parts] if parts else [])
+
+
+def _table(module: ModuleType) -> str:
+    """The table in a module's docstring: what each of its words is here."""
+    return "\n".join(line for line in (module.__doc__ or "").splitlines() if line.startswith("|"))
 
 
 def compat() -> Iterator[tuple[str, ModuleType]]:

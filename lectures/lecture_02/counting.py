@@ -8,8 +8,9 @@ from jaxtyping import Float
 from timing import time_call
 from torch import Tensor
 
-from litbook import aside, misbelief, note, question
+from litbook import aside, figure, misbelief, note, question
 
+from .figures import plot_box
 from .measure import arithmetic, counted, dense_peak
 from .units import DAY, TERA, GiB
 
@@ -24,6 +25,7 @@ def counting_flops() -> None:
     )
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()
+    a_product_fills_a_box()
     the_missing_additions_do_not_matter()
     a_forward_pass_costs_two_per_parameter()
     not_everything_else_is_linear()
@@ -109,6 +111,57 @@ def a_product_costs_two_m_k_n() -> None:
         "charge?",
         answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
         unit="FLOP",
+    )
+
+
+def a_product_fills_a_box() -> None:
+    """A product fills a box: the work is its volume, the data are three of its faces."""
+    note(
+        "Why does a large product use a card better than many small ones? It helps to see a product "
+        "as a box. A multiplication belongs to a row of the left side, a column of the right side, "
+        "and a place on the inner axis. So all of them together fill a box, and the matrices are "
+        "faces of it."
+    )
+    note(
+        "Take the inner axis one place at a time: a column of `x` meets a row of `w` and adds a slice. "
+        "The multiplications with one place, with three, and with all five:"
+    )
+
+    def cubes(m: int, k: int, n: int) -> int:
+        tally: list[str] = []
+        _ = counted(tally, m, k) @ counted(tally, k, n)
+        return tally.count("*")
+
+    def numbers(m: int, k: int, n: int) -> int:
+        return m * k + k * n + m * n
+
+    m, k, n = 3, 5, 7
+    fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
+    assert list(fills.values()) == [21, 63, 105], "a slice, three, all"
+    assert fills[k] == m * k * n, "the volume of the box"
+    figure(
+        plot_box((m, k, n), fills),
+        caption="The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. "
+                "Volume is work; the faces are what has to be read and written.",
+        alt=f"The same box again and again, {n} wide, {m} high and {k} deep, filled with cubes from the "
+            "back: " + ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())
+            + ". The top of what is filled shows the rows of w used so far, the side the columns of x, "
+            "the front the sums.",
+    )
+    note(
+        "Make every side twice as long. The volume grows by the third power, the faces by the second: "
+        "each number serves twice as many multiplications. That is why large products keep arithmetic "
+        "units busy, and small ones wait for memory."
+    )
+    assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], "eight times the work"
+    larger = numbers(2 * m, 2 * k, 2 * n)
+    assert larger == 4 * numbers(m, k, n) == 284, "four times the data"
+    note("A single row makes a box as thin as a sheet, with no more volume than its largest face:")
+    assert cubes(1, k, n) == k * n, "one multiplication for each weight"
+    question(
+        "Two matrices of `300 × 300` are multiplied. How many multiplications are there for each "
+        "number in the three faces?",
+        answer=300**3 // (3 * 300**2),
     )
 
 

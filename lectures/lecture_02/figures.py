@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Ellipse, PathPatch, Polygon, Rectangle
+from matplotlib.path import Path
 from torch import Tensor
 
 from .measure import Point
@@ -340,4 +341,86 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set(xlabel="minutes between saves", ylabel="% of all time", ylim=(0, None))
     ax.legend(frameon=False, labelcolor=GREY, loc="upper center")
+    return fig
+
+
+def plot_paths(
+    bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]
+) -> Figure:  # @hide
+    """A panel for each bowl: its level lines, turned by so many degrees, and the path of each optimizer."""
+    fig = Figure(figsize=(6.6, 4.2), layout="constrained", facecolor="none")
+    (panels,) = fig.subplots(1, len(bowls), squeeze=False)
+    for ax, (title, paths), turn in zip(panels, bowls.items(), turns, strict=True):
+        for half in range(7):
+            level = sum(curves) / 2 / 3**half
+            width, height = (2 * math.sqrt(2 * level / curve) for curve in curves)
+            ax.add_patch(Ellipse((0, 0), width, height, angle=turn, fill=False, edgecolor=GREY, lw=0.5))
+        for (name, path), color in zip(paths.items(), (RED, GOLD, BLUE), strict=True):
+            ax.plot(*path.T.tolist(), "o-", color=color, lw=1.2, ms=2.5, label=name)
+        ax.plot(0, 0, "+", color=GREY, ms=10)
+        ax.set(xlim=(-0.95, 1.4), ylim=(-0.95, 1.45), aspect="equal", facecolor="none")
+        ax.set_title(title, color=GREY, fontsize=11)
+        ax.set_axis_off()
+    fig.legend(handles=panels[0].lines[:3], loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:  # @hide
+    """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
+    high, deep, wide = sides
+    fig = Figure(figsize=(7.2, 2.3), layout="constrained", facecolor="none")
+    for ax, (depth, count) in zip(fig.subplots(1, len(fills)), fills.items(), strict=True):
+        draw_box(ax, sides, deep - depth, (GOLD, GREEN, BLUE))
+        draw_box(ax, sides, 0, ("none", "none", "none"))
+        ax.set_title(f"{count} multiplications", color=GREY, fontsize=11)
+        right, top = wide + 0.5 * deep, high + 0.4 * deep
+        for face, x, y in (("w", right / 2 + 1, top + 0.5), ("x", right + 0.5, top / 2 + 1), ("sums", wide / 2, -0.6)):
+            ax.text(x, y, face, color=GREY, ha="center", va="center")
+        ax.set(xlim=(-0.2, right + 1), ylim=(-1, top + 1))
+        ax.set(aspect="equal", facecolor="none")
+        ax.set_axis_off()
+    return fig
+
+
+def draw_box(  # @hide
+    ax: Axes, sides: tuple[int, int, int], near: int, colors: tuple[str, str, str]
+) -> None:
+    """What is seen of a box from `near` to its back: front, top and side, unit by unit unless it is of glass."""
+    high, deep, wide = sides
+
+    def seen(x: int, y: int, z: int) -> tuple[float, float]:
+        return x + 0.5 * z, y + 0.4 * z
+
+    faces: tuple[Callable[[int, int], tuple[float, float]], ...] = (
+        lambda a, b: seen(a, b, near),
+        lambda a, b: seen(a, high, near + b),
+        lambda a, b: seen(wide, a, near + b),
+    )
+    sizes = (wide, high), (wide, deep - near), (high, deep - near)
+    for face, (across, along), color in zip(faces, sizes, colors, strict=True):
+        corners = [face(0, 0), face(across, 0), face(across, along), face(0, along)]
+        ax.add_patch(Polygon(corners, facecolor=color, edgecolor=GREY, lw=0.8))
+        ends = [end for a in range(1, across) for end in (face(a, 0), face(a, along))]
+        ends += [end for b in range(1, along) for end in (face(0, b), face(across, b))]
+        if color != "none" and ends:
+            lines = Path(ends, [Path.MOVETO, Path.LINETO] * (len(ends) // 2))
+            ax.add_patch(PathPatch(lines, fill=False, edgecolor="white", lw=0.6))
+
+
+def plot_blocks(sizes: dict[str, int], block: int) -> Figure:  # @hide
+    """A row of blocks for each tensor, filled by its bytes; what stays empty of the last one in red."""
+    fig, ax = blank(6.6, 2.3)
+    for row, size in enumerate(sizes.values()):
+        count = -(-size // block)
+        ax.barh(-row, size, 0.7, color=BLUE)
+        ax.barh(-row, count * block - size, 0.7, left=size, color=RED)
+        for number in range(count):
+            cell = Rectangle((number * block, -row - 0.35), block, 0.7, fill=False, edgecolor="white", lw=1)
+            ax.add_patch(cell)
+        ax.text(count * block + 60, -row, f"{count * block - size} lost", va="center", color=GREY)
+    ax.set_yticks([-row for row in range(len(sizes))], list(sizes))
+    ax.set_xticks([n * block for n in (0, 1, 2, 4, 8)])
+    ax.set(xlabel="bytes")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
     return fig

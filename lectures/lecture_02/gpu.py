@@ -5,8 +5,9 @@ import torch.nn.functional as F
 from hardware import CARDS, find, peak
 from timing import time_call
 
-from litbook import aside, misbelief, note, question, requires
+from litbook import aside, figure, misbelief, note, question, requires
 
+from .figures import plot_blocks
 from .measure import cool_down, float32_products, message_of, scaled
 from .units import E4M3, E5M2, GiB, MiB
 
@@ -99,13 +100,22 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
         "multiple of that many bytes [@pytorch-allocator]. What the rule makes of square `float32` "
         "matrices with `1`, `10`, `32` and `33` rows:"
     )
-    block = 512                                                 # @inspect block as B
-    asked = [side * side * 4 for side in (1, 10, 32, 33)]       # @inspect asked
-    taken = [-(-size // block) * block for size in asked]       # @inspect taken
+    block, sides = 512, (1, 10, 32, 33)
+    asked = [side * side * 4 for side in sides]
+    taken = [-(-size // block) * block for size in asked]
     assert asked == [4, 400, 4096, 4356], "bytes of the tensor"
     assert taken == [512, 512, 4096, 4608], "bytes of its block"
-    lost = [t - a for t, a in zip(taken, asked)]                # @inspect lost
+    lost = [t - a for t, a in zip(taken, asked)]
     assert lost == [508, 112, 0, 252], "bytes rounded away"
+    figure(
+        plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
+        caption="What four matrices take: their bytes, and what is left empty of the last block.",
+        alt="A row of blocks for each matrix, filled from the left. "
+            + " ".join(
+                f"{n} × {n}: {a:,} of {t:,} bytes in {t // block} block{'s' * (t > block)}."
+                for n, a, t in zip(sides, asked, taken)
+            ),
+    )
     misbelief(
         "Allocated memory grows by exactly the bytes of the tensor.",
         f"For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. "

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from litbook import aside, misbelief, note, question
 
+from .bowl import adam_knows_axes_not_shapes
 from .measure import gradient_bytes, message_of, state_bytes
 from .models import OPTIMIZERS, Stack, linear_batch
 from .muon import a_large_batch_pays_for_the_products, muon_levels_a_gradient_with_products
@@ -30,6 +31,7 @@ def optimizers() -> None:
     the_place_of_epsilon_matters()
     rmsprop_forgets()
     adam_corrects_for_its_start()
+    adam_knows_axes_not_shapes()
     adamw_decays_weights_outside_the_root()
     an_optimizer_knows_tensors_not_layers()
     one_step_is_four_calls()

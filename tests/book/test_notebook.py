@@ -16,9 +16,9 @@ from tests.records import fill
 from tests.running import SAMPLES, record, searched, section
 
 from litbook.record import model
-from litbook.render import notebook, notebook_page, standin
+from litbook.render import formulas, notebook, notebook_page, standin
 from litbook.render.bibliography import Entry
-from litbook.render.prose import ELEMENTS, MATHML
+from litbook.render.prose import ELEMENTS
 from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
@@ -473,7 +473,7 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(made):
     page = notebook_page.page(made["hostile/index.ipynb"], PLACE)
     tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", page))
-    assert tags <= ELEMENTS | {"details", "summary", "samp"} | MATHML
+    assert tags <= ELEMENTS | {"details", "summary", "samp"} | formulas.ELEMENTS
     assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", page)
     assert "&lt;script&gt;alert(2)&lt;/script&gt;" in page
     assert page.count("Download the notebook") == 1

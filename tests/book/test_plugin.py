@@ -145,3 +145,13 @@ def test_an_authors_own_settings_stay(book: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert 'class="headerlink"' in page(book)
     assert page(book).index("litbook/litbook.css") < page(book).index("own.css")
+
+
+def test_two_lectures_of_one_name_end_the_build_before_one_runs(book: Path) -> None:
+    (book / "lectures" / "lecture_01").mkdir()
+    (book / "lectures" / "lecture_01" / "__init__.py").write_text(BACKED)
+    done = built(book)
+    assert done.returncode == 1
+    both = "two lectures have one name: lectures/lecture_01.py and lectures/lecture_01/"
+    assert (done.stdout + done.stderr).strip() == f"{both}\n    rename one of them"
+    assert not (book / "docs" / "lectures").exists()

@@ -18,7 +18,7 @@ from rich.markdown import Markdown
 from tests.running import record, sampled, section
 
 from litbook.errors import Place, Problem
-from litbook.render import bibliography, markup, notebook_prose, page, prose
+from litbook.render import bibliography, formulas, markup, notebook_prose, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -36,7 +36,7 @@ SITE = [
     "pymdownx.highlight",
     "pymdownx.superfences",
 ]
-ELEMENTS = prose.ELEMENTS | prose.MATHML
+ELEMENTS = prose.ELEMENTS | formulas.ELEMENTS
 
 
 def rendered(text: str, found: prose.Setting) -> str:
@@ -146,14 +146,14 @@ def test_the_witness_sees_what_it_should():
 
 def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
     page = site(
-        'A *b* **c**\n\n- one\n- two\n\n1. x\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n!!! tip "T"\n    body'
+        'A *b* **c**\n\n- one\n- two\n\n1. x\n\n| a | b |\n|---|--:|\n| x | 2 |\n\n!!! tip "T"\n    body'
     )
     for part in (
         "<em>b</em>",
         "<strong>c</strong>",
         "<li>one</li>",
         "<ol>",
-        "<th>a</th>",
+        ">a</th>",
         'class="admonition tip"',
     ):
         assert part in page
@@ -174,7 +174,7 @@ def test_paragraphs_lists_tables_and_admonitions_stay_what_they_are():
     ],
 )
 def test_a_column_of_numbers_ends_at_one_edge_unless_the_author_says_where(rule, cells, edge):
-    made = rendered(f"| | name |\n|{rule}|---|\n" + "\n".join(f"| {it} | x |" for it in cells))
+    made = rendered(f"| | name |\n|{rule}|---|\n" + "\n".join(f"| {it} | x |" for it in cells), setting())
     found = re.findall(r"<tr>&#10;<t[hd](?: style=.text-align: (\w+);.)?>", made)
     assert found == [edge] * (len(cells) + 1)
     assert "<td>x</td>" in made, "and words begin at one"
@@ -250,7 +250,7 @@ def test_links_lead_out_or_to_sections_and_nowhere_else():
     assert 'href="../memory/#transpose"' in site("[there](#transpose)")
     (said,) = problems("[there](#nowhere)")
     assert said == (
-        "lectures/lecture_02.py:7:1: no page shows a section, helper or class 'nowhere' to link to\n"
+        "lectures/lecture_02.py:7:1: no page shows a section, helper, class or line 'nowhere' to link to\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
     )
     assert "a note cannot link to 'other.md'" in problems("[there](other.md)")[0]
@@ -265,7 +265,7 @@ def test_a_problem_stands_at_the_start_of_its_statement_and_a_hidden_helper_is_n
     page.pages(record(tmp_path, text), {}, [], found)
     (problem,) = found
     assert str(problem) == (
-        "lecture_sample.py:23:5: no page shows a section, helper or class 'secret' to link to\n"
+        "lecture_sample.py:23:5: no page shows a section, helper, class or line 'secret' to link to\n"
         '    link(secret, "hidden")\n'
         "    ^\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
@@ -296,7 +296,7 @@ HOSTILE = st.sampled_from(
     ["<script>", "</script>", "<img onerror=x src=y>", "{: onclick=x}", "[a](javascript:b)", "`", "```", "~~~", "$", "$$", "\\",
      "[@glu]", "![", "](", ")", "<!--", "-->", "\n", "\n\n", "    ", "\t", "&#106;", "&lt;", "\x02", "\x03", "wzxhzdk:0", "klzzwxh:0000",
      "\\text{", "}", "_", "*", "#", "|", "|---|", "!!! note", "- ", "1. ", "> ", "<a href=", "'", '"', "\\href{javascript:x}{y}",
-     "https://x.y/", "<https://x.y>", "[x]: javascript:y", "onclick=alert(1)", "<div markdown>", "</div>", "\u202e", "😀", "word "]
+     "https://x.y/", "<https://x.y>", "[x]: javascript:y", "onclick=alert(1)", "??? note", '=== "', "[^", "]: ", "[@tab:", "<div markdown>", "</div>", "\u202e", "😀", "word "]
 )  # fmt: skip
 
 
@@ -332,8 +332,9 @@ def test_a_reference_reads_authors_title_year():
 # ---------------------------------------------------------------------------- prose that no author means
 
 ODD = ["-", "=", "[", "![", "*", "#", "> ", "$", "`", "_", "(", "<", "&", "\\", "|", "|-", "{", "~~~\n", "http://a[", "[a](",
-       "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n", "> a\n", "*_"]  # fmt: skip
-NOTES = notebook_prose.Prose({}, {}, {}, {})
+       "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n", "> a\n", "*_",
+       "??? a\n", '=== "a"\n', "[^a]", "[^a]: ", ": a\n", "[@tab:a]: ", "[@eq:a]: $$", "- [x] ", "==a", "\\(", ":::"]  # fmt: skip
+NOTES = notebook_prose.Prose({}, {}, {}, {}, {})
 
 
 def everywhere(text: str) -> str:

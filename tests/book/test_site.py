@@ -376,17 +376,19 @@ SOUGHT = HOLDS.replace(
     assert two == 2, "so it does"
     many = {"first": 10, "second": 20, "third": 30, "fourth": 40, "fifth": 50}  # @inspect many
     assert two == 2, "much too long for one row of the margin, so that it stands whole below the code"
-    three = 3  # @inspect three
+    three = int.from_bytes(b"\\3", byteorder="big")  # @inspect three, three.bit_count()
+    four = len("no_name()") + three.__abs__()  # no.name()
+    prose = "adds" + str(four.adds) if four < 0 else ""
 """,
 )
 
 
-def test_the_search_finds_theses_and_prose_and_neither_code_nor_values(site_project):
+def test_the_search_finds_theses_prose_and_names_and_neither_code_nor_values(site_project):
     assert mkdocs(site_project, SOUGHT).returncode == 0
     assert json.loads((site_project / "site/search/search_index.json").read_text())["docs"] == []
     entries = searched(site_project / "site")
     text = entries["lectures/lecture_01/#one"]
-    assert re.sub(r"<[^>]*>", "", text).strip() == "It adds up."
+    assert text == "It adds up. | from_bytes byteorder __abs__", "and names that stand in code alone"
     page = (site_project / "site/lectures/lecture_01/index.html").read_text()
     assert 'class="lb-n" id="L13" href="#L13">13<' in page, "and nothing of it weighs on the page"
 

@@ -6,11 +6,15 @@ light theme; in the dark theme the rules about colours run again, because nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from litbook.render import prose
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -26,6 +30,8 @@ PAGES = (
     "lectures/ledger/",
     "lectures/ledger/lecture_02/storage-and-views/",
     "lectures/misbeliefs/",
+    "lectures/devices/",
+    "lectures/lecture_02/notebooks/",
     "calculator/",
     "404.html",
 )
@@ -40,6 +46,38 @@ EXCEPT = ("landmark-unique", ".md-code__nav")
 # axe needs a minute for all of them. Some of each verdict stay.
 FEW = """() => { const seen = {}; document.querySelectorAll('.lb-entry, .lb-sayings > li, .lb-part').forEach((row) => {
   seen[row.className] = (seen[row.className] || 0) + 1; if (seen[row.className] > 12) row.remove(); }); }"""
+
+
+# What a mouse may click that neither takes the focus, nor lies in what does, nor is the label of a field that does.
+CLICKS = """() => [...document.querySelectorAll('body *')].filter((it) => it.checkVisibility()
+    && getComputedStyle(it).cursor === 'pointer' && getComputedStyle(it.parentElement).cursor !== 'pointer'
+    && it.getBoundingClientRect().width > 0
+    && !it.closest('a[href], button, summary, input, select, label, [tabindex="0"]'))
+  .map((it) => it.outerHTML.slice(0, 120))"""
+
+
+def kind(page: str) -> str:
+    """What a page is one of many of; of those that were written by hand, a document."""
+    page = re.sub(r"lecture_\d+", "lecture", page.removesuffix("index.html"))
+    if not page.startswith("lectures/"):
+        return page if page in ("", "404.html", "calculator/") else "document"
+    return re.sub(r"(lecture/|notebooks/)(?!notebooks/)[\w-]+/$", r"\1*/", page)
+
+
+def test_a_page_of_every_kind_is_checked(site: Path) -> None:
+    every = {kind(str(it.relative_to(site))) for it in site.rglob("*.html")}
+    assert every <= {kind(it) for it in PAGES}
+    assert {"lectures/lecture/*/", "lectures/lecture/notebooks/*/", "lectures/ledger/lecture/*/"} <= every
+
+
+def test_whatever_a_mouse_can_click_the_tab_key_reaches(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    found = {}
+    for name in PAGES:
+        page.goto(address + name)
+        found[name] = page.evaluate(CLICKS)
+    page.close()
+    assert {name: it for name, it in found.items() if it} == {}
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +131,20 @@ def test_axe_finds_nothing_beside_the_open_player(themed: tuple[Page, str], addr
     assert violations(page, axe) == []
 
 
+def test_axe_finds_nothing_where_everything_is_open(themed: tuple[Page, str], address: str, axe: str) -> None:
+    """Asides, answers, definitions, and the results of a search above them."""
+    page, _ = themed
+    page.goto(address + "lectures/lecture_02/checkpoints/")
+    page.evaluate("document.querySelectorAll('article details').forEach((it) => { it.open = true; })")
+    page.locator(".lb-ask input").first.fill("3")
+    page.locator(".lb-ask input").first.press("Enter")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    page.keyboard.type("stride")
+    page.locator(".md-search-result__link").first.wait_for(state="visible", timeout=15_000)
+    assert violations(page, axe) == []
+
+
 @pytest.mark.slow
 def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 800})
@@ -102,6 +154,22 @@ def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) 
         found += violations(page, axe)
     page.close()
     assert found == []
+
+
+def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -> None:
+    note = """A[^a] and [@tab:t].\n\n[^a]: Text.\n\n??? note "More"\n    text\n\n=== "A"\n    a\n\n=== "B"\n    b
+\n- [x] done\n- [ ] open\n\nTerm\n:   meaning\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |\n\n[@eq:e]: $$ x $$"""
+    setting = prose.Setting(
+        prose.Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}")
+    )
+    inside = "".join(
+        prose.blocks(note, setting) + prose.blocks(note.replace(":t]", ":u]").replace(":e]", ":f]"), setting)
+    )
+    assert setting.problems == []
+    page = browser.new_page()
+    page.set_content(f'<html lang="en"><title>t</title><main><h1>h</h1>{inside}</main></html>')
+    assert violations(page, axe) == []
+    page.close()
 
 
 def test_axe_does_find_what_is_wrong(browser: Browser, axe: str) -> None:

@@ -93,6 +93,23 @@ def test_the_page_is_complete_without_scripts(browser: Browser, address: str) ->
     context.close()
 
 
+def test_a_citation_opens_beside_its_line_without_scripts(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(address + LECTURE)
+    number = page.locator(".lb-cite button").first
+    card = page.locator(f"#{number.get_attribute('popovertarget')}")
+    assert not card.is_visible()
+    number.click()
+    assert card.is_visible() and "In the list" in card.inner_text()
+    there, below = number.bounding_box(), card.bounding_box()
+    assert there and below
+    gaps = below["y"] - there["y"] - there["height"], there["y"] - below["y"] - below["height"]
+    assert 0 <= max(gaps) < 40  # below its line, or above where there is more room
+    assert page.url.endswith(LECTURE)
+    context.close()
+
+
 def test_a_line_number_is_a_link_that_leads_to_its_line(laptop: Page, address: str) -> None:
     laptop.goto(address + STORAGE)
     last = laptop.locator("a.lb-n").last

@@ -178,6 +178,20 @@ def test_a_search_knows_the_books_synonyms_and_forgives_spelling(browser: Browse
     page.close()
 
 
+@pytest.mark.parametrize("name", ["enable_gqa", "memory_stats", "layer_norm"])
+def test_a_name_that_stands_in_code_alone_is_found_there(
+    site: Path, browser: Browser, address: str, name: str
+) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}{LECTURE}/storage-and-views/")
+    page.keyboard.press("/")
+    for it in found(page, name):
+        text = (site / it.partition("?")[0].removeprefix(address) / "index.html").read_text(encoding="utf-8")
+        assert name in re.sub("<[^<>]*>", "", text), it
+    assert name in page.locator(".md-search-result__article mark").first.inner_text().replace("\n", "")
+    page.close()
+
+
 def test_from_a_folder_the_search_works_too(site: Path, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     errors: list[str] = []

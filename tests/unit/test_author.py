@@ -21,6 +21,7 @@ from litbook import aside, figure, link, misbelief, note, requires, speaker_note
 from litbook.errors import AuthorError
 from litbook.probe import author
 from litbook.record import model
+from litbook.record.limits import OUTPUT
 from litbook.render import standin
 from litbook.text import words
 
@@ -37,7 +38,7 @@ class Taker:
     def __init__(self) -> None:
         self.pieces: list[tuple[Any, ...]] = []
 
-    def piece(self, kind: Any, text: str, data: str = "", alt: str = "") -> None:
+    def piece(self, kind: Any, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
         self.pieces.append((kind, text, data, alt))
 
     def question(self, asked: model.Piece, answer: object) -> None:
@@ -74,6 +75,8 @@ def test_the_words_are_those_of_the_package() -> None:
         "recording",
         "requires",
         "speaker_note",
+        "system_text",
+        "word",
     ]
 
 
@@ -218,6 +221,8 @@ def test_a_figure_is_no_module_and_no_axes(fig: Any) -> None:
 def shows(tmp_path: Path):
     """Runs a lecture whose section is `image(...)`, with a picture beside it; returns the record."""
     (tmp_path / "dot.png").write_bytes(PIXEL)
+    (tmp_path / "dot.jpg").write_bytes(PIXEL)
+    (tmp_path / "text.png").write_text("no picture")
     return lambda call: record(tmp_path, section(call))
 
 
@@ -233,7 +238,11 @@ def test_an_image_is_read_from_beside_the_lecture(shows) -> None:
         ('image("dot.png", alt="")', "image() needs an alt text: say what the picture shows, in a sentence"),
         ('image("https://example.org/x.png", alt="x")', "image() shows local files; 'https://example.org/x.png' is elsewhere"),
         ('image("data:image/png;base64,AA", alt="x")', "image() knows .png, .jpg"),
-        ('image("none.png", alt="x")', "image() cannot read 'none.png': No such file or directory"),
+        ('image("none.png", alt="x")', "image() cannot read 'none.png': No such file or directory\nits path goes from the folder that this lecture's file is in"),
+        ('image("dot.jpg", alt="x")', "image() finds no jpeg in 'dot.jpg': it holds png\nsave it anew, or rename it"),
+        ('image("text.png", alt="x")', "image() finds no png in 'text.png': it holds no picture that image() knows"),
+        ('image("dot.png", alt="x", width=0)', "image() takes a width in pixels, width=400, not 0"),
+        ('image("dot.png", alt="x", width="4em")', "image() takes a width in pixels, width=400, not '4em'"),
         ('image("dot.bmp", alt="x")', "image() knows .png, .jpg, .jpeg, .svg, .webp, .gif; 'dot.bmp' is none of these"),
         ('image(".", alt="x")', "image() knows .png"),
         ('image("dot.png", alt="x", caption=3)', "image() takes text, not int: 3"),
@@ -246,12 +255,41 @@ def test_an_image_that_cannot_be_shown_says_why(shows, call: str, says: str) -> 
 
 
 def test_an_image_has_a_largest_size(tmp_path: Path) -> None:
-    (tmp_path / "big.png").write_bytes(PIXEL + bytes(author.LARGEST_IMAGE))
+    (tmp_path / "big.png").write_bytes(PIXEL + bytes(5_000_000))
     made = record(tmp_path, section('image("big.png", alt="x")'))
     assert (
-        f"image() takes up to {author.LARGEST_IMAGE} bytes; 'big.png' has {author.LARGEST_IMAGE + len(PIXEL)}"
+        f"image() takes up to 5,000,000 bytes; 'big.png' has {5_000_000 + len(PIXEL):,}\nsave it with fewer pixels"
         in next(made.errors())[1].message
     )
+
+
+# ------------------------------------------------------------------------ system_text
+
+
+def test_a_commands_output_is_printed_without_colours(tmp_path: Path, capsys) -> None:
+    made = record(
+        tmp_path, section(r'litbook.system_text(["printf", "\\033[31mred\\033[0m"])', "import litbook")
+    )
+    assert [(it.kind, it.text) for it in made.by_key["one"].pieces] == [("output", "red\n")]
+    litbook.system_text(["yes"])  # for ever
+    assert len(capsys.readouterr().out) == OUTPUT + 3
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ls", r"takes a list, \['git', '--version'\], not 'ls'"),
+        ([], r"takes a list"),
+        (["no-such-command"], "cannot run 'no-such-command': No such file or directory"),
+        (["sh", "-c", "echo first; echo last; exit 3"], "ended with status 3: last"),
+        (["false"], "'false' ended with status 1: it printed nothing"),
+        (["sleep", "9"], r"waited 0.1 s for 'sleep 9'\nallow it more: timeout=60"),
+        (["sh", "-c", "exec >&- 2>&-; sleep 9"], r"waited 0.1 s for "),
+    ],
+)  # fmt: skip
+def test_a_command_that_gives_no_text_is_an_error(command, says: str) -> None:
+    with pytest.raises(AuthorError, match=rf"system_text\(\):? .*{says}"):
+        litbook.system_text(command, timeout=0.1)
 
 
 # ------------------------------------------------------------------------ link
@@ -281,7 +319,9 @@ def test_a_link_goes_to_a_url_a_citation_or_a_function(taker: Taker) -> None:
     ["javascript:alert(1)", "ftp://x", "", "@", "@a b", "https://a b", "notes.md", 3, None, lambda: None],
 )
 def test_a_link_to_anything_else_is_refused(target: Any) -> None:
-    with pytest.raises(AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key' or a function, not "):
+    with pytest.raises(
+        AuthorError, match=r"link\(\) takes an http\(s\) URL, '@key', a function or '#name', not "
+    ):
         link(target)
 
 
@@ -382,7 +422,7 @@ def test_the_recorder_before_comes_back() -> None:
 
 
 def test_one_table_says_of_every_word_what_it_is_and_the_notebook_knows_them_all() -> None:
-    others = {"aside", "requires", "recording"}
+    others = {"aside", "requires", "recording", "system_text", "word"}
     assert set(litbook.__all__) == others | set(words.WORDS)
     assert set(standin.__all__) == set(litbook.__all__)
     kinds = set(get_args(model.PieceKind))

@@ -253,7 +253,7 @@ def test_a_link_to_a_plain_module_says_how_to_take_it_in(tmp_path: Path) -> None
     problems: list[Problem] = []
     page.pages(run(alone(tmp_path, text)), {}, (), problems)
     assert str(problems[0]) == (
-        "book.py:12:5: no page shows a section, helper or class 'product' to link to\n"
+        "book.py:12:5: no page shows a section, helper, class or line 'product' to link to\n"
         "    link(product)\n    ^\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
     )

@@ -73,8 +73,8 @@ def test_lines_inside_strings_keep_their_spaces():
         ("x = 1\ndef f():\n    nonlocal x\n    x = 2\nf()", "", "a function in it assigns its names (nonlocal)"),
         ("x = 1\nprint(locals())", "", "it asks for its own scope (locals)"),
         ("x: Unknown = 1", "", "it annotates with a name that nothing defines"),
-        ("mean = 2\nx = helper(mean)", "def helper(x):\n    return mean([x])", "its name 'mean' is also a name of"),
-        ("len = 2\nx = helper([])", "def helper(x):\n    return len(x)", "its name 'len' is also a name of"),
+        ("mean = 2\nx = helper(mean)", "def helper(x):\n    return mean([x])", "its name is also one of other code here: mean"),
+        ("len = 2\nx = helper([])", "def helper(x):\n    return len(x)", "its name is also one of other code here: len"),
     ],
 )  # fmt: skip
 def test_a_section_that_would_not_be_the_same_program_stays_a_function(body, before, why):
@@ -84,7 +84,7 @@ def test_a_section_that_would_not_be_the_same_program_stays_a_function(body, bef
 def test_a_section_with_a_decorator_or_an_exception_stays_a_function():
     text = "def deco(f):\n    return f\n\ndef main():\n    one()\n    two()\n\n@deco\ndef one():\n    x = 1\n\ndef two():\n    1 / 0\n"
     assert reasons(laid_out(text, raised={"two"})) == [
-        "it has the decorator @deco",
+        "it has a decorator: @deco",
         "it raised when it was recorded",
     ]
 
@@ -342,7 +342,7 @@ def test_a_notebook_of_a_folder_holds_what_it_needs_of_every_file_in_an_order_th
 def test_a_name_of_a_section_that_a_helper_in_another_file_reads_keeps_the_section_a_function():
     text = "from .models import helper\n\ndef main():\n    one()\n\ndef one():\n    TABLE = helper()\n"
     assert reasons(of_folder(init=text, models=MODELS, units="WIDE = 4\n")) == [
-        "its name 'TABLE' is also a name of other code here"
+        "its name is also one of other code here: TABLE"
     ]
 
 

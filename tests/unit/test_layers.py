@@ -45,7 +45,7 @@ BOXES = {
         {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
     ),
 }
-SHARED = {"project": "errors", "checks": "cli"}  # modules that share another one's row
+SHARED = {"project": "errors", "checks": "cli", "compat": "probe"}  # modules that share another one's row
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.

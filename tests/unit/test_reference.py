@@ -51,8 +51,7 @@ def test_a_signature_is_as_an_author_reads_it() -> None:
 
 def test_a_word_without_a_docstring_is_an_error() -> None:
     module = types.ModuleType("bare")
-    module.bare = lambda: None
-    module.__all__ = ["bare"]
+    vars(module).update(bare=lambda: None, __all__=["bare"])
     with pytest.raises(ValueError, match="the reference needs a docstring of bare"):
         reference.words(module)
 

@@ -11,7 +11,9 @@ from litbook.probe.author import (  # fmt: skip
     recording,
     requires,
     speaker_note,
+    system_text,
+    word,
 )
 
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note"]  # fmt: skip
+           "speaker_note", "system_text", "word"]  # fmt: skip

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litbook.errors import LitbookError, NotFound, RecordError
-from litbook.project import CHECKOUT, NoBook, Project, name_of, recording_of
+from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
 
@@ -153,6 +153,7 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
+    add("--words", choices=WORDS, default="", help="in whose words it is written (default: as its book says)")
     return parser
 
 
@@ -280,9 +281,13 @@ def _serve_command(words: list[str]) -> int:
     asked = parser.parse_args(words)
     config = asked.config_file or Project.find(Path.cwd()).config
     _needs_mkdocs("serve")
+    from litbook.run import process
+
+    # It imports what lectures need while this process imports MkDocs.
+    warm = process.Warm(Project.of(config.resolve()).folder)
     from litbook.site import preview
 
-    return preview.serve(config, asked.port, asked.timeout)
+    return preview.serve(config, asked.port, warm, asked.timeout)
 
 
 def _badge_command(words: list[str]) -> int:
@@ -360,18 +365,23 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         device=asked.device,
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
+        words=asked.words,
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)
     kept = _keep(against, record, asked) if keep else None
-    status = _close(record, against, kept, asked)
+    status = _close(record, against, kept, asked, _lost(path, record))
     if asked.out is not None:
         _write(asked.out, record)
     return status
 
 
 def _close(
-    record: model.Record, against: Against, kept: str | LitbookError | None, asked: argparse.Namespace
+    record: model.Record,
+    against: Against,
+    kept: str | LitbookError | None,
+    asked: argparse.Namespace,
+    lost: list[str],
 ) -> int:
     """The failures in full, what differs from the recording, then the line that counts."""
     from litbook.render import report, values
@@ -381,8 +391,15 @@ def _close(
     summary = report.summary(record)
     differing = against.differing(record)
     accepted = isinstance(kept, str)
-    said = report.problems(record) + [harmless(str(found)) for found in differing]
+    said = [
+        *report.problems(record),
+        *map(harmless, lost),
+        *report.remarks(record),
+        *(harmless(str(found)) for found in differing),
+    ]
     contradicting = [d for d in differing if d.contradicts]
+    if lost:
+        summary += f"; {values.many(len(lost), 'reference')} to nothing"
     if contradicting:
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing:
@@ -400,10 +417,29 @@ def _close(
         _complain(str(kept), asked.program)
     elif against.unusable and not accepted:
         _complain(str(against.unusable), asked.program)
-    if not report.holds(record) or (contradicting and not accepted):
+    if lost or not report.holds(record) or (contradicting and not accepted):
         return 1
     trouble = kept if isinstance(kept, LitbookError) else None if accepted else against.unusable
     return trouble.exit_status if trouble else 0
+
+
+def _lost(path: Path, record: model.Record) -> list[str]:
+    """What the prose cites or links to that is not there, as far as what reads prose is installed."""
+    from litbook.render import report
+
+    if not report.refers(record) or not importlib.util.find_spec("markdown"):
+        return []
+    from litbook.render import bibliography, references
+
+    try:
+        cited = Project.find(path.parent).bibliography
+    except NoBook:
+        cited = path.parent / "references.bib"
+    try:
+        known = bibliography.read(cited) if cited.is_file() else None
+    except LitbookError as error:
+        return [str(error)]
+    return list(map(str, references.lost(record, path.resolve().parent, known)))
 
 
 # ---------------------------------------------------------------------------- recordings

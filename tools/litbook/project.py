@@ -21,6 +21,7 @@ CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
+WORDS = ("edtrace", "lectrace")  # in whose words, but ours, lectures may be written
 CHECKOUT = (
     Path(__file__).resolve().parents[2]
 )  # the tree that this litbook stands in, where it is not installed
@@ -61,15 +62,27 @@ class Project:
     def of(cls, config: Path) -> Project:
         """The book of a `mkdocs.yml`, in the folders that this names. Raises `LitbookError`."""
         said = _said(config)
-        plugins = said.get("plugins") or []
-        named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
-        own: dict[str, Any] = next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
+        own = _options(said)
         return cls(
             config.parent,
             str(own.get("lectures") or cls.lectures_at),
             str(said.get("docs_dir") or cls.docs_at),
             str(own.get("bibliography") or cls.bibliography_at),
         )
+
+    @staticmethod
+    def words_around(lecture: Path) -> str:
+        """In whose words the lecture's book says that its lectures are written; "" for ours.
+
+        Raises `LitbookError` for words that nobody knows.
+        """
+        config = next((it / CONFIG for it in lecture.parents if (it / CONFIG).is_file()), None)
+        if config is None or "words:" not in _text(config):
+            return ""
+        words = str(_options(_said(config)).get("words") or "")
+        if words and words not in WORDS:
+            raise LitbookError(f"{CONFIG}: words is {words!r}\n    there are: {', '.join(WORDS)}")
+        return words
 
     @property
     def config(self) -> Path:
@@ -170,6 +183,13 @@ def _said(config: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise LitbookError(f"{config.name} cannot be read: {error}") from None
     return said if isinstance(said, dict) else {}
+
+
+def _options(said: dict[str, Any]) -> dict[str, Any]:
+    """What stands below `litbook:` among the plugins."""
+    plugins = said.get("plugins") or []
+    named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
+    return next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
 
 
 def is_lecture(path: Path) -> bool:

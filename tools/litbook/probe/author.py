@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import math
+import os
 import re
+import select
+import shlex
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from types import CodeType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from litbook.errors import AuthorError
 from litbook.probe import vector
-from litbook.record.model import WITHIN, Piece, PieceKind
+from litbook.record.limits import IMAGE, OUTPUT
+from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 NEEDS = ("cuda", "slow")  # what a section may require
+MOST_BYTES = 4 * OUTPUT  # that a command may print: a character has at most four
 LONGEST_ANSWER = 400  # characters of an answer that plain Python prints
-LARGEST_IMAGE = 512 * 1024  # bytes; a picture travels inside the record
-_IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml",
-           ".webp": "image/webp", ".gif": "image/gif"}  # fmt: skip
+DECLARED: set[CodeType] = set()  # of functions that an author has declared words
+_IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp", ".gif": "gif"}
 
 
 class Recorder(Protocol):
     """What the words need of a running recorder; `run` provides it."""
 
-    def piece(self, kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:
+    def piece(self, kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
         """Take one piece, made by the statement that is running now."""
 
     def question(self, asked: Piece, answer: object) -> None:
@@ -135,31 +144,43 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     _hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
 
 
-def image(path: str | Path, *, alt: str, caption: str = "") -> None:
-    """A picture from a file beside the lecture. Nothing is fetched from elsewhere.
+def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = None) -> None:
+    """A picture from a file beside the lecture, `width` pixels wide. Nothing is fetched from elsewhere.
 
-    Raises `AuthorError` for a URL, a missing or too large file, an unknown kind, and an empty `alt`.
+    Raises `AuthorError` for a URL, a missing or too large file, what is no picture of the kind that its name
+    says, an empty `alt`, and a `width` that is no whole number above 0.
     """
     if not _text("image", alt).strip():
         raise AuthorError("image() needs an alt text: say what the picture shows, in a sentence")
     if re.match(r"[a-z]+://", str(path)):
         raise AuthorError(f"image() shows local files; {path!r} is elsewhere: save it beside the lecture")
-    caller = Path(sys._getframe(1).f_code.co_filename).parent
-    file = caller / path
+    if width is not None and (type(width) is not int or width < 1):
+        raise AuthorError(f"image() takes a width in pixels, width=400, not {width!r:.60}")
+    file = Path(sys._getframe(1).f_code.co_filename).parent / path
     if file.suffix.lower() not in _IMAGES:
         raise AuthorError(f"image() knows {', '.join(_IMAGES)}; {str(path)!r} is none of these")
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise AuthorError(f"image() cannot read {str(path)!r}: {error.strerror}") from None
-    if len(content) > LARGEST_IMAGE:
-        raise AuthorError(f"image() takes up to {LARGEST_IMAGE} bytes; {str(path)!r} has {len(content)}")
-    data = f"data:{_IMAGES[file.suffix.lower()]};base64,{base64.b64encode(content).decode()}"
-    _hand("image", _text("image", caption), data=data, alt=cleandoc(alt))
+        way_out = "its path goes from the folder that this lecture's file is in"
+        raise AuthorError(f"image() cannot read {str(path)!r}: {error.strerror}\n{way_out}") from None
+    if len(content) > IMAGE:
+        message = f"image() takes up to {IMAGE:,} bytes; {str(path)!r} has {len(content):,}"
+        raise AuthorError(f"{message}\nsave it with fewer pixels, or as JPEG or WebP")
+    kind = _IMAGES[file.suffix.lower()]
+    if not re.match(PICTURES[kind], content, re.DOTALL):
+        known = (it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL))
+        holds = next(known, "no picture that image() knows")
+        raise AuthorError(
+            f"image() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
+        )
+    data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    _hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
 
 
 def link(target: str | Callable[..., object], text: str = "") -> None:
-    """A link to a URL, to a citation (`"@key"`) or to a function of the lecture.
+    """A link to a URL, to a citation (`"@key"`), to a function or class of the lecture, or to what has a name
+    in a note's links, too: `"#lecture_03.block"`, `"#models.py:12"`.
 
     Raises `AuthorError` for any other target.
     """
@@ -170,10 +191,58 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
         _hand("link", text or name, data=f"function:{name}")
     elif isinstance(target, str) and re.fullmatch(r"@[\w:.-]+", target):
         _hand("link", text, data=f"cite:{target[1:]}")
+    elif isinstance(target, str) and re.fullmatch(r"#\w[\w.:]*", target):
+        _hand("link", text or target[1:], data=f"function:{target[1:]}")
     elif isinstance(target, str) and re.match(r"https?://[^\s]+$", target):
         _hand("link", text or target, data=target)
     else:
-        raise AuthorError(f"link() takes an http(s) URL, '@key' or a function, not {target!r}")
+        raise AuthorError(f"link() takes an http(s) URL, '@key', a function or '#name', not {target!r}")
+
+
+def system_text(command: Sequence[str], *, timeout: float = 10.0) -> None:
+    """Print what a command prints, as `output_of` has it."""
+    text = output_of(command, timeout)
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def output_of(command: Sequence[str], timeout: float = 10.0) -> str:
+    """What a command prints: at most `OUTPUT` characters, without colours. No shell reads it.
+
+    Raises `AuthorError` for what is no list of texts, cannot be run, takes more than `timeout` seconds, or
+    ends with another status than 0. A command that prints more than is shown is ended there.
+    """
+    if isinstance(command, str) or not command or not all(isinstance(it, str) for it in command):
+        raise AuthorError(f"system_text() takes a list, ['git', '--version'], not {command!r:.60}")
+    shown = shlex.join(command)[:80]
+    try:
+        status, said = _asked(command, timeout)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AuthorError(f"system_text() cannot run {shown!r}: {why}") from None
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(errors="replace"))
+    if status is None:
+        raise AuthorError(f"system_text() waited {timeout:g} s for {shown!r}\nallow it more: timeout=60")
+    if status:
+        last = (text.strip().splitlines() or ["it printed nothing"])[-1]
+        raise AuthorError(f"system_text(): {shown!r} ended with status {status}: {last[:200]}")
+    return text if len(text) <= OUTPUT else f"{text[:OUTPUT]} …"
+
+
+def _asked(command: Sequence[str], timeout: float) -> tuple[int | None, bytes]:
+    """The status of a command, None where it took too long, and the beginning of what it prints."""
+    until, said, piece = time.monotonic() + timeout, b"", b"."
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=-1, stderr=subprocess.STDOUT) as process:
+        out = process.stdout
+        while out and piece and len(said) <= MOST_BYTES:
+            if not select.select([out], [], [], max(0.0, until - time.monotonic()))[0]:
+                break
+            piece = os.read(out.fileno(), MOST_BYTES)
+            said += piece
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0 if piece else max(0.0, until - time.monotonic()))
+        status = process.poll()
+        process.kill()
+    return 0 if len(said) > MOST_BYTES else status, said
 
 
 def requires(need: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
@@ -210,6 +279,18 @@ def aside(section: Callable[P, None]) -> Callable[P, None]:
     return section
 
 
+def word(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a function of your own a word: readers see what it hands over, and no line that calls it.
+
+    One that does nothing but call words is one without this. Raises `AuthorError` for what is no function.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise AuthorError("word() takes a function: write `@word` on the line above its `def`")
+    DECLARED.add(code)
+    return function
+
+
 def recording() -> bool:
     """Whether the lecture is being recorded: False in plain Python and in a notebook.
 
@@ -227,9 +308,9 @@ def has_cuda() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "") -> None:
+def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
     if _recorder is not None:
-        _recorder.piece(kind, text, data, alt)
+        _recorder.piece(kind, text, data, alt, width)
     else:
         print(_plain(kind, text, data, alt) + "\n")
 

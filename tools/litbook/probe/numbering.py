@@ -33,6 +33,7 @@ class Numbering:
         for number, statement in enumerate(lecture.statements):
             self.within.append(len(self.own[statement.function]))
             self.own[statement.function].append(number)
+        self.spoken: set[int] = set()  # statements of code that turn out to be words
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
             self.claims.setdefault(lecture.statements[claim.statement].function, []).append(number)
@@ -88,24 +89,29 @@ class Numbering:
         return tuple(self._statement(number, reached) for number in self.own[function])
 
     def _statement(self, number: int, reached: Container[int]) -> model.Statement:
-        it, node = self.lecture.statements[number], self._node_of[number]
+        it, node = self.lecture.statements[number], self.node_of[number]
         silent = it.kind == "piece" and number not in reached
         return model.Statement(
             first=self.line(it.function, it.first),
             last=self.line(it.function, it.last),
-            kind=it.kind,
+            kind="piece" if number in self.spoken else it.kind,
             end=self.line(it.function, it.end),
             target=self.keys[it.target] if it.target is not None else "",
-            prose=unspoken(node) if silent else "",
+            prose=unspoken(node, self._definitions) if silent else "",
             binds=binds(node),
         )
 
     def loop(self, statement: int) -> Literal["for", "while"]:
         """The kind of a loop, by the number of its statement."""
-        return "while" if isinstance(self._node_of[statement], ast.While) else "for"
+        return "while" if isinstance(self.node_of[statement], ast.While) else "for"
 
     @cached_property
-    def _node_of(self) -> list[ast.stmt]:
+    def _definitions(self) -> set[str]:
+        return {it.name for it in self.lecture.functions}
+
+    @cached_property
+    def node_of(self) -> list[ast.stmt]:
+        """Every statement's node, by its number."""
         return list(self.lecture.statement_of)
 
     def unreached(self, entered: dict[int, int], reached: Container[int]) -> tuple[tuple[int, int], ...]:

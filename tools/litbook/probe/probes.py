@@ -202,7 +202,8 @@ def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, s
         kept = value
         if not is_immediate(value):
             axes = recorder.axes_for(frame, asked.text, value)
-            kept = snapshot(value, log.storages, axes=axes, bits=asked.unit == "bits")
+            on_page = state is None and sections[functions[frame]]
+            kept = snapshot(value, log.storages, axes=axes, bits=asked.unit == "bits", shows=on_page)
         if state is not None:
             series = state.series.get(number)
             if series is None or not turned % series.every:

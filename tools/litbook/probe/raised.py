@@ -81,6 +81,8 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
         return "\npip install 'litbook[torch]'"
+    if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
+        return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
     places = [(lecture.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
     if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
         return ""
@@ -98,17 +100,22 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
 def _beside(lecture: Lecture, file: str) -> str:
     """What a file in the lecture's folder is called in messages; "" for any other, and for the lecture."""
     first = lecture.files[0]
-    folder, shown = Path(first.filename).parent, Path(first.path).parent
-    if first.module:  # the files of the lecture have a folder of their own in it
-        folder, shown = folder.parent, shown.parent
+    shown = Path(first.path).parent.parent if first.module else Path(first.path).parent
     try:
-        inside = Path(file).relative_to(folder)
+        inside = Path(file).relative_to(_folder(lecture))
     except ValueError:
         return ""
     other = (
         INSTALLED.isdisjoint(inside.parts) and _ENGINE not in Path(file).parents and file != first.filename
     )
     return (shown / inside).as_posix() if other else ""
+
+
+def _folder(lecture: Lecture) -> Path:
+    """Where the lecture lies; the files of one of several have a folder of their own in it."""
+    first = lecture.files[0]
+    folder = Path(first.filename).parent
+    return folder.parent if first.module else folder
 
 
 def _text_of(file: str, line: int) -> str:

@@ -31,6 +31,7 @@ from litbook.probe.events import Handed, Log, LoopState, Thinned
 from litbook.probe.making import Making, bounded
 from litbook.probe.numbering import Numbering
 from litbook.probe.probes import hot_probes
+from litbook.probe.spoken import Spoken
 from litbook.probe.verdicts import Judge
 from litbook.record import model
 from litbook.record.limits import GLIMPSES, OUTPUT
@@ -47,6 +48,7 @@ class Listener(Protocol):
     def section(self, function: int) -> None: ...
     def skipped(self, function: int, device: str) -> None: ...
     def line(self, statement: int) -> None: ...
+    def word(self, statement: int, whole: bool) -> None: ...
     def piece(self, piece: model.Piece) -> None: ...
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None: ...
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None: ...
@@ -59,8 +61,7 @@ class Recorder(Judge):
     """The probes of `instrument.Probes`, and everything they saw. One per run."""
 
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
-        self.lecture = lecture
-        self.listener = listener
+        self.lecture, self.listener = lecture, listener
         self.numbering = Numbering(lecture)
         self.is_section = self.numbering.is_section
         self.enclosing_loop, self.watch_owner = _around_watches(lecture)
@@ -74,7 +75,7 @@ class Recorder(Judge):
         self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
         self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
-        self.asserts = Asserts(self)
+        self.asserts, self.spoken = Asserts(self), Spoken(self)
         self.false, self.said = self.asserts.false, self.asserts.said
         self.log = self._new_log(0)  # of the module's own lines
         hot = hot_probes(self)
@@ -191,12 +192,13 @@ class Recorder(Judge):
 
     # -- the author's words
 
-    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "") -> None:
+    def piece(self, kind: model.PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
         """Take a piece of prose, a figure ... from the statement that is running."""
         frame, line = self.site(_getframe(1))
         if frame is None:
             return  # from another thread, or from stepped-over code
-        piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt)
+        self.spoken.hear(_getframe(1))
+        piece = model.Piece(kind, 0, frame, self._line(line), text, data, alt, width=width)
         self.log.events.append(Handed(piece))
         if self.listener is not None:
             self.listener.piece(piece)
@@ -370,7 +372,7 @@ def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
         for name, value in ast.iter_fields(node):
             around = loop if name == "orelse" else inside
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
                     walk(child, -1 if isinstance(child, Definition) else around, within)
 
     for file in lecture.files:

@@ -24,6 +24,7 @@ from litbook.record import model
 from litbook.record.limits import BRIEF, NAMES
 from litbook.snapshot.snapshot import snapshot, spelled
 from litbook.text.lecture import Lecture
+from litbook.text.words import later
 
 if TYPE_CHECKING:
     from litbook.probe.asserts import Asserts
@@ -124,7 +125,7 @@ class Judge:
         judged.count += 1
         if judged.count == 1 or (why and not judged.failed):
             judged.failed, judged.why = bool(why), why
-            judged.caption = "" if why else "dtype and axes are as annotated"
+            judged.caption = "" if why else later("dtype and axes are as annotated")
             self._tell(number)
 
     def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None:

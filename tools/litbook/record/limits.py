@@ -28,6 +28,8 @@ TENSOR_NODES = 8  # as many of them does a tensor count for, besides itself
 TEXT = 4096  # bytes of JSON text within one snapshot, type names included
 DEPTH = 4  # containers within containers
 SECONDS = 0.2  # for all the foreign code of one snapshot
+SHOWING = 2.0  # seconds for the form in which a value shows itself: a first chart loads its library's fonts
+SHOWN = 2**18  # bytes of that form
 GLIMPSED_NODES, GLIMPSED_TEXT = 24, 512  # as `NODES` and `TEXT`, of a glimpse
 ONE_TEXT = 1000  # characters of a single text
 TYPE_NAME = 120  # characters
@@ -47,5 +49,7 @@ NESTED_READ = 2**26  # elements that statistics of tensors inside containers may
 BLOCK = 2**21  # elements read at a time for statistics: fits a cache, at most 48 MiB of scratch
 
 # ---------------------------------------------------------------------------- one file
+
+IMAGE, LARGE_IMAGE = 5_000_000, 1_000_000  # bytes that a picture may have, and from which on a run says so
 
 FILE = 2**28  # bytes of a record or recording that is read; one of 100,000 claims has a quarter of that

@@ -109,6 +109,8 @@ class Opaque:
     text: str
     cut: bool = False
     why: str = ""  # "repr raised ValueError", "repr took too long", "nested too deep" ...
+    media: str = ""  # of a value that shows itself: "image/svg+xml", "image/png", "text/latex" or "text/html"
+    form: str = ""  # what it shows, as it gave it: not harmless; of a PNG in base64
     kind: Literal["opaque"] = "opaque"
 
 
@@ -221,6 +223,13 @@ class Frame:
     arguments: tuple[tuple[str, int], ...] = ()  # (name, index into `snapshots`), as they were at the call
 
 
+PICTURES = {  # how the files begin of the kinds of picture that a record may hold, as image/KIND
+    "png": rb"\x89PNG\r\n\x1a\n",
+    "jpeg": rb"\xff\xd8\xff",
+    "gif": rb"GIF8[79]a",
+    "webp": rb"RIFF....WEBP",
+    "svg+xml": rb"[^\x00]{0,4000}?<svg\b",
+}
 WITHIN = 0.01  # how far off an answer may be, unless its author says
 PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
 
@@ -242,6 +251,7 @@ class Piece:
     answer: int | None = None  # of a question: index into `snapshots`
     unit: str | None = None  # of that answer
     why: str = ""  # it is so, in a sentence
+    width: int = 0  # of an image, in pixels of the page; 0: its own
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
 
 

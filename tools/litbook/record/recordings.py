@@ -212,4 +212,7 @@ def _kept(section: model.Section) -> model.Section:
         unreached=(),
         pieces=tuple(replace(it, step=0) for it in section.pieces if it.kind == "question"),
         values=tuple(replace(value, step=0, reads=()) for value in section.values),
+        snapshots=tuple(
+            replace(it, media="", form="") if isinstance(it, model.Opaque) else it for it in section.snapshots
+        ),
     )

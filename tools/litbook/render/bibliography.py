@@ -18,6 +18,7 @@ from bibtexparser.entrypoint import parse_string
 
 from litbook.errors import LitbookError
 from litbook.render import markup
+from litbook.render.catalogue import _
 from litbook.render.markup import Html, tag
 
 
@@ -84,7 +85,7 @@ def reference(entry: Entry) -> Html:
 def names(entry: Entry) -> str:
     """Up to three authors, or the first and “et al.”"""
     if len(entry.authors) > 3:
-        return f"{entry.authors[0]} et al"
+        return _("{author} et al", author=entry.authors[0])
     return ", ".join(entry.authors)
 
 

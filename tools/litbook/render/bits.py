@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from litbook.record.model import Tensor
 from litbook.render import floats, markup
+from litbook.render.catalogue import _, later, number
 from litbook.render.drawings import svg
 from litbook.render.markup import Html, tag
 
@@ -20,7 +21,8 @@ MOST = 8  # values of one drawing
 CELL, HEIGHT, GAP = 12, 19, 5
 ROW = 32  # cells of a row: what a phone can show
 HEAD = 15  # height of the fields' names
-FIELDS = ("sign", "exponent", "fraction")
+FIELDS = (later("sign"), later("exponent"), later("fraction"))
+KINDS = {"normal": later("Normal"), "subnormal": later("Subnormal"), "zero": later("Zero")}
 Named = tuple[str, str, floats.Float]  # what the lecture calls it, its dtype, and its bits
 
 
@@ -36,7 +38,7 @@ def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
     width = max(_width(it.format) for _, _, it in shown)
     rows = [_row(*one, width, first=i == 0) for i, one in enumerate(shown)]
     more = sum(math.prod(tensor.shape) for _, tensor in values) - len(shown)
-    caption = tag("figcaption", f"… and {more:,} more") if more else markup.NOTHING
+    caption = tag("figcaption", _("… and {n} more", n=number(more))) if more else markup.NOTHING
     return tag("figure", *rows, caption, class_="lb-bits")
 
 
@@ -73,8 +75,8 @@ def _cells(it: floats.Float, width: float, label: str, first: bool) -> Html:
     at = 0
     for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
         if first:
-            x, _ = _place(at, index)
-            parts.append(tag("text", "±" if index == 0 else name, x=x, y=10, class_="lb-bithead"))
+            x = _place(at, index)[0]
+            parts.append(tag("text", "±" if index == 0 else _(name), x=x, y=10, class_="lb-bithead"))
         for digit in digits:
             x, y = _place(at, index)
             parts.append(_cell(digit, x, top + y, name))
@@ -104,7 +106,10 @@ def sum_(it: floats.Float) -> Html:
     sign = "−1" if it.negative else "+1"
     power = tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
     value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
-    note = {"subnormal": "subnormal: no leading 1", "zero": "zero has a sign, too" if it.negative else ""}
+    note = {
+        "subnormal": _("subnormal: no leading 1"),
+        "zero": _("zero has a sign, too") if it.negative else "",
+    }
     rest = f" × {_decimal(it, it.significand)} = {value}"
     rest += f" · {note[it.kind]}" if note.get(it.kind) else ""
     return markup.join([f"{sign} × 2", power, rest])
@@ -113,12 +118,22 @@ def sum_(it: floats.Float) -> Html:
 def spoken(it: floats.Float) -> str:
     """The fields and what they come to, for those who do not see them."""
     sign, exponent, fraction = it.fields
-    fields = f"sign {sign}, exponent {exponent}, fraction {fraction}"
+    fields = _(
+        "sign {sign}, exponent {exponent}, fraction {fraction}",
+        sign=sign,
+        exponent=exponent,
+        fraction=fraction,
+    )
     if it.kind in ("infinite", "not a number"):
         return f"{fields}. {_special(it)}"
-    value = ("minus " if it.negative else "") + _decimal(it, it.magnitude)
-    power = f"2 to the power of {it.power}"
-    return f"{fields}. {it.kind.capitalize()}: {power}, times {_decimal(it, it.significand)}, is {value}"
+    value = _decimal(it, it.magnitude)
+    value = _("minus {number}", number=value) if it.negative else value
+    product = _(
+        "2 to the power of {power}, times {number}, is {value}",
+        power=it.power, number=_decimal(it, it.significand), value=value,
+    )  # fmt: skip
+    kind = _(KINDS[it.kind])
+    return f"{fields}. {kind}: {product}"
 
 
 def _decimal(it: floats.Float, value: Fraction) -> str:
@@ -128,7 +143,7 @@ def _decimal(it: floats.Float, value: Fraction) -> str:
 
 def _special(it: floats.Float) -> str:
     if it.kind == "infinite":
-        return f"exponent all ones, fraction zero: {'−' if it.negative else ''}∞"
+        return _("exponent all ones, fraction zero: {number}", number="−∞" if it.negative else "∞")
     if it.format.infinities:
-        return "exponent all ones, fraction not zero: not a number"
-    return "exponent and fraction all ones: not a number"
+        return _("exponent all ones, fraction not zero: not a number")
+    return _("exponent and fraction all ones: not a number")

@@ -6,7 +6,7 @@ import functools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from litbook.errors import Problem
 from litbook.record.model import Definition, Record, Section, grouped
-from litbook.render import code
+from litbook.render import code, numbers
 from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
 from litbook.text.mentions import Mention, meanings, mentions
@@ -36,6 +36,7 @@ class Book:
     parts: list[Section]
     place: dict[str, str] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
+    others: Callable[[str], Book | None] = lambda _: None  # the book's lectures, by their names
 
     @cached_property
     def lines(self) -> list[list[code.Line]]:
@@ -52,6 +53,11 @@ class Book:
                 of_file = found.setdefault(entry.file, [])
                 of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
         return found
+
+    @cached_property
+    def numbers(self) -> dict[str, numbers.Numbered]:
+        """The figures, tables and equations that have a name."""
+        return numbers.find(self.record, self.recordings, self.problems)
 
     @cached_property
     def pages(self) -> list[str]:
@@ -271,7 +277,8 @@ def anchor(name: str) -> str:
 def address(book: Book, page: str, name: str) -> str | None:
     """From `page`, the address of what is called `name`, by that or by its key; None where it is on no page.
 
-    Of several with one name, that of the same page.
+    Of several with one name, that of the same page. `models.py:12` is a line, `lecture_03.block` stands in
+    another lecture, `lecture_03` is that one's first page.
     """
     record = book.record
     every: list[tuple[Entry, str]] = [
@@ -280,9 +287,48 @@ def address(book: Book, page: str, name: str) -> str | None:
     ]
     found = [(it, where) for it, where in every if name in (it.key, it.name)]
     if not found:
-        return None
+        file, _, line = name.partition(".py:")
+        return (
+            _line(book, page, file, int(line))
+            if line.isdecimal() and "." not in file
+            else _elsewhere(book, page, name)
+        )
     it, where = min(found, key=lambda found: (found[0].key != name, found[1] != page))
     return ("" if where == page else way(page, where)) + f"#{book.anchor(it)}"
+
+
+def _line(book: Book, page: str, name: str, line: int) -> str | None:
+    """From `page`, the address of a line of the file `name`."""
+    for file, lines in enumerate(book.lines):
+        if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
+            around = {**book.place, **book.defined}
+            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
+            inside = [
+                it for it in entries if it.file == file and it.first <= line <= it.last and it.key in around
+            ]
+            innermost = min(inside, key=lambda it: it.lines, default=None)
+            where = around[innermost.key] if innermost else book._page_of_file(file)
+            return ("" if where == page else way(page, where)) + f"#{book.line(where, file, line)}"
+    return None
+
+
+def _elsewhere(book: Book, page: str, name: str) -> str | None:
+    """From `page`, the address of what another lecture has."""
+    lecture, _, rest = name.partition(".")
+    other = book.others(lecture)
+    there = None if other is None else address(other, INDEX, rest) if rest else ""
+    if there is None:
+        return None
+    return f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
+
+
+def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
+    """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
+    if (found := book.numbers.get(label)) is None:
+        return None
+    where = book.place.get(found.section, page)
+    address = ("" if where == page else way(page, where)) + f"#{numbers.anchor(label)}"
+    return numbers.named(label, found.number), address if found.shown else ""
 
 
 def way(page: str, other: str) -> str:

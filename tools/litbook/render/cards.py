@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from litbook.record.model import Mapping, Number, Snapshot, Tensor
 from litbook.render import markup, values
+from litbook.render.catalogue import _, number
 from litbook.render.drawings import as_float
 from litbook.render.markup import Html, tag
 
@@ -53,7 +54,7 @@ def pairs(name: str, it: Mapping, unit: str | None = None) -> Html:
         for k, v in zip(it.keys, it.items, strict=False)
     ]
     if it.length > len(body):
-        body.append(tag("tr", tag("td", f"… {it.length:,} in all", colspan="2")))
+        body.append(tag("tr", tag("td", _("… {n} in all", n=number(it.length)), colspan="2")))
     caption = tag("caption", name), markup.SPACE
     return _scrolling(tag("table", *caption, tag("tbody", *body), class_="lb-table lb-pairs"))
 
@@ -80,15 +81,15 @@ def _facts(it: Tensor) -> list[str]:
     facts = [f"{it.dtype} {values.shape(it)}", values.size(it.bytes)]
     if it.strides is not None:
         comma = "," if len(it.strides) == 1 else ""
-        facts.append(f"strides ({', '.join(map(str, it.strides))}{comma})")
+        facts.append(_("strides {strides}", strides=f"({', '.join(map(str, it.strides))}{comma})"))
     if it.offset:
-        facts.append(f"offset {it.offset}")
+        facts.append(_("offset {n}", n=it.offset))
     if not it.contiguous:
-        facts.append("not contiguous")
+        facts.append(_("not contiguous"))
     if it.device != "cpu":
         facts.append(it.device)
     if it.requires_grad:
-        facts.append("requires grad")
+        facts.append(_("requires grad"))
     return facts
 
 
@@ -109,7 +110,7 @@ def _slices(name: str, it: Tensor) -> Html:
         found.append(_grid(f"{name}{label}", label, words[part], shades[part], columns, it))
     hidden = math.prod(it.shape[:-2]) - min(len(found), MOST_SLICES)
     if hidden > 0:
-        found[MOST_SLICES:] = [tag("span", f"… {hidden:,} more", class_="lb-more")]
+        found[MOST_SLICES:] = [tag("span", _("… {n} more", n=number(hidden)), class_="lb-more")]
     return tag("div", *found[: MOST_SLICES + 1], class_="lb-slices", tabindex="0")
 
 
@@ -118,12 +119,12 @@ def _rows(name: str, words: list[str], shades: list[int | None], it: Tensor) -> 
     cells = list(map(_cell, words, shades))
     cells += [_DOTS] if len(words) < it.shape[0] else []
     rows = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
-    return _table(f"{name}, {ROW} a row", rows)
+    return _table(_("{name}, {n} a row", name=name, n=ROW), rows)
 
 
 def _table(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
     body = tag("tbody", *rows)
-    label = f"values of {label}"
+    label = _("values of {label}", label=label)
     return tag("table", caption, body, class_="lb-grid", aria_label=label)
 
 

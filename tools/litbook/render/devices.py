@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from litbook.record.model import Record
 from litbook.render import books, margin, markup, prose, report, values
+from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
-from litbook.render.evidence import day
 from litbook.render.markup import Html, tag
 
-TITLE = "Devices"
+TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
-INTRODUCTION = (
+INTRODUCTION = later(
     "A value that depends on the machine stands on a lecture's page beside the device it was measured on. "
     "These are the machines. A build runs what its own machine can; the rest comes out of recordings, which "
     "were made elsewhere and are kept beside the lectures. No number is written by hand."
@@ -39,7 +39,7 @@ Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folde
 
 def page(lectures: Sequence[Edition], found: Found) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    parts = [markup.heading(1, TITLE), tag("p", INTRODUCTION)]
+    parts = [markup.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
@@ -54,15 +54,19 @@ def page(lectures: Sequence[Edition], found: Found) -> str:
 def _machines(edition: Edition) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
     runs = [edition.record, *edition.elsewhere()]
-    heads = ["", "this build", *("recording" for _ in runs[1:])]
-    rows = [(name, [read(run) for run in runs]) for name, read in FACTS.items()]
-    rows.append(("sections of an older text", ["", *(_older(edition.record, run) for run in runs[1:])]))
+    heads = ["", _("this build"), *[_("recording")] * len(runs[1:])]
+    rows = [(_(name), [read(run) for run in runs]) for name, read in FACTS.items()]
+    rows.append((_("sections of an older text"), ["", *(_older(edition.record, run) for run in runs[1:])]))
     body = (tag("tr", tag("th", name, scope="row"), *markup.cells(of)) for name, of in rows if any(of))
-    return _scrolling("Machines", markup.table(heads, body))
+    return _scrolling(_("Machines"), markup.table(heads, body))
 
 
 def _scrolling(label: str, table: Html) -> Html:
     return tag("div", table, class_="lb-scroll", role="region", aria_label=label, tabindex=0)
+
+
+def _cores(record: Record) -> str:
+    return ngettext("{n} core", "{n} cores", record.environment.cores)
 
 
 def _gpu(read: Callable[[Record], object]) -> Callable[[Record], str]:
@@ -78,23 +82,25 @@ def _version(name: str) -> Callable[[Record], str]:
 
 
 FACTS: dict[str, Callable[[Record], str]] = {
-    "device": lambda r: r.environment.device.name,
-    "its memory": lambda r: values.size(r.environment.device.memory) if r.environment.device.memory else "",
-    "compute capability": _gpu(lambda r: r.environment.device.capability),
-    "GPUs visible, the first used": _gpu(lambda r: r.environment.device.count),
-    "driver": _gpu(lambda r: r.environment.device.driver),
+    later("device"): lambda r: r.environment.device.name,
+    later("its memory"): lambda r: (
+        values.size(r.environment.device.memory) if r.environment.device.memory else ""
+    ),
+    later("compute capability"): _gpu(lambda r: r.environment.device.capability),
+    later("GPUs visible, the first used"): _gpu(lambda r: r.environment.device.count),
+    later("driver"): _gpu(lambda r: r.environment.device.driver),
     "CUDA": _gpu(lambda r: r.environment.device.cuda),
-    "processor": lambda r: f"{r.environment.cpu}, {r.environment.cores} cores",
-    "threads of torch": lambda r: str(r.environment.threads or ""),
-    "operating system": lambda r: f"{r.environment.os}, {r.environment.machine}",
+    later("processor"): lambda r: f"{r.environment.cpu}, {_cores(r)}",
+    later("threads of torch"): lambda r: str(r.environment.threads or ""),
+    later("operating system"): lambda r: f"{r.environment.os}, {r.environment.machine}",
     "Python": lambda r: r.environment.python,
     **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
-    "date": lambda r: day(r.environment.date),
-    "commit": lambda r: r.environment.commit or "",
-    "time taken": lambda r: f"{r.seconds:,.0f} s" if r.seconds else "",
-    "claims that hold": lambda r: f"{r.count()['holds']:,}",
-    "claims that fail": lambda r: f"{r.count()['fails']:,}",
-    "claims not run": lambda r: f"{r.count()['needs-device']:,}",
+    later("date"): lambda r: day(r.environment.date),
+    later("commit"): lambda r: r.environment.commit or "",
+    later("time taken"): lambda r: f"{number(r.seconds)} s" if r.seconds else "",
+    later("claims that hold"): lambda r: number(r.count()["holds"]),
+    later("claims that fail"): lambda r: number(r.count()["fails"]),
+    later("claims not run"): lambda r: number(r.count()["needs-device"]),
 }
 
 
@@ -121,7 +127,13 @@ def _missing(edition: Edition) -> Html:
     return tag(
         "p",
         tag("strong", missing),
-        f" {values.many(len(waiting), 'claim')} in {values.many(sections, 'section')} wait for one: ",
+        " ",
+        ngettext(
+            "{n} claim in {sections} wait for one: ",
+            "{n} claims in {sections} wait for one: ",
+            len(waiting),
+            sections=ngettext("{n} section", "{n} sections", sections),
+        ),
         tag("code", command),
     )
 
@@ -132,26 +144,37 @@ def _missing(edition: Edition) -> Html:
 def _differing(edition: Edition, recording: Record, found: Found) -> list[Html]:
     device = recording.environment.device
     differences = found.get((edition.folder, device.slug), ())
-    head = markup.heading(3, f"What differed on {device.name}", f"{edition.folder}-{device.slug}")
-    words = [report.releases(edition.record, recording, "this build")]
+    head = markup.heading(
+        3, _("What differed on {device}", device=device.name), f"{edition.folder}-{device.slug}"
+    )
+    words = [report.releases(edition.record, recording, _("this build"))]
     if not differences:
         words.append(
-            "Every value and claim that both runs are to agree on is the same, within the tolerances."
+            _("Every value and claim that both runs are to agree on is the same, within the tolerances.")
         )
         return [head, tag("p", " ".join(filter(None, words)))]
-    words.append(f"{values.many(len(differences), 'difference')} in what both runs are to agree on:")
+    words.append(
+        ngettext(
+            "{n} difference in what both runs are to agree on:",
+            "{n} differences in what both runs are to agree on:",
+            len(differences),
+        )
+    )
     rows = [_row(it, change) for it in differences[:SHOWN] for change in it.changes[:1]]
-    titles = ("section", "value", f"on {device.name}", "in this build", "by")
+    titles = (_("section"), _("value"), _("on {device}", device=device.name), _("in this build"), _("by"))
     left = len(differences) - SHOWN
     return [
         head,
         tag("p", " ".join(filter(None, words))),
-        _scrolling("Differences", markup.table(titles, rows)),
-        *([tag("p", f"and {left:,} more")] if left > 0 else []),
+        _scrolling(_("Differences"), markup.table(titles, rows)),
+        *([tag("p", _("and {n} more", n=number(left)))] if left > 0 else []),
     ]
 
 
 def _row(it: Difference, change: tuple[str, str, str, str]) -> Html:
     at, was, now, by = change
-    section, what = f"{it.section}, line {it.line}", tag("code", f"{it.what}{at}")
+    section, what = (
+        _("{section}, line {line}", section=it.section, line=it.line),
+        tag("code", f"{it.what}{at}"),
+    )
     return tag("tr", *markup.cells((section, what, was, now, by)))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from litbook.record.model import Number, Series, Tensor
 from litbook.render import markup, values
+from litbook.render.catalogue import _
 from litbook.render.markup import Html, tag
 
 SMALL_STORAGE = 16  # elements that fit side by side on a phone
@@ -41,7 +42,7 @@ def zoom(drawn: Html) -> Html:
     widths = [float(width) for width in re.findall(r'<svg [^<>]* width="([\d.]+)"', drawn)]
     if max(widths, default=0) <= PHONE:
         return markup.NOTHING
-    box = tag("input", type="checkbox"), markup.text("full size")
+    box = tag("input", type="checkbox"), markup.text(_("full size"))
     return tag("label", *box, class_="lb-zoom")
 
 
@@ -73,7 +74,10 @@ def sparkline(series: Series, width: int = 96, height: int = 18) -> Html:
     )
     first, last = values.number(exact[0]), values.number(exact[-1])
     least, most = values.number(min(exact, key=as_float)), values.number(max(exact, key=as_float))
-    label = f"{series.text} over the loop: from {first} to {last}, lowest {least}, highest {most}"
+    label = _(
+        "{name} over the loop: from {first} to {last}, lowest {least}, highest {most}",
+        name=series.text, first=first, last=last, least=least, most=most,
+    )  # fmt: skip
     return svg(width, height, label, tag("polyline", points=path, fill="none"), class_="lb-spark")
 
 
@@ -114,7 +118,12 @@ def storage(views: Sequence[View]) -> Html:
 def _caption(views: Sequence[View]) -> str:
     count = len(views[0][1].memory or ())
     held = values.size(views[0][1].storage_bytes or 0)
-    return f"One storage of {count} elements, {held}, and {len(views)} ways of walking it."
+    return _(
+        "One storage of {n} elements, {size}, and {ways} ways of walking it.",
+        n=count,
+        size=held,
+        ways=len(views),
+    )
 
 
 def _row(name: str, tensor: Tensor) -> Html:
@@ -177,10 +186,10 @@ def _walk(tensor: Tensor) -> str:
     strides = tensor.strides or ()
     names = tensor.axes if tensor.axes and len(tensor.axes) == len(strides) else ()
     if names:
-        walk = ", ".join(f"+{s} along {n}" for n, s in zip(names, strides, strict=True))
+        walk = ", ".join(_("+{n} along {axis}", n=s, axis=n) for n, s in zip(names, strides, strict=True))
     else:
-        walk = f"strides {_tuple(strides)}"
-    return f"{values.shape(tensor)} {walk}" + (f", from {tensor.offset}" if tensor.offset else "")
+        walk = _("strides {strides}", strides=_tuple(strides))
+    return f"{values.shape(tensor)} {walk}" + (_(", from {n}", n=tensor.offset) if tensor.offset else "")
 
 
 def _tuple(numbers: Sequence[int]) -> str:
@@ -192,5 +201,9 @@ def _spoken(name: str, tensor: Tensor, walk: list[int]) -> str:
     rows = [" ".join(str(i) for i in walk[s : s + last]) for s in range(0, len(walk), last)]
     memory = " ".join(_short(value) for value in tensor.memory or ())
     strides = _tuple(tensor.strides or ())
-    where = f"{name}, shape {values.shape(tensor)}, strides {strides}, offset {tensor.offset}"
-    return f"Storage in order: {memory}. {where}, reads the elements at {'; then '.join(rows)}."
+    return _(
+        "Storage in order: {memory}. {name}, shape {shape}, strides {strides}, offset {offset}, "
+        "reads the elements at {rows}.",
+        memory=memory, name=name, shape=values.shape(tensor), strides=strides, offset=tensor.offset,
+        rows=_("; then ").join(rows),
+    )  # fmt: skip

@@ -25,8 +25,7 @@ from litbook.record.model import (
     Statement,
     Value,
 )
-
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+from litbook.render.catalogue import _, day
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Other:
     def stamp(self) -> str:
         """Device and date, and whether the text was another then."""
         return stamp(self.entry.run or self.record.environment) + (
-            "" if self.current else ", an older text of this section"
+            "" if self.current else _(", an older text of this section")
         )
 
     def at(self, first: int) -> Evidence:
@@ -233,14 +232,6 @@ def stamp(run: Environment) -> str:
     torch = run.versions.get("torch", "").partition("+")[0]
     parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
     return ", ".join(filter(None, parts))
-
-
-def day(date: str) -> str:
-    """An ISO date as `20 Nov 2026`; anything else as it stands."""
-    parts = date[:10].split("-")
-    if len(parts) != 3 or not all(p.isdecimal() for p in parts) or not 1 <= int(parts[1]) <= 12:
-        return date
-    return f"{int(parts[2])} {MONTHS[int(parts[1]) - 1]} {parts[0]}"
 
 
 def _unreached(evidence: Evidence) -> list[int]:

@@ -10,9 +10,9 @@ import re
 import xml.etree.ElementTree as ET
 
 from litbook.render import drawings, markup
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html
 
-_ELEMENTS = frozenset(
+ELEMENTS = frozenset(
     "svg g defs path use text tspan rect circle ellipse line polyline polygon clipPath image "
     "linearGradient radialGradient stop pattern mask symbol marker".split()
 )
@@ -20,7 +20,6 @@ _LINK = "{http://www.w3.org/1999/xlink}href"
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _ATTRIBUTE = re.compile(r"[a-zA-Z][\w-]*")
 _URL = re.compile(r"url\(\s*['\"]?#([\w.:-]+)['\"]?\s*\)")
-_SVG_IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|svg\+xml)(;charset=[\w-]+)?;base64,[A-Za-z0-9+/=\s]+")
 
 
 class NotAPicture(ValueError):
@@ -29,6 +28,14 @@ class NotAPicture(ValueError):
 
 def inline(svg: str, alt: str, prefix: str) -> Html:
     """The SVG as one line of HTML whose ids begin with `prefix`; `NotAPicture` if it is no SVG."""
+    root = parsed(svg)
+    width, height = _size(root)
+    children = (_element(child, prefix) for child in root)
+    return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
+
+
+def parsed(svg: str) -> ET.Element:
+    """The tree of an SVG; `NotAPicture` for anything else."""
     if "<!ENTITY" in svg:
         raise NotAPicture("the SVG defines entities")
     try:
@@ -37,16 +44,7 @@ def inline(svg: str, alt: str, prefix: str) -> Html:
         raise NotAPicture(f"the SVG is broken: {error}") from None
     if _name(root) != "svg":
         raise NotAPicture("this is not SVG")
-    width, height = _size(root)
-    children = (_element(child, prefix) for child in root)
-    return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
-
-
-def embedded(data: str, alt: str) -> Html:
-    """A local picture from its data URI; `NotAPicture` for any other address."""
-    if not _SVG_IMAGE.fullmatch(data):
-        raise NotAPicture("the picture is not embedded in the record")
-    return tag("img", src=re.sub(r"\s", "", data), alt=alt, loading="lazy")
+    return root
 
 
 def _name(element: ET.Element) -> str:
@@ -66,7 +64,7 @@ def _size(root: ET.Element) -> tuple[float, float]:
 
 def _element(element: ET.Element, prefix: str) -> Html:
     name = _name(element)
-    if name not in _ELEMENTS:
+    if name not in ELEMENTS:
         return markup.NOTHING
     attributes = dict(filter(None, (_attribute(*it, prefix, name) for it in element.attrib.items())))
     words = name in ("text", "tspan")

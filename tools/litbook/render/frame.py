@@ -12,6 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from litbook.render import markup
+from litbook.render.catalogue import _
+
 _DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 _SECTION = re.compile(
     r'(<nav class="md-nav" data-md-level="\d+") aria-labelledby="(__nav[\d_]+)_label"'
@@ -24,7 +27,8 @@ _SECTION = re.compile(
 
 def named(page: str) -> str:
     """A page of the site, its search dialog and the navigation of each section with a name."""
-    page = _DIALOG.sub(lambda m: m[0][:-1] + ' aria-label="Search">', page)
+    name = markup.text(_("Search"))
+    page = _DIALOG.sub(lambda m: f'{m[0][:-1]} aria-label="{name}">', page)
     return _SECTION.sub(_with_title, page)
 
 

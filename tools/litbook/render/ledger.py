@@ -16,18 +16,19 @@ from typing import Any
 from litbook.record.model import Claim, Environment, Record, Section, grouped
 from litbook.render import badge, books, margin, markup, prose, values, verdicts
 from litbook.render.books import Book
+from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
-from litbook.render.evidence import Evidence, day, here
+from litbook.render.evidence import Evidence, here
 from litbook.render.markup import Html, tag
 
 SCHEMA = 1  # of claims.json
 
 FILTERS = (
-    ("all", "all"),
-    ("holds", "hold"),
-    ("fails", "fail"),
-    ("not-reached", "not reached"),
-    ("needs-device", "not run"),
+    ("all", later("all")),
+    ("holds", later("hold")),
+    ("fails", later("fail")),
+    ("not-reached", later("not reached")),
+    ("needs-device", later("not run")),
 )
 
 
@@ -61,8 +62,8 @@ def page(lectures: Sequence[Edition]) -> str:
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
     download = tag("a", "claims.json", href="../claims.json")
-    words = "Every claim of every section, a list for each page of a lecture; as data: "
-    parts = [markup.heading(1, "Ledger"), *summary, tag("p", words, download, ".")]
+    words = _("Every claim of every section, a list for each page of a lecture; as data: ")
+    parts = [markup.heading(1, _("Ledger")), *summary, tag("p", words, download, ".")]
     for it in lectures:
         title = prose.inline(it.record.title, prose.Setting(prose.Citations(books.NOTHING_CITED)))
         book = books.of(it.record, books.NOTHING_CITED, it.recordings, [])
@@ -93,10 +94,12 @@ def part(it: Edition, name: str) -> str:
     sections = book.sections(name)
     entries = list(_entries(it, {section.key for section in sections}))
     counts = verdicts.counts(verdicts.rulings(it.record, it.recordings, sections))
-    lead = tag("p", counts, " · ", tag("a", "the page", href=f"{up}/{_way(it, name)}"), class_="lb-summary")
-    every = tag("p", tag("a", "All pages of the ledger", href=f"{up}/ledger/"))
-    none = tag("p", "No claim here has this verdict.", class_="lb-nothing", role="status")
-    title = markup.heading(1, f"Ledger: {dict(titles(it))[name]}")
+    lead = tag(
+        "p", counts, " · ", tag("a", _("the page"), href=f"{up}/{_way(it, name)}"), class_="lb-summary"
+    )
+    every = tag("p", tag("a", _("All pages of the ledger"), href=f"{up}/ledger/"))
+    none = tag("p", _("No claim here has this verdict."), class_="lb-nothing", role="status")
+    title = markup.heading(1, _("Ledger: {page}", page=dict(titles(it))[name]))
     blocks = [title, lead, _runs(it), _filters(), _table(it, book, entries, up), none, every]
     return "---\nsearch:\n  exclude: true\n---\n\n" + markup.page(blocks)
 
@@ -179,10 +182,10 @@ def _entries(it: Edition, keys: Set[str] | None = None) -> Iterator[Entry]:
     recorded = [_by_place(recording, keys) for recording in it.runs()[1:]]
     for place, (own, claim) in _by_place(it.record, keys).items():
         found = [Verdict(0, claim, own, True)]
-        for number, claims in enumerate(recorded, 1):
+        for run, claims in enumerate(recorded, 1):
             if place in claims:
                 there, same = claims[place]
-                found.append(Verdict(number, same, there, there.entry.digest == own.entry.digest))
+                found.append(Verdict(run, same, there, there.entry.digest == own.entry.digest))
         yield Entry(own.entry, claim, found)
 
 
@@ -205,13 +208,15 @@ def tally(lectures: Sequence[Edition]) -> str:
     What a recording says of an older text counts nowhere: see `verdicts`.
     """
     seen = [entry.verdict for it in lectures for entry in _entries(it)]
-    failing, holding = seen.count("fails"), seen.count("holds")
+    failing, holding, label = seen.count("fails"), seen.count("holds"), _("claims")
     if failing:
-        return badge.svg("claims", f"{failing:,} of {len(seen):,} fail", badge.BAD)
+        return badge.svg(label, _("{n} of {all} fail", n=number(failing), all=number(len(seen))), badge.BAD)
     rest = len(seen) - holding
     if rest:
-        return badge.svg("claims", f"{holding:,} hold, {rest:,} not run", badge.PART)
-    return badge.svg("claims", f"{holding:,} hold", badge.GOOD)
+        return badge.svg(
+            label, _("{n} hold, {rest} not run", n=number(holding), rest=number(rest)), badge.PART
+        )
+    return badge.svg(label, ngettext("{n} hold", "{n} hold", holding), badge.GOOD)
 
 
 # ---------------------------------------------------------------------------- as HTML
@@ -223,17 +228,18 @@ def _filters() -> Html:
         tag(
             "label",
             tag("input", type="radio", name="lb-filter", value=key, checked=key == "all"),
-            f" {label}",
+            " ",
+            _(label),
         )
         for key, label in FILTERS
     ]
-    return tag("div", *buttons, class_="lb-filters", role="group", aria_label="show claims that")
+    return tag("div", *buttons, class_="lb-filters", role="group", aria_label=_("show claims that"))
 
 
 def _runs(it: Edition) -> Html:
     """Where and with what each column was made."""
     lines = [
-        tag("li", tag("b", "this build" if not i else "recorded"), " ", _facts(r.environment))
+        tag("li", tag("b", _("recorded") if i else _("this build")), " ", _facts(r.environment))
         for i, r in enumerate(it.runs())
     ]
     return tag("ul", *lines, class_="lb-runs")
@@ -241,7 +247,7 @@ def _runs(it: Edition) -> Html:
 
 def _facts(environment: Environment) -> str:
     versions = [f"{name} {version}" for name, version in environment.versions.items()]
-    commit = [f"commit {environment.commit}"] if environment.commit else []
+    commit = [_("commit {id}", id=environment.commit)] if environment.commit else []
     words = [
         environment.device.name,
         day(environment.date),
@@ -254,7 +260,7 @@ def _facts(environment: Environment) -> str:
 
 def _table(it: Edition, book: Book, entries: Sequence[Entry], up: str) -> Html:
     """These claims under the theses of their sections; `up` leads to where the lectures' folders are."""
-    names = ["Claim", "This build", *(f"{_short(r)}, recorded" for r in it.runs()[1:])]
+    names = [_("Claim"), _("This build"), *(_("{device}, recorded", device=_short(r)) for r in it.runs()[1:])]
     setting = prose.Setting(prose.Citations(book.bibliography))
     bodies = []
     for key, rows in grouped(entries, lambda entry: entry.section.key).items():
@@ -263,7 +269,7 @@ def _table(it: Edition, book: Book, entries: Sequence[Entry], up: str) -> Html:
         head = tag("tr", tag("th", thesis, colspan=len(names), scope="rowgroup"))
         bodies.append(tag("tbody", head, *(_row(it, book, entry, len(names) - 1, up) for entry in rows)))
     heads = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
-    label = f"claims of {it.record.title}"
+    label = _("claims of {title}", title=it.record.title)
     table = tag("table", heads, *bodies, class_="lb-ledger")
     return tag("div", table, class_="lb-scroll", tabindex="0", role="region", aria_label=label)
 
@@ -275,7 +281,7 @@ def _short(record: Record) -> str:
 def _row(it: Edition, book: Book, entry: Entry, columns: int, up: str) -> Html:
     claim = entry.claim
     setting = prose.Setting(prose.Citations(book.bibliography))
-    said = prose.inline(claim.caption, setting) if claim.caption else tag("code", claim.text)
+    said = prose.inline(margin.caption(claim), setting) if claim.caption else tag("code", claim.text)
     test = [markup.SPACE, tag("code", claim.text)] if claim.caption else []
     by_run = {v.run: v for v in entry.verdicts}
     cells = [_cell(by_run.get(i), entry.verdicts[0] if i else None) for i in range(columns)]
@@ -296,11 +302,11 @@ def _cell(it: Verdict | None, first: Verdict | None) -> Html:
         return tag("td", "–")
     text = _said(it)
     sign = tag("b", margin.SIGNS[it.claim.verdict], aria_hidden="true")
-    words = "the same" if first and _said(first) == text else text
+    words = _("the same") if first and _said(first) == text else text
     return tag("td", sign, " ", words, class_=f"lb-ruling lb-{it.claim.verdict}")
 
 
 def _said(it: Verdict) -> str:
     sides = margin.sides(it.claim, it.evidence.entry.snapshots)
-    older = "" if it.current else "older text"
-    return " · ".join(filter(None, (margin.WORDS[it.claim.verdict], sides, older)))
+    older = "" if it.current else _("older text")
+    return " · ".join(filter(None, (_(margin.WORDS[it.claim.verdict]), sides, older)))

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from litbook.record.model import Claim, Error, Mapping, Section, Snapshot, Tensor, Value, grouped
+from litbook.record.model import Claim, Error, Mapping, Opaque, Section, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, drawings, markup, prose, values
+from litbook.render.catalogue import _, later, ngettext, number
 from litbook.render.evidence import Evidence, Other
 from litbook.render.markup import Html, tag
 
@@ -24,14 +25,14 @@ AS_SIGNS = {
     "math.isclose(": " ≈ ",
 }
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
-DEVICES = {"cuda": "a GPU", "slow": "minutes", "": "another device"}
+DEVICES = {"cuda": later("a GPU"), "slow": later("minutes"), "": later("another device")}
 Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
 
 WORDS = {
-    "holds": "holds",
-    "fails": "fails",
-    "not-reached": "not reached",
-    "needs-device": "not run",
+    "holds": later("holds"),
+    "fails": later("fails"),
+    "not-reached": later("not reached"),
+    "needs-device": later("not run"),
 }
 
 
@@ -71,13 +72,15 @@ def brief(value: Value, evidence: Evidence) -> str:
     """One value as short text."""
     it = evidence.snapshot_of(value)
     if value.error or it is None:
-        return f"✗ {value.error or 'no value'}"
+        return "✗ " + (value.error or _("no value"))
     long = len(values.line(it, value.unit)) > SHORT and not values.measurement(it)
     if isinstance(it, Mapping) and it.items and long:
-        entries = "entry" if it.length == 1 else "entries"
-        return f"{it.type.rpartition('.')[2]} · {it.length:,} {entries}"  # its table is on the shelf
+        entries = ngettext("{n} entry", "{n} entries", it.length)
+        return f"{it.type.rpartition('.')[2]} · {entries}"  # its table is on the shelf
     if isinstance(it, Tensor) and bits.drawable(it):
         return values.line(it)  # its bits are on the shelf
+    if isinstance(it, Opaque) and it.form and long:
+        return it.type.rpartition(".")[2]  # what it shows of itself is on the shelf
     return values.line(it, value.unit)
 
 
@@ -90,7 +93,7 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
     if len(words) == 1:
         text = words[0]
     elif words[0] == words[-1]:
-        text = f"{words[0]} … unchanged"
+        text = _("{value} … unchanged", value=words[0])
     else:
         text = f"{words[0]} … {words[-1]}"
     parts = [tag("b", value.text), markup.SPACE, tag("span", text, class_="lb-text")]
@@ -103,7 +106,7 @@ def _value(group: Sequence[Value], evidence: Evidence, badges: Badges, elsewhere
         device = (
             evidence.record.environment.device.name
         )  # a recording's date and versions are in the box above
-        where = device if evidence.stamp else f"measured on {device}"
+        where = device if evidence.stamp else _("measured on {device}", device=device)
         parts += [markup.SPACE, tag("small", where, class_="lb-measured")]
     class_ = "lb-val lb-bad" if any(v.error for v in group) else "lb-val"
     return tag("div", *parts, elsewhere, class_=class_)
@@ -113,9 +116,11 @@ def _turns(group: Sequence[Value], evidence: Evidence) -> str:
     """`in 1,000 turns`, as far as the loops' records tell."""
     loops = {v.loop for v in group if v.loop is not None}
     if not loops:
-        return f"first and last of {len(group):,}" if len(group) > 1 else ""
+        return _("first and last of {n}", n=number(len(group))) if len(group) > 1 else ""
     total = sum(evidence.entry.loops[loop].count for loop in loops)
-    return f"{total:,} turns" if len(loops) == 1 else f"{total:,} turns of {len(loops):,} loops"
+    if len(loops) == 1:
+        return ngettext("{n} turn", "{n} turns", total)
+    return _("{n} turns of {loops} loops", n=number(total), loops=number(len(loops)))
 
 
 def _spark(value: Value, evidence: Evidence) -> Html:
@@ -166,13 +171,15 @@ def sharing(evidence: Evidence) -> Badges:
             )
             name = next(still, "")
             found[value.step, value.text] = (
-                f"same storage as {name}" if name else f"shares storage with an earlier {others[0]}"
+                _("same storage as {name}", name=name)
+                if name
+                else _("shares storage with an earlier {name}", name=others[0])
             )
         if value.text not in sharers:
             sharers.append(value.text)
     if found:
         seen = min(found)
-        found |= {key: "own storage" for key in fresh if key > seen}
+        found |= {key: _("own storage") for key in fresh if key > seen}
     return found
 
 
@@ -202,7 +209,7 @@ def _claim(
     if claim.kind == "axes" and verdict == "holds":
         return _kept_promise(claim)
     sign = tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true")
-    said = markup.text(WORDS[verdict])
+    said = markup.text(_(WORDS[verdict]))
     if verdict == "holds":
         said = tag("span", f"{said}:", class_="lb-said")
     elif verdict == "fails":
@@ -213,7 +220,7 @@ def _claim(
     if test := sides(claim, evidence.entry.snapshots):
         parts.append(tag("span", test, class_="lb-sides"))
     if claim.count > 1:
-        parts.append(tag("small", f" · {claim.count:,} times"))
+        parts.append(tag("small", " · ", ngettext("{n} time", "{n} times", claim.count)))
     if tail := _tail(claim, evidence, others, here):
         parts += [markup.SPACE, tag("small", tail, class_="lb-measured" if test else None)]
     return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
@@ -235,7 +242,9 @@ def _held(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
         return text
     if one in PLAIN:
         return one
-    return text if len(text) <= ROOM else f"{'both' if len(shown) == 2 else 'all'} {one}"
+    if len(text) <= ROOM:
+        return text
+    return _("both {value}", value=one) if len(shown) == 2 else _("all {value}", value=one)
 
 
 def _plain(side: str) -> str:
@@ -246,8 +255,13 @@ def _plain(side: str) -> str:
 def _kept_promise(claim: Claim) -> Html:
     """A kept promise of dtype and axes stands beside the value, in few words."""
     sign = tag("span", "✓", class_="lb-sign", title=claim.text)
-    words = tag("span", " dtype and axes", class_="lb-words")
+    words = tag("span", " ", _("dtype and axes"), class_="lb-words")
     return tag("span", sign, words, class_="lb-claim lb-axes")
+
+
+def caption(claim: Claim) -> str:
+    """The caption: the author's, or for an annotation that holds the engine's."""
+    return _(claim.caption) if claim.kind == "axes" and claim.caption else claim.caption
 
 
 def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
@@ -267,23 +281,25 @@ def _tail(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Secti
     for other in others:
         for there in other.entry.claims:
             if there.text == claim.text and there.verdict in ("holds", "fails"):
-                parts = WORDS[there.verdict], sides(there, other.entry.snapshots), other.stamp
+                parts = _(WORDS[there.verdict]), sides(there, other.entry.snapshots), other.stamp
                 return " · ".join(filter(None, parts))
     # of a section the box says which device
-    return "" if here.requires else f"(needs {DEVICES.get(claim.why, claim.why)})"
+    return "" if here.requires else _("(needs {device})", device=_(DEVICES.get(claim.why, claim.why)))
 
 
 def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
     """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
     if evidence.stamp:
-        return f"{not_run(device)}. What stands here was recorded: {evidence.stamp}."
+        return _("{why}. What stands here was recorded: {stamp}.", why=not_run(device), stamp=evidence.stamp)
     older = [other.stamp for other in others if other.entry.ran]
-    return f"{not_run(device)}. Recorded: {older[0]}." if older else f"{not_run(device)}."
+    if older:
+        return _("{why}. Recorded: {stamp}.", why=not_run(device), stamp=older[0])
+    return f"{not_run(device)}."
 
 
 def not_run(device: str) -> str:
     """The one wording of what waits for a device: `Not run (needs a GPU)`."""
-    return f"Not run (needs {DEVICES.get(device, device)})"
+    return _("Not run (needs {device})", device=_(DEVICES.get(device, device)))
 
 
 # ---------------------------------------------------------------------------- what went wrong
@@ -291,7 +307,7 @@ def not_run(device: str) -> str:
 
 def error(it: Error) -> Html:
     """An error as one short note; its box says more."""
-    sign = tag("strong", "✗ error")
+    sign = tag("strong", "✗ ", _("error"))
     return tag("div", sign, " ", it.message[:LONGEST], class_="lb-val lb-bad")
 
 
@@ -299,11 +315,11 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
     """A failed claim, impossible to overlook: its source, what each side was, and where it stands."""
     rows = []
     for side in claim.operands:
-        was = "never evaluated" if side.value is None else values.line(evidence.snapshot(side.value))
+        was = _("never evaluated") if side.value is None else values.line(evidence.snapshot(side.value))
         if was != side.text:
             rows.append(tag("dt", tag("code", side.text)))
             rows.append(tag("dd", was))
-    head = tag("strong", "This claim fails."), markup.text(f" {claim.caption} ")
+    head = tag("strong", _("This claim fails.")), markup.text(f" {claim.caption} ")
     where = tag("small", f"{path}:{claim.line}")
     body = tag("code", claim.text, class_="lb-source")
     why = (tag("p", line) for line in claim.why.splitlines())
@@ -313,14 +329,18 @@ def failure_box(claim: Claim, evidence: Evidence, path: str) -> Html:
 def error_box(it: Error, path: str) -> Html:
     """An error with the own lines of its traceback: the lecture's, and those of the modules beside it."""
     head = {
-        "exit": "The lecture tried to exit.",
-        "inspect": "This value could not be taken.",
-        "assert": "An assert is wrong here.",
-    }.get(it.kind, "The lecture raised here.")
+        "exit": _("The lecture tried to exit."),
+        "inspect": _("This value could not be taken."),
+        "assert": _("An assert is wrong here."),
+    }.get(it.kind, _("The lecture raised here."))
     where = tag("small", f"{path}:{it.line}")
     parts = [tag("p", tag("strong", head), " ", where)]
     if it.trace:
-        trace = (f"{p}:{line} in {name}\n    {source.strip()}" for p, line, name, source in it.trace)
+        places = (
+            (_("{place} in {name}", place=f"{p}:{line}", name=name), source)
+            for p, line, name, source in it.trace
+        )
+        trace = (f"{place}\n    {source.strip()}" for place, source in places)
         parts.append(tag("pre", "\n".join(trace)))
     elif it.text:
         parts.append(tag("code", it.text.strip(), class_="lb-source"))

@@ -12,11 +12,12 @@ from litbook.record.model import Piece, Section
 from litbook.render import books, markup, prose
 from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
+from litbook.render.catalogue import _, later, ngettext
 from litbook.render.edition import Edition
 from litbook.render.evidence import gather
 from litbook.render.markup import Html, tag
 
-TITLE = "Commonly said, measured otherwise"
+TITLE = later("Commonly said, measured otherwise")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class _Misbelief:
 
 def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> str:
     """The page as Markdown. It stands beside the lectures' folders."""
-    citations = prose.Citations(bibliography)
+    citations = prose.Citations(bibliography, opens=True)
     groups: list[Html] = []
     total = 0
     for it in lectures:
@@ -53,23 +54,25 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
                 shared = []
     references = citations.references()
     parts = [
-        markup.heading(1, TITLE),
+        markup.heading(1, _(TITLE)),
         tag("p", _summary(total), class_="lb-summary"),
         *(_finder(total) if total else []),
         *groups,
-        *([markup.heading(2, "References", "references"), references] if references else []),
+        *([markup.heading(2, _("References"), "references"), references] if references else []),
     ]
     return markup.page(parts)
 
 
 def _summary(total: int) -> str:
     if not total:
-        return "No lecture has marked a statement yet."
-    one = "1 statement that circulates about this subject and does not survive being run as it stands"
-    more = (
-        f"{total:,} statements that circulate about this subject and do not survive being run as they stand"
+        return _("No lecture has marked a statement yet.")
+    return ngettext(
+        "{n} statement that circulates about this subject and does not survive being run as it stands. "
+        "Under each: what the machine says, and the line that shows it.",
+        "{n} statements that circulate about this subject and do not survive being run as they stand. "
+        "Under each: what the machine says, and the line that shows it.",
+        total,
     )
-    return f"{one if total == 1 else more}. Under each: what the machine says, and the line that shows it."
 
 
 def _pages(book: Book) -> Iterator[tuple[str, str]]:
@@ -89,7 +92,7 @@ def _misbeliefs(book: Book, page: str) -> Iterator[_Misbelief]:
         address = (
             f"{books.way(books.INDEX, page).removeprefix('./')}#{book.line(page, section.file, piece.line)}"
         )
-        where, name = f"line {piece.line}", f"L{piece.line}"
+        where, name = _("line {n}", n=piece.line), f"L{piece.line}"
         if len(book.record.sources) > 1:
             where, name = (
                 f"{book.path(section).rpartition('/')[2]}, {where}",
@@ -114,9 +117,12 @@ def _resolver(book: Book, folder: str) -> prose.Resolve:
 def _finder(total: int) -> list[Html]:
     """A box to filter with; it appears where the script runs."""
     field = tag("input", type="search", id="lb-find", autocomplete="off", spellcheck="false", maxlength="80")
-    words = markup.text("Show only statements with these words")
+    words = markup.text(_("Show only statements with these words"))
     label = tag("label", words, for_="lb-find")
-    count = tag("span", f"{total} of {total}", class_="lb-shown", role="status")
+    pattern = _("{n} of {all}")
+    count = tag(
+        "span", pattern.format(n=total, all=total), class_="lb-shown", role="status", data_words=pattern
+    )
     script = tag("script", type="module", src="../../assets/litbook/misbeliefs.js")
     return [tag("div", label, field, count, class_="lb-find", hidden=True), script]
 

@@ -26,6 +26,7 @@ import nbformat
 from litbook.record import model
 from litbook.render import books, evidence, figures, markup, standin, values
 from litbook.render.bibliography import Bibliography
+from litbook.render.catalogue import _, day, later
 from litbook.render.notebook_prose import Prose, one_line, plain, whole
 from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
@@ -33,7 +34,7 @@ from litbook.text import cells
 from litbook.text.lecture import Function, Watch
 from litbook.text.rows import Code
 from litbook.text.source import parse_sources
-from litbook.text.words import STATED
+from litbook.text.words import ASKED, STATED
 
 FOLDER = "notebooks"  # of a lecture's pages
 ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
@@ -181,14 +182,16 @@ def _notebook(
     here = [run.section(i.function) for i in layout.items if isinstance(i, cells.Section)]
     known = {it.name: it.heading or it.name for it in here}
     levels = {i.function: i.level for i in reversed(layout.items) if isinstance(i, cells.Section)}
-    text = Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels)
+    numbers = {label: it.number for label, it in shelf.numbers.items()}
+    text = Prose(shelf.bibliography, known, _elsewhere(shelf, {it.key for it in here}), levels, numbers)
     made = _Made(run, layout, text)
     _opening(made, shelf, book, {_top(name) for name in modules})
     _setup(made, modules)
     _items(made)
     if made.text.cited:
         made.prose(
-            "references", "## References\n\n" + "\n".join(made.text.reference(key) for key in made.text.cited)
+            "references",
+            "## " + _("References") + "\n\n" + "\n".join(made.text.reference(key) for key in made.text.cited),
         )
     notebook = _node(
         nbformat=4,
@@ -216,7 +219,7 @@ def _elsewhere(shelf: books.Book, here: set[str]) -> dict[str, str]:
 # ---------------------------------------------------------------------------- the opening
 
 
-_HOW = (
+_HOW = later(
     "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
     "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
     'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
@@ -228,21 +231,25 @@ def _opening(made: _Made, shelf: books.Book, book: str, beside: set[str]) -> Non
     """Title, where it comes from, what it needs."""
     record, root = made.record, made.run.section(made.layout.root)
     title = record.title if root.kind == "main" else root.heading or root.name
-    place = "A lecture"
+    place = _("A lecture")
     if root.kind != "main":
         number = shelf.parts.index(root) + 1
-        place = f"Part {number} of {len(shelf.parts)} of **{made.text.markdown(record.title)}**"
-    place += f" from *{made.text.markdown(book)}*" if book else ""
+        above = made.text.markdown(record.title)
+        place = _("Part {n} of {all} of **{lecture}**", n=number, all=len(shelf.parts), lecture=above)
+    if book:
+        place = _("{place} from *{book}*", place=place, book=made.text.markdown(book))
     strangers = sorted({*made.layout.modules} - beside - sys.stdlib_module_names - {"litbook"})
     versions = record.environment.versions
     packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
-    needs = f"It needs Python 3.11 or later{' with ' + ', '.join(packages) if packages else ''}."
+    needs = _("It needs Python 3.11 or later.")
+    if packages:
+        needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
     if missing := [name for name in strangers if name not in ON_COLAB]:
-        needs += f" On Colab, run `%pip install {' '.join(missing)}` first."
+        needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
     text = [
         f"# {made.text.markdown(title)}",
-        f"{place}. This notebook runs on its own, from top to bottom. {needs}",
-        _HOW.format(machine=plain(_machine(record))),
+        _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs),
+        _(_HOW, machine=plain(_machine(record))),
     ]
     made.prose("opening", "\n\n".join(text))
 
@@ -251,21 +258,33 @@ def _setup(made: _Made, modules: Mapping[str, str]) -> None:
     """The files that come along, the lecture's imports and constants."""
     layout, fold = made.layout, ["hide-input"]
     ours = inspect.getsource(standin).replace("SEED = 0", f"SEED = {made.record.environment.seed}")
+    ours = ours.replace("int] = {}", f"int] = {made.text.numbers}")
     files = {"litbook.py": ours, **_files(layout, modules)}
-    lines = ["# A folder of its own, for the files that come along and for what the cells write", "import os"]
-    lines += ["import sys", "import tempfile", "", 'os.chdir(tempfile.mkdtemp(prefix="notebook-"))']
+    lines = ["# " + _("A folder of its own, for the files that come along and for what the cells write")]
+    lines += [
+        "import os",
+        "import sys",
+        "import tempfile",
+        "",
+        'os.chdir(tempfile.mkdtemp(prefix="notebook-"))',
+    ]
     lines += ["sys.path.insert(0, os.getcwd())"]
     lines += [f"os.makedirs({folder!r})" for folder in sorted({it.rpartition("/")[0] for it in files} - {""})]
     if "matplotlib" in layout.modules:
-        lines.append('os.environ["MPLBACKEND"] = "Agg"  # figures are kept and shown once')
+        lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
     made.code("setup", "\n".join(lines), tags=fold)
     for name, text in files.items():
         made.code("module", f"%%writefile {name}\n{text}", [_stream(f"Writing {name}\n")], fold)
     words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in _OURS]
     future = [line for line in layout.imports if line.startswith("from __future__")]
-    lines = ["# Imports", *future, f"from litbook import {', '.join(words)}", *layout.imports[len(future) :]]
+    lines = [
+        "# " + _("Imports"),
+        *future,
+        f"from litbook import {', '.join(words)}",
+        *layout.imports[len(future) :],
+    ]
     made.code("imports", "\n".join([*lines, f"{made.word('reseed')}()"]), tags=fold)
-    _cells(made, layout.setting, "constants", ["# Constants"], folded=True)
+    _cells(made, layout.setting, "constants", ["# " + _("Constants")], folded=True)
 
 
 def _files(layout: cells.Layout, files: Mapping[str, str]) -> dict[str, str]:
@@ -324,19 +343,19 @@ def _heading(made: _Made, item: cells.Section) -> None:
     section = made.run.section(item.function)
     parts = []
     if item.function != made.layout.root:
-        title = made.text.markdown(section.heading or section.name) + " (aside)" * section.aside
+        title = made.text.markdown(section.heading or section.name) + _(" (aside)") * section.aside
         parts.append(f"{'#' * min(6, item.level)} {title}")
     if item.device:
         found = made.run.of(section)
-        parts.append(
-            f"*This section needs {item.device}: without it, its cells do nothing. "
-            + (f"The outputs are from {plain(found.stamp)}.*" if found.stamp
-               else "*" if found.calls else "It is not recorded on a GPU yet.*")
-        )  # fmt: skip
+        why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
+        outputs = _("The outputs are from {stamp}.", stamp=plain(found.stamp)) if found.stamp else ""
+        missing = "" if found.stamp or found.calls else _("It is not recorded on a GPU yet.")
+        parts.append(f"*{why} {outputs or missing}*")
     elif stamp := made.run.of(section).stamp:
-        parts.append(f"*This section takes minutes. The outputs are from {plain(stamp)}.*")
+        parts.append(_("*This section takes minutes. The outputs are from {stamp}.*", stamp=plain(stamp)))
     if item.why and not item.device:
-        parts.append(f"*This section stays a function: {plain(item.why)}.*")
+        why, mark, name = item.why.partition(": ")
+        parts.append(_("*This section stays a function: {why}.*", why=plain(_(why) + mark + name)))
     if parts:
         made.prose(f"heading of {section.name}", "\n\n".join(parts))
 
@@ -389,8 +408,8 @@ def _text(made: _Made, code: Code) -> list[str]:
 def _call(made: _Made, code: Code, watch: Watch) -> str:
     """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
     if why := _unshown(made, code, watch):
-        return f"pass  # {watch.text} is not shown: {one_line(why)}"
-    name = "answer" if watch.kind == "answer" else watch.text
+        return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
+    name = _("answer") if watch.kind == "answer" else watch.text
     unit = f", {_quoted(watch.unit)}" if watch.unit else ""
     measured = ", measured=True" if watch.kind == "measure" else ""
     return f"{made.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
@@ -407,7 +426,7 @@ def _unshown(made: _Made, code: Code, watch: Watch) -> str:
     for value in found.values if watch.kind != "answer" else ():
         if (value.line, value.text) == (watch.line, watch.text):
             snapshot = found.snapshot_of(value)
-            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why):
+            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text):
                 return value.error or getattr(snapshot, "why", "")
     return ""
 
@@ -472,7 +491,7 @@ def _moment(made: _Made, found: evidence.Evidence, step: int, shown: bool) -> in
 
 def _told_events(made: _Made, found: evidence.Evidence, pieces: Sequence[model.Piece]) -> Iterator[Event]:
     for piece in pieces:
-        yield _moment(made, found, piece.step, shown=False), 0, [*_piece(piece, found)]
+        yield _moment(made, found, piece.step, shown=False), 0, [*_piece(piece, found, made.text.numbers)]
 
 
 def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
@@ -480,7 +499,11 @@ def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.V
     seen: dict[tuple[int, str, str], int] = {}
     for value in shown:
         snapshot = found.snapshot_of(value)
-        if value.error or snapshot is None or (isinstance(snapshot, model.Opaque) and snapshot.why):
+        if (
+            value.error
+            or snapshot is None
+            or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text)
+        ):
             continue
         key = (value.line, value.text, value.kind)
         seen[key] = seen.get(key, 0) + 1
@@ -492,8 +515,9 @@ def _shown_events(made: _Made, found: evidence.Evidence, shown: Sequence[model.V
 def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
     text = standin.bounded(in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
-        day = evidence.day(record.environment.date)
-        return f"{value.text} = {standin.one_line(text)}   (measured on {_machine(record)}, {day})\n"
+        when = day(record.environment.date)
+        where = _("(measured on {machine}, {day})", machine=_machine(record), day=when)
+        return f"{value.text} = {standin.one_line(text)}   {where}\n"
     return f"{value.text} = {text}\n"
 
 
@@ -506,7 +530,7 @@ def _stream(text: str) -> Any:
     return _node(output_type="stream", name="stdout", text=whole(text))
 
 
-def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
+def _piece(piece: model.Piece, found: evidence.Evidence, numbers: dict[str, int]) -> Iterator[Any]:
     """A piece that code handed over while it ran, as the stand-ins would show it."""
     if piece.kind == "output":
         yield _stream(piece.text)
@@ -515,27 +539,28 @@ def _piece(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
             data = {"image/svg+xml": svg, "text/plain": whole(piece.alt)}
             yield _node(output_type="display_data", metadata={}, data=data)
         if piece.text:
-            yield _display(f"*{piece.text}*")
+            yield _display(f"*{standin.common(piece.text, numbers)}*")
     elif piece.kind == "image":
-        yield _display(f"*Picture: {piece.alt}*")
+        yield _display(_("*Picture: {alt}*", alt=piece.alt))
     elif piece.kind in STATED:
-        yield _display(_said(piece, str))
+        yield _display(standin.common(_said(piece, str), numbers))
         yield from _answered(piece, found)
 
 
 def _said(piece: model.Piece, worded: Callable[[str], str]) -> str:
     """The Markdown of a note, a misbelief, a question, the text of a link."""
     if piece.kind == "misbelief":
-        text = f"**Commonly said:** {worded(piece.text)}\n\n**Run:** {worded(piece.data)}"
+        heads = _("**Commonly said:**"), _("**Run:**")
+        text = f"{heads[0]} {worded(piece.text)}\n\n{heads[1]} {worded(piece.data)}"
         return "> " + text.replace("\n", "\n> ")
-    return ("**Check yourself.** " if piece.kind == "question" else "") + worded(piece.text)
+    return (_(ASKED) + " " if piece.kind == "question" else "") + worded(piece.text)
 
 
 def _answered(piece: model.Piece, found: evidence.Evidence) -> Iterator[Any]:
     """What computing a question's answer prints."""
     if piece.answer is not None:
         text = standin.bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
-        yield _stream(f"answer = {text}\n")
+        yield _stream(_("answer") + f" = {text}\n")
 
 
 def _display(text: str) -> Any:
@@ -602,9 +627,10 @@ def _tell_statement(made: _Made, item: cells.Told) -> None:
         for statement in evidence.statements(section):
             if statement.prose and item.first <= statement.first <= item.last:
                 prose = evidence.unspoken(statement.prose)
-                asked = prose.startswith("**Check yourself.** ")
-                answer = "\n\nNot run: the answer comes from the run." if asked else ""
-                made.prose(name, made.text.markdown(prose + answer, item.function))
+                if prose.startswith(ASKED):
+                    prose = _(ASKED) + prose.removeprefix(ASKED)
+                    prose += "\n\n" + _("Not run: the answer comes from the run.")
+                made.prose(name, made.text.markdown(prose, item.function))
     for piece in told:
         _tell(made, item, piece, found, name)
 
@@ -636,12 +662,12 @@ def _folded(piece: model.Piece, found: evidence.Evidence, worded: Callable[[str]
     """A question's hint and answer, each folded."""
     folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
     if piece.kind == "question" and piece.data:
-        yield folded.format("Hint", worded(piece.data))
+        yield folded.format(_("Hint"), worded(piece.data))
     if piece.answer is not None:
         where = f" ({plain(found.stamp)})" if found.stamp else ""
         value = markup.text(values.line(found.snapshot(piece.answer), piece.unit))
         why = f"\n\n{worded(piece.why)}" if piece.why else ""
-        yield folded.format("Answer", f"<code>{value}</code>{where}{why}")
+        yield folded.format(_("Answer"), f"<code>{value}</code>{where}{why}")
 
 
 def _link(made: _Made, piece: model.Piece) -> str:
@@ -659,7 +685,7 @@ def _image(made: _Made, piece: model.Piece, name: str) -> None:
     alt = plain(piece.alt)
     caption = f"\n\n*{made.text.markdown(piece.text)}*" if piece.text else ""
     if match is None:
-        made.prose(name, f"*Picture: {alt}*{caption}")
+        made.prose(name, _("*Picture: {alt}*", alt=alt) + caption)
         return
     cell = made.prose(name, f"![{alt}](attachment:picture){caption}")
     cell.attachments = {"picture": {match[1]: match[2]}}

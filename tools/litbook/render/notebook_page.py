@@ -11,15 +11,16 @@ import json
 import re
 from typing import Any
 
-from litbook.render import books, code, figures, markup, prose
+from litbook.render import books, code, figures, markup, pictures, prose
+from litbook.render.catalogue import _
 from litbook.render.markup import Html
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
 GITHUB = r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w./-]+"
 
-_FOLD = re.compile(r"^<details><summary>(\w+)</summary>$(.*?)^</details>$", re.DOTALL | re.MULTILINE)
+_FOLD = re.compile(r"^<details><summary>([^<]*)</summary>$(.*?)^</details>$", re.DOTALL | re.MULTILINE)
+UP = "../../"  # from the page of a notebook to the folder of its lecture
 _PICTURE = re.compile(r"!\[(.*)\]\(attachment:picture\)\n*")
-_FILES = {"%%writefile litbook.py": "What stands in for the book’s engine here"}
 _LINK = re.compile(r"\]\(#([^)\s]+)\)")
 
 
@@ -30,7 +31,9 @@ def page(notebook: str, place: str, github: str = "") -> str:
     says what to do.
     """
     found = _Page(json.loads(notebook)["cells"])
-    title = json.dumps(markup.text(f"{found.title} (notebook)"))  # Material prints titles as HTML
+    title = json.dumps(
+        markup.text(_("{title} (notebook)", title=found.title))
+    )  # Material prints titles as HTML
     meta = f"---\ntitle: {title}\nsearch:\n  exclude: true\n---\n\n"
     first, *rest = found.blocks or [markup.NOTHING]
     return meta + markup.page([first, _links(place, github), *rest])
@@ -41,29 +44,30 @@ def linked(page: str, name: str, notebook: str, takes: str) -> str:
     stem = notebook.removesuffix(".ipynb")
     up = "" if name == books.INDEX else "../"
     address = f"{up}notebooks/" + ("" if stem == "index" else f"{stem}/")
-    words = markup.text("Run it yourself: this page as a notebook")
+    words = markup.text(_("Run it yourself: this page as a notebook"))
     small = markup.tag("small", markup.text(f" · {takes}"))
     link = markup.tag("p", markup.tag("a", words, href=address), small, class_="lb-nb-way")
-    return re.sub(r"^(# .*)$", lambda m: f"{m[1]}\n\n{link}", page, count=1, flags=re.MULTILINE)
+    top = r'^# .*(?:\n\n<p class="lb-summary">.*)?$'  # the title, and how many claims hold
+    return re.sub(top, lambda m: f"{m[0]}\n\n{link}", page, count=1, flags=re.MULTILINE)
 
 
 def _links(place: str, github: str) -> Html:
     """What stands below a notebook's title: back to the page, download, Colab."""
-    lecture, _, name = place.split("/")[-3:]
+    lecture, name = place.split("/")[-3::2]
     stem = name.removesuffix(".ipynb")
     up, back, saved = "../", f"../../{stem}/", f"{lecture}-{stem}"
     if stem == "index":
         up, back, saved = "", "../", lecture
     parts = [
-        markup.tag("a", markup.text("Download the notebook"), href=up + name, download=f"{saved}.ipynb",
+        markup.tag("a", markup.text(_("Download the notebook")), href=up + name, download=f"{saved}.ipynb",
                    class_="md-button"),
-        markup.tag("a", markup.text("Read it as a page"), href=back),
+        markup.tag("a", markup.text(_("Read it as a page")), href=back),
     ]  # fmt: skip
     if github:
         at = github.rstrip("/").replace("https://github.com/", "https://colab.research.google.com/github/")
-        colab = markup.tag("a", markup.text("Open in Colab"), href=f"{at}/{place}", class_="md-button")
+        colab = markup.tag("a", markup.text(_("Open in Colab")), href=f"{at}/{place}", class_="md-button")
         return markup.tag("p", parts[0], colab, parts[1], class_="lb-nb-links")
-    how = "Without installing anything: download it, then choose File, Upload notebook in Google Colab."
+    how = _("Without installing anything: download it, then choose File, Upload notebook in Google Colab.")
     ways = markup.tag("p", *parts, class_="lb-nb-links")
     return markup.join([ways, markup.tag("p", markup.text(how), class_="lb-nb-how")])
 
@@ -93,11 +97,12 @@ class _Page:
         block = code.fence(text.strip("\n"), "python", tabindex=0)
         outputs = [self._output(it) for it in cell["outputs"]]
         if "hide-cell" in tags:
-            block, outputs = _folded("How the answer is computed", [block, *outputs]), []
+            block, outputs = _folded(_("How the answer is computed"), [block, *outputs]), []
         elif "hide-input" in tags:
             first = text.strip().partition("\n")[0]
-            title = first[2:] if first.startswith("# ") else "Code that the page folds, too"
-            title = _FILES.get(first, first.removeprefix("%%writefile ") if first.startswith("%%") else title)
+            title = first[2:] if first.startswith("# ") else _("Code that the page folds, too")
+            title = first.removeprefix("%%writefile ") if first.startswith("%%") else title
+            title = _("What stands in for the book’s engine here") if title == "litbook.py" else title
             block = _folded(title, [block])
         return [markup.tag("div", block, *outputs, class_="lb-nb-cell")]
 
@@ -107,7 +112,7 @@ class _Page:
             alt = html.unescape(match[1])
             data = next((f"data:{kind};base64,{data}" for kind, data in picture.items()), "")
             try:
-                found.append(figures.embedded(data, alt))
+                found.append(pictures.picture(data, alt, UP))
             except figures.NotAPicture:
                 found.append(markup.tag("p", markup.text(alt)))
             text = text[match.end() :]
@@ -124,9 +129,10 @@ class _Page:
 
     def _aside(self, text: str) -> Html:
         """A hint, or an answer as code."""
-        if match := re.fullmatch(r"<code>(.*?)</code>(.*)", text):
-            value, where = (markup.text(html.unescape(it)) for it in match.groups())
-            return markup.tag("p", markup.tag("code", value), where)
+        if match := re.fullmatch(r"<code>(.*?)</code>(.*?)(?:\n\n(.*))?", text, re.DOTALL):
+            value, where = (markup.text(html.unescape(it)) for it in match.groups()[:2])
+            reply = markup.tag("p", markup.tag("code", value), where)
+            return markup.join([reply, *([self._passage(match[3])] if match[3] else [])])
         return self._passage(text)
 
     def _passage(self, text: str) -> Html:

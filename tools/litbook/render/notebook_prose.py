@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from litbook.render.bibliography import Bibliography, find, names
 from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.render.catalogue import _
 from litbook.render.markup import spell
+from litbook.render.standin import common
 
 # What Markdown leaves alone: fenced code, code spans, mathematics.
 _LITERAL = re.compile(
@@ -32,6 +34,7 @@ class Prose:
     known: Mapping[str, str]  # names of functions here -> the headings that a link can lead to
     elsewhere: Mapping[str, str]  # names of functions of other notebooks -> their part
     levels: Mapping[int, int]  # a section -> the level of its heading
+    numbers: dict[str, int]  # of figures, tables and equations, by name
     cited: list[str] = field(default_factory=list)
 
     def markdown(self, text: str, function: int | None = None) -> str:
@@ -39,7 +42,7 @@ class Prose:
         level = 1 if function is None else self.levels.get(function, 1)
         done: list[str] = []
         at = 0
-        text = _admonitions(visible(text))
+        text = common(visible(text), self.numbers)
         for literal in _LITERAL.finditer(text):
             done += [self._worded(text[at : literal.start()], level), literal[0]]
             at = literal.end()
@@ -61,7 +64,7 @@ class Prose:
             if name in self.known:
                 return f"[{label}](#{anchor(self.known[name])})"
             part = self.elsewhere.get(name)
-            return f"{label} (in the part “{plain(part)}”)" if part else label
+            return _("{label} (in the part “{part}”)", label=label, part=plain(part)) if part else label
         return f"[{label}]({target})" if _SAFE.fullmatch(target) else label
 
     def _cited(self, text: str) -> str:
@@ -90,21 +93,6 @@ class Prose:
 def anchor(heading: str) -> str:
     """The address of a heading, as Jupyter gives it."""
     return re.sub(r"[`*]", "", heading).replace(" ", "-")
-
-
-def _admonitions(text: str) -> str:
-    """`!!! note "Title"` and the indented lines below it as a quotation."""
-    lines, found, inside = text.split("\n"), list[str](), False
-    for line in lines:
-        if match := re.match(r'!!!\s+(\w+)(?:\s+"([^"]*)")?\s*$', line):
-            inside = True
-            found += [f"> **{match[2] if match[2] is not None else match[1].capitalize()}**", ">"]
-        elif inside and (line.startswith("    ") or not line.strip()):
-            found.append(f"> {line[4:]}".rstrip())
-        else:
-            inside = False
-            found.append(line)
-    return "\n".join(found)
 
 
 def visible(text: str) -> str:

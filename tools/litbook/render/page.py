@@ -7,14 +7,16 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from litbook.errors import Problem
 from litbook.record.model import Record, Section
 from litbook.render import books, markup, path, player, prose, questions, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
-from litbook.render.evidence import day, statements
+from litbook.render.catalogue import _, day, ngettext
+from litbook.render.catalogue import number as count
+from litbook.render.evidence import statements
 from litbook.render.markup import Html, tag
 from litbook.render.section import body, heading, waits
 from litbook.render.sheet import Sheet, Text
@@ -25,13 +27,15 @@ def pages(
     bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
 ) -> dict[str, str]:
     """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
-    what is wrong with the prose, with file and line.
+    what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name.
     """
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
     return {name: _page(book, name) for name in book.pages}
 
 
@@ -41,9 +45,11 @@ def one(
     bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
 ) -> str:
     """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
     return _page(book, book.pages[book.pages.index(name)])
 
 
@@ -55,10 +61,10 @@ def titles(record: Record) -> list[tuple[str, str]]:
 
 def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
-    blocks = [_lecture(i, *lecture) for i, lecture in enumerate(lectures, 1)]
+    blocks = [_lecture(*lecture) for lecture in lectures]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
-    return markup.page([markup.heading(1, "Lectures"), *summary, *blocks])
+    return markup.page([markup.heading(1, _("Lectures")), *summary, *blocks])
 
 
 def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
@@ -68,7 +74,7 @@ def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
         book = books.of(record, books.NOTHING_CITED, recordings, [])
         title = tag("a", prose.inline(record.title, setting), href=f"lectures/{folder}/")
         links = (_link(f"lectures/{folder}/{_address(book, it)}", it, setting) for it in book.parts)
-        rows.append(tag("p", title, tag("small", f" · {path.hours(book)} to read")))
+        rows.append(tag("p", title, tag("small", " · ", _("{time} to read", time=path.hours(book)))))
         rows.append(tag("ol", *(tag("li", it) for it in links)) if book.parts else markup.NOTHING)
     return tag("div", *rows, class_="lb-all")
 
@@ -104,7 +110,7 @@ def excerpt(record: Record) -> Html:
     return markup.NOTHING
 
 
-def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Record]) -> Html:
+def _lecture(folder: str, record: Record, recordings: Sequence[Record]) -> Html:
     book = books.of(record, books.NOTHING_CITED, recordings, [])
     setting = prose.Setting(prose.Citations(books.NOTHING_CITED), [])
     title = tag("a", prose.inline(record.title, setting), href=f"{folder}/")
@@ -113,7 +119,7 @@ def _lecture(number: int, folder: str, record: Record, recordings: Sequence[Reco
         tag("li", link, " ", verdicts.tick(record, section, recordings))
         for link, section in zip(links, record.inside(), strict=True)
     ]
-    head = tag("p", tag("span", number, class_="lb-number"), title, class_="lb-parttitle")
+    head = tag("p", title, class_="lb-parttitle")
     tally = verdicts.summary(book, record.sections)
     return tag("div", head, tally, tag("ul", *items), class_="lb-part")
 
@@ -134,11 +140,14 @@ def _page(book: Book, name: str) -> str:
 
 def _sheet(book: Book, page: str) -> Sheet:
     setting = prose.Setting(
-        prose.Citations(book.bibliography),
+        prose.Citations(book.bibliography, opens=True),
         book.problems,
         resolve=lambda name: books.address(book, page, name),
+        number=lambda label: books.numbered(book, page, label),
     )
-    return Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet = Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet.at(book.record.main.file, 1)
+    return sheet
 
 
 def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
@@ -149,7 +158,7 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     if not target.aside or record.by_key[target.parent].aside or waits(sheet, target):
         return [*title, *blocks]
     found = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
-    words = [markup.text("Aside"), *([verdicts.counts(found)] if found else [])]
+    words = [markup.text(_("Aside")), *([verdicts.counts(found)] if found else [])]
     summary = tag("summary", markup.join(words, markup.text(" · ")))
     return [*title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
 
@@ -175,7 +184,7 @@ def _single(book: Book) -> str:
 def _contents(book: Book) -> str:
     """The lecture's contents: what main says, and its parts with their theses and claims."""
     sheet, record = _sheet(book, books.INDEX), book.record
-    sheet.follow = lambda _, target, __: [_entry(book, target)]
+    sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
     parts = [
         markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
@@ -197,9 +206,10 @@ def _part(book: Book, number: int) -> str:
     sheet, mine = _sheet(book, page), book.sections(page)
     title = prose.inline(part.heading or part.name, sheet.setting)
     up = tag("a", record.title, href=books.way(page, books.INDEX))
-    place = tag("span", up, f" · {number + 1} of {len(book.parts)}")
+    where = tag("span", _("{n} of {all}", n=number + 1, all=len(book.parts)), class_="lb-nowrap")
+    place = tag("span", up, " · ", where)
     parts = [
-        _around(book, number, place, class_="lb-around lb-eyebrow", aria_label="place in this lecture"),
+        _around(book, number, place, class_="lb-around lb-eyebrow", aria_label=_("place in this lecture")),
         markup.heading(1, title, book.anchor(part)),
         verdicts.summary(book, mine),
         player.host(book, page),
@@ -208,7 +218,7 @@ def _part(book: Book, number: int) -> str:
         *_preambles(sheet, own=True),
         *_rest(sheet),
         questions.answers(sheet.answers),
-        _around(book, number, class_="lb-around", aria_label="parts of this lecture"),
+        _around(book, number, class_="lb-around", aria_label=_("parts of this lecture")),
         _foot(book, mine, part),
     ]
     return markup.page(parts)
@@ -228,14 +238,14 @@ def _entry(book: Book, part: Section) -> Html:
             "li",
             _link(f"{books.way(books.INDEX, page)}#{book.anchor(section)}", section, setting),
             " ",
-            tag("small", "aside ") if section.aside else markup.NOTHING,
+            tag("small", _("aside"), " ") if section.aside else markup.NOTHING,
             verdicts.tick(record, section, book.recordings),
             class_="lb-off" if section.aside else None,
         )
         for section in record.inside(part)
     ]
     tally = verdicts.summary(book, book.sections(page))
-    needs = tag("span", f"needs {part.requires}", class_="lb-badge")
+    needs = tag("span", _("needs {device}", device=part.requires), class_="lb-badge")
     title = tag(
         "p",
         number,
@@ -255,8 +265,8 @@ def _around(book: Book, number: int, *place: Html, **attributes: str) -> Html:
     """The way back and on, after `place`."""
     page = book.page(book.parts[number])
     links = [
-        *([_step(book, page, number - 1, "Previous", "prev")] if number else []),
-        *([_step(book, page, number + 1, "Next", "next")] if number + 1 < len(book.parts) else []),
+        *([_step(book, page, number - 1, _("Previous"), "prev")] if number else []),
+        *([_step(book, page, number + 1, _("Next"), "next")] if number + 1 < len(book.parts) else []),
     ]
     return tag("nav", *place, *links, **attributes)
 
@@ -285,16 +295,16 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
         if it.kind in ("code", "claim")
         for number in range(it.first, max(it.end, it.last) + 1)
     ]
-    title = [markup.text("Imports and constants")]
+    title = [markup.text(_("Imports and constants"))]
     if not own:
-        title += [markup.text(" of "), tag("code", text.path.rpartition("/")[2])]
+        title += [markup.text(_(" of ")), tag("code", text.path.rpartition("/")[2])]
     return _fold(text, kept, markup.join(title), None) if kept else markup.NOTHING
 
 
 def _rest(sheet: Sheet) -> list[Html]:
     """Definitions that this page is the first to use, and the works it cites."""
     found = sheet.book.definitions(sheet.page)
-    parts = [markup.heading(2, "Definitions", "definitions")] if found else []
+    parts = [markup.heading(2, _("Definitions"), "definitions")] if found else []
     for it in found:
         title = tag("code", it.name)
         if it.heading:
@@ -303,7 +313,7 @@ def _rest(sheet: Sheet) -> list[Html]:
         parts.append(_fold(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
     parts += _preambles(sheet, own=False)
     references = sheet.setting.citations.references()
-    head = markup.heading(2, "References", "references")
+    head = markup.heading(2, _("References"), "references")
     return [*parts, head, references] if references else parts
 
 
@@ -325,11 +335,18 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
     commit = environment.commit or ""
     facts = [
         verdicts.counts(claims) if claims else markup.NOTHING,
-        markup.text(f"run on {machine}, {environment.cores} core{'' if environment.cores == 1 else 's'}"),
+        markup.text(
+            ngettext(
+                "run on {machine}, {n} core",
+                "run on {machine}, {n} cores",
+                environment.cores,
+                machine=machine,
+            )
+        ),
         markup.text(", ".join([f"Python {environment.python}", *versions])),
-        markup.text(f"{day(environment.date)}, {part.seconds if part else record.seconds:.1f} s"),
-        markup.text(f"commit {commit[:12]}{'+' if commit.endswith('+') else ''}" if commit else ""),
-        markup.text(f"seed {environment.seed}"),
+        markup.text(f"{day(environment.date)}, {count(part.seconds if part else record.seconds, 1)} s"),
+        markup.text(_("commit {id}", id=commit[:12] + "+" * commit.endswith("+")) if commit else ""),
+        markup.text(_("seed {n}", n=environment.seed)),
         markup.text(_lines(book, mine, part) if part else book.path(record.main)),
     ]
     line = markup.join(filter(None, facts), " · ")
@@ -339,4 +356,4 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
 def _lines(book: Book, mine: Sequence[Section], part: Section) -> str:
     """The file of a part, and the lines of it that the page shows."""
     last = max(section.last for section in mine if section.file == part.file)
-    return f"{book.path(part)}, lines {part.first} to {last}"
+    return _("{file}, lines {first} to {last}", file=book.path(part), first=part.first, last=last)

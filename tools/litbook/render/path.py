@@ -5,6 +5,7 @@ from __future__ import annotations
 from litbook.record.model import Section
 from litbook.render import markup
 from litbook.render.books import Book
+from litbook.render.catalogue import _, ngettext, number
 from litbook.render.evidence import Evidence, gather, statements
 from litbook.render.markup import Html
 from litbook.text.words import SEEN
@@ -25,12 +26,18 @@ def line(book: Book) -> Html:
         return markup.NOTHING
     words, code = _counted(book, core)
     sections = len(leaves) - asides
-    text = (
-        f"The core: {sections} section{'s' * (sections != 1)}, {hours(book)} to read "
-        f"({words:,} words at {WORDS} a minute, {code:,} lines of code at {LINES}). "
-        f"Beside it: {asides} aside{'s' * (asides != 1)}, folded on the pages."
+    there = ngettext(
+        "The core: {n} section, {time} to read", "The core: {n} sections, {time} to read", sections,
+        time=hours(book),
+    )  # fmt: skip
+    rate = _(
+        "({words} words at {fast} a minute, {lines} lines of code at {slow}).",
+        words=number(words), fast=WORDS, lines=number(code), slow=LINES,
+    )  # fmt: skip
+    beside = ngettext(
+        "Beside it: {n} aside, folded on the pages.", "Beside it: {n} asides, folded on the pages.", asides
     )
-    return markup.tag("p", markup.text(text), class_="lb-path")
+    return markup.tag("p", there, " ", rate, " ", beside, class_="lb-path")
 
 
 def hours(book: Book) -> str:
@@ -68,6 +75,8 @@ def _lines(section: Section) -> int:
 def _duration(minutes: float) -> str:
     quarters = max(1, round(minutes / 15))
     if quarters < 4:
-        return f"about {15 * quarters} minutes"
-    hours = f"{quarters / 4:g}"
-    return f"about {hours} hour{'s' * (hours != '1')}"
+        return _("about {n} minutes", n=15 * quarters)
+    if quarters == 4:
+        return _("about 1 hour")
+    places = 0 if quarters % 4 == 0 else 1 if quarters % 2 == 0 else 2
+    return _("about {n} hours", n=number(quarters / 4, places))

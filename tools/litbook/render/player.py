@@ -21,6 +21,7 @@ from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot, Statement, Value
 from litbook.render import books, margin, markup, values
 from litbook.render.books import Book, Entry
+from litbook.render.catalogue import _, ngettext
 from litbook.render.evidence import gather, origin, others
 from litbook.render.markup import Html, tag
 from litbook.render.order import Moment, moments
@@ -217,7 +218,12 @@ class _Maker:
         of_parent[key] = of_parent.get(key, 0) + 1
         if of_parent[key] == CALLS:
             name, line = entry.called[frame].name, entry.called[it.parent].first + it.line
-            text = f"… call {CALLS} of {name} on line {line}: any after it were only counted"
+            text = _(
+                "… call {n} of {name} on line {line}: any after it were only counted",
+                n=CALLS,
+                name=name,
+                line=line,
+            )
             self.track.remarks.append([len(self.track.steps), text])
 
     def _frame(self, entry: _Progress, frame: int) -> int:
@@ -264,7 +270,8 @@ class _Maker:
             at = len(self.track.steps) - 1
             self.track.turns.append((at, turn + 1, count))
             if folded:
-                self.track.remarks.append([at, f"… {folded:,} iteration{'s' if folded > 1 else ''} folded"])
+                text = ngettext("… {n} iteration folded", "… {n} iterations folded", folded)
+                self.track.remarks.append([at, text])
 
     def _value(self, entry: _Progress, value: Value) -> None:
         frame, steps = value.frame, self.track.steps
@@ -287,7 +294,7 @@ class _Maker:
         """The last step of a section that had more than the recorder keeps of one."""
         it = entry.section
         if it.dropped and len(it.steps) + len(it.frames) + len(it.values) >= STEPS:
-            text = "… from here on the steps of this section were only counted"
+            text = _("… from here on the steps of this section were only counted")
             self.track.remarks.append([entry.end, text])
 
     def _notes(self, entry: _Progress) -> None:
@@ -348,12 +355,12 @@ def _turns(entry: _Progress) -> dict[int, tuple[int, int, int]]:
 
 def _text(value: Value, snapshots: Sequence[Snapshot]) -> str:
     if value.error or value.value is None:
-        return f"✗ {value.error or 'no value'}"
+        return "✗ " + (value.error or _("no value"))
     text = values.line(snapshots[value.value], value.unit)
-    return f"{text} · measured" if value.kind == "measure" else text
+    return f"{text} · " + _("measured") if value.kind == "measure" else text
 
 
 def _judgement(claim: Claim, snapshots: Sequence[Snapshot]) -> list[str]:
     """Verdict, caption and both sides of a claim, as plain text."""
-    caption = re.sub(r"[`*]", "", claim.caption) or claim.text
+    caption = re.sub(r"[`*]", "", margin.caption(claim)) or claim.text
     return [claim.verdict, values.plain(caption), margin.sides(claim, snapshots)]

@@ -11,6 +11,7 @@ import math
 
 from litbook.record.model import WITHIN, Number, Piece, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import cards, markup, prose, values
+from litbook.render.catalogue import _
 from litbook.render.evidence import Evidence
 from litbook.render.markup import Html, tag
 from litbook.text import working
@@ -33,10 +34,10 @@ def box(
     `source` is the text of the call that asked. The answer is added to those that stand at the page's end.
     """
     paper = [] if paper is None else paper
-    title: list[Html | str] = ["Check yourself"]
+    title: list[Html | str] = [_("Check yourself")]
     parts = [
         prose.passage(piece.text, setting),
-        *([_opening("Hint", prose.passage(piece.data, setting))] if piece.data else []),
+        *([_opening("hint", _("Hint"), prose.passage(piece.data, setting))] if piece.data else []),
     ]
     own: dict[str, str | None] = {}
     if piece.answer is not None:
@@ -45,13 +46,13 @@ def box(
         small = [" ", tag("small", evidence.stamp)] if evidence.stamp else []
         reply = markup.join([*_working(source, _names(piece, evidence)), value, *small])
         why = prose.passage(piece.why, setting)
-        parts.append(_opening("Answer", tag("p", reply, class_="lb-reply"), why, _card(answer)))
+        parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, _card(answer)))
         own = {"id": f"question-{len(paper) + 1}", **_typed(answer, piece)}
         at, heading = f"answer-{len(paper) + 1}", prose.inline(evidence.entry.heading, setting)
-        title.append(tag("a", f" · answer {len(paper) + 1}", href=f"#{at}", class_="lb-onpaper"))
+        title.append(tag("a", " · ", _("answer {n}", n=len(paper) + 1), href=f"#{at}", class_="lb-onpaper"))
         asked = tag("a", heading, href=f"#{own['id']}")
         paper.append(tag("li", tag("p", asked, ": ", reply), why, id=at))
-    name = f"Check yourself, line {piece.line}"
+    name = _("Check yourself, line {n}", n=piece.line)
     head = tag("p", *title, class_="lb-asktitle")
     return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **own)
 
@@ -60,7 +61,7 @@ def answers(paper: list[Html]) -> Html:
     """The answers to the questions of a page, for its end on paper, where no box opens."""
     if not paper:
         return markup.NOTHING
-    title = tag("p", "Answers", class_="lb-asktitle")
+    title = tag("p", _("Answers"), class_="lb-asktitle")
     return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
 
 
@@ -109,13 +110,13 @@ def _names(piece: Piece, evidence: Evidence) -> dict[str, str]:
     return {text: line for text, it in found.items() if 0 < len(line := values.short(it)) <= SHORT}
 
 
-def _opening(title: str, *inside: Html) -> Html:
+def _opening(kind: str, title: str, *inside: Html) -> Html:
     head = tag("summary", title)
-    return tag("details", head, *inside, class_=f"lb-open lb-{title.lower()}")
+    return tag("details", head, *inside, class_=f"lb-open lb-{kind}")
 
 
 def _card(answer: Snapshot) -> Html:
     """A tensor with more values than its line holds is drawn, too."""
     if not isinstance(answer, Tensor) or not cards.has_card(answer):
         return markup.NOTHING
-    return tag("section", cards.tensor("answer", answer), class_="lb-shelf")
+    return tag("section", cards.tensor(_("answer"), answer), class_="lb-shelf")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
+from litbook.render.catalogue import _
 from litbook.render.evidence import here, origin
 from litbook.render.markup import spell
 
@@ -25,6 +27,29 @@ def problems(record: Record) -> list[str]:
             for error, it in zip(section.errors, its.errors, strict=True)
         ]
     return [harmless(text) for _, _, text in sorted(found, key=lambda it: it[:2])]
+
+
+def remarks(record: Record) -> list[str]:
+    """What is no error: pictures that take readers long to load, each with its place."""
+    found = []
+    for section in record.sections:
+        path, its = record.sources[section.file].path, here(record, section)
+        for it in its.pieces if its.calls else ():
+            size = len(it.data.partition(",")[2].rstrip("=")) * 3 // 4
+            if it.kind == "image" and size > LARGE_IMAGE:
+                head = f"{path}:{it.line}: a picture of {size:,} bytes: {it.alt[:60]}"
+                found.append(
+                    harmless(f"{head}\n    every reader loads it: fewer pixels, JPEG or WebP take less")
+                )
+    return found
+
+
+def refers(record: Record) -> bool:
+    """Whether any prose of the run cites a work, or links to something in the book."""
+    said = (
+        text for section in record.sections for it in section.pieces for text in (it.text, it.data, it.why)
+    )
+    return any("[@" in text or "](#" in text or text.startswith(("cite:", "function:")) for text in said)
 
 
 def harmless(text: str) -> str:
@@ -70,7 +95,9 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
     was, now = (r.environment.versions.get("torch", "") for r in (there, own))
     if was.partition("+")[0] == now.partition("+")[0]:
         return ""
-    return harmless(f"This recording was made by torch {was}, {name} by torch {now}.")
+    return harmless(
+        _("This recording was made by torch {was}, {run} by torch {now}.", was=was, run=name, now=now)
+    )
 
 
 def holds(record: Record) -> bool:

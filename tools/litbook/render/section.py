@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from litbook.record.model import Piece, Section, Statement
-from litbook.render import drawings, figures, fitting, margin, markup, outline, prose, questions, values
+from litbook.record.model import Opaque, Piece, Section, Statement
+from litbook.render import (
+    drawings,
+    figures,
+    fitting,
+    forms,
+    margin,
+    markup,
+    outline,
+    pictures,
+    prose,
+    questions,
+)
+from litbook.render.catalogue import _, ngettext
 from litbook.render.evidence import DRAWING, Evidence, columns, gather, others, statements, unspoken
 from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 from litbook.render.shelf import Drawn, shelf
-from litbook.text.words import SEEN
-
-ASKED = "**Check yourself.** "  # how the prose of a question begins
+from litbook.text.words import ASKED, SEEN
 
 
 def heading(sheet: Sheet, section: Section, level: int) -> list[Html]:
@@ -48,9 +60,9 @@ def _promise(section: Section) -> str:
     drawn = sum(text.startswith(DRAWING) for text in said)
     return ", ".join(
         [
-            values.many(len(section.claims), "claim"),
-            *(f"a table ({' · '.join(it)})" for it in tables),
-            *([values.many(drawn, "drawing")] if drawn else []),
+            ngettext("{n} claim", "{n} claims", len(section.claims)),
+            *(_("a table ({columns})", columns=" · ".join(it)) for it in tables),
+            *([ngettext("{n} drawing", "{n} drawings", drawn)] if drawn else []),
         ]
     )
 
@@ -68,7 +80,7 @@ class _Body:
         hidden = sheet.book.hidden.get(section.file, ())
         self.items = outline.outline(section, self.text.lines, hidden, self._tells)
         self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
-        self.drawn = Drawn()
+        self.drawn = Drawn(form=self._form)
 
     def parts(self) -> list[Html]:
         """The blocks, in source order."""
@@ -101,8 +113,10 @@ class _Body:
         how = section.name if section.requires == "slow" else f"--device {section.requires}"
         command = tag("code", f"litbook run {name} {how}")
         state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
-        words = ["Aside", state] if section.aside else [state]
-        summary = tag("summary", " · ".join([*words, f"shows {_promise(section)}"]), ": ", command)
+        words = [_("Aside"), state] if section.aside else [state]
+        summary = tag(
+            "summary", " · ".join([*words, _("shows {what}", what=_promise(section))]), ": ", command
+        )
         return tag(
             "details",
             summary,
@@ -124,7 +138,7 @@ class _Body:
         """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
         sheet, file = self.sheet, self.section.file
         parts: list[Html] = []
-        seen = [it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last]
+        seen = _joined([it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last])
         for note in self.silent:
             if first <= note.first <= last and not seen:
                 sheet.at(file, note.first)
@@ -166,6 +180,11 @@ class _Body:
         """What stands below these lines; `[0]` where none is shown."""
         return shelf(self.evidence, self.text.path, self.drawn, lambda line: self._home(line) in lines)
 
+    def _form(self, name: str, it: Opaque) -> Html:
+        """A value that shows itself, as a picture of this page."""
+        self.sheet.pictures += 1
+        return forms.shown(name, it, f"f{self.sheet.pictures}-", self.sheet.up)
+
     def _without_code(self, beside: dict[int, list[Html]]) -> list[Html]:
         """Values and failures of a section that shows no code at all."""
         shelf = self._shelf([0])
@@ -188,9 +207,10 @@ def _unrun_prose(sheet: Sheet, note: Statement, section: Section) -> list[Html]:
     """What a piece says that never ran, in the box that it would have had."""
     said = unspoken(note.prose)
     if said.startswith(ASKED):
-        why = margin.not_run(section.requires) if section.requires else "Not reached"
-        answer = tag("p", tag("small", f"{why}: the answer comes from the run."))
-        return [tag("div", prose.passage(said, sheet.setting), answer, class_="lb-ask", role="note")]
+        why = margin.not_run(section.requires) if section.requires else _("Not reached")
+        answer = tag("p", tag("small", _("{why}: the answer comes from the run.", why=why)))
+        inside = prose.passage(_(ASKED) + said.removeprefix(ASKED), sheet.setting)
+        return [tag("div", inside, answer, class_="lb-ask", role="note")]
     return prose.blocks(said, sheet.setting)
 
 
@@ -200,7 +220,7 @@ def _piece(sheet: Sheet, piece: Piece, evidence: Evidence) -> list[Html]:
         return prose.blocks(piece.text, setting)
     if piece.kind == "misbelief":
         said, run = prose.inline(piece.text, setting), prose.inline(piece.data, setting)
-        words = tag("b", "Commonly said:"), tag("b", "Run:")
+        words = tag("b", _("Commonly said:")), tag("b", _("Run:"))
         lines = (tag("p", words[0], " “", said, "”"), tag("p", words[1], " ", run))
         return [tag("div", *lines, class_="lb-mis", role="note")]
     if piece.kind == "question":
@@ -225,9 +245,33 @@ def _link(sheet: Sheet, piece: Piece) -> Html:
     if kind == "cite":
         body = prose.inline(f"{piece.text} [@{name}]", sheet.setting)
     else:
-        target = f"#{name}" if kind == "function" else piece.data
-        body = prose.inline(f"[{_literal(piece.text or name)}]({target})", sheet.setting)
+        body = prose.inline(_markdown(piece), sheet.setting)
     return tag("p", body, class_="lb-link")
+
+
+def _markdown(piece: Piece) -> str:
+    """A link to an address or a function, as Markdown."""
+    kind, _, name = piece.data.partition(":")
+    target = f"#{name}" if kind == "function" else piece.data
+    return f"[{_literal(piece.text or name)}]({target})"
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """A link on the line of a note stands in its paragraph, and what goes on behind: `note("…"), link(…)`."""
+    found: list[Piece] = []
+    for it in pieces:
+        above = found[-1] if found else replace(it, kind="output")
+        joins = it.kind == "link" and not it.data.startswith("cite:")
+        goes_on = it.kind == "note" and above.text.endswith(")") and re.match(r"[a-z,.;:(]", it.text)
+        alike = (above.line, above.step, above.kind) == (it.line, it.step, "note") and "\n" not in above.text
+        if alike and (joins or goes_on):
+            space = " " * (it.text[:1] not in ",.;:")
+            found[-1] = replace(
+                above, text=above.text.rstrip() + space + (_markdown(it) if joins else it.text)
+            )
+        else:
+            found.append(it)
+    return found
 
 
 def _literal(text: str) -> str:
@@ -245,7 +289,7 @@ def _picture(sheet: Sheet, piece: Piece) -> Html:
         if piece.kind == "figure":
             drawing = figures.inline(piece.data, piece.alt, f"f{sheet.pictures}-")
         else:
-            drawing = figures.embedded(piece.data, piece.alt)
+            drawing = pictures.picture(piece.data, piece.alt, sheet.up, piece.width)
     except figures.NotAPicture as error:
         sheet.setting.report("bad-picture", f"this {piece.kind} cannot be shown: {error}")
         drawing = tag("p", piece.alt)

@@ -9,8 +9,11 @@ from litbook.errors import Place
 from litbook.record.model import Record, Section
 from litbook.render import books, markup, prose
 from litbook.render.books import Book
+from litbook.render.catalogue import _
 from litbook.render.code import Line, Link
 from litbook.render.markup import Html, tag
+
+FAR = 200  # lines of a note in which a problem's place is looked for
 
 
 @dataclass
@@ -31,6 +34,11 @@ class Sheet:
         """The record that the page is drawn from."""
         return self.book.record
 
+    @property
+    def up(self) -> str:
+        """From the page to the folder of its lecture."""
+        return books.way(self.page, books.INDEX).removeprefix("./")
+
     def source(self, file: int) -> Text:
         """One file of the lecture, as it is shown on this page."""
         path, prefix = self.record.sources[file].path, self.book.prefix(self.page, file)
@@ -41,6 +49,7 @@ class Sheet:
         lines = self.book.lines[file]
         text = lines[line - 1].text if 0 < line <= len(lines) else ""
         self.setting.place = Place(self.record.sources[file].path, line, 1, text)
+        self.setting.ahead = [it.text for it in lines[max(0, line - 1) : line + FAR]]
 
 
 @dataclass(frozen=True)
@@ -79,15 +88,20 @@ class Text:
                 class_="lb-copy md-code__button",
                 data_md_type="copy",
                 data_clipboard_target=block,
-                title="Copy the code",
+                title=_("Copy the code"),
             )
         ]
 
     def span(self, numbers: Sequence[int]) -> str:
         """`lines 3 to 7`, and of which file where that is not the page's."""
         first, last = numbers[0], numbers[-1]
-        words = f"lines {first} to {last}" if len(numbers) > 1 else f"line {first}"
-        return f"{words} of {self.path.rpartition('/')[2]}" if self.prefix else words
+        words = (
+            _("lines {first} to {last}", first=first, last=last)
+            if len(numbers) > 1
+            else _("line {n}", n=first)
+        )
+        file = self.path.rpartition("/")[2]
+        return _("{lines} of {file}", lines=words, file=file) if self.prefix else words
 
     def anchors(self, numbers: Iterable[int]) -> Html:
         """Places for links to lines that are not shown as code."""

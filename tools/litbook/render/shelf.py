@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from litbook.record.model import Mapping, Piece, Snapshot, Tensor, Value
-from litbook.render import bits, cards, drawings, margin, values
+from litbook.record.model import Mapping, Opaque, Piece, Snapshot, Tensor, Value
+from litbook.render import bits, cards, drawings, margin, markup, values
+from litbook.render.catalogue import _, number
 from litbook.render.evidence import Evidence
 from litbook.render.markup import Html, tag
 
@@ -21,6 +22,7 @@ class Drawn:
 
     values: set[tuple[str, int | None]] = field(default_factory=set)
     views: dict[int, list[drawings.View]] = field(default_factory=dict)
+    form: Callable[[str, Opaque], Html] = lambda _, __: markup.NOTHING  # draws what showed itself
 
 
 def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], bool]) -> list[Html]:
@@ -35,6 +37,7 @@ def shelf(evidence: Evidence, path: str, drawn: Drawn, mine: Callable[[int], boo
     quiet = [
         *_bits(here),
         *_cards(here, drawn),
+        *_forms(here, drawn),
         *_tables(here, drawn),
         *_storages(here, drawn),
         *_whole(here, drawn),
@@ -58,11 +61,14 @@ def _whole(found: Shown, drawn: Drawn) -> list[Html]:
     """What is too long for any line, folded: all that the record has of it."""
     done = []
     for value, it in found:
-        if isinstance(it, Tensor | Mapping) or not (text := values.whole(it, value.unit)):
+        if isinstance(it, Tensor | Mapping) or (isinstance(it, Opaque) and it.form):
+            continue
+        if not (text := values.whole(it, value.unit)):
             continue
         if _new(value, drawn):
             name = tag("code", value.text)
-            head = f", {'the first ' if values.is_cut(it) else ''}{len(text):,} characters"
+            cut, n = values.is_cut(it), number(len(text))
+            head = _(", the first {n} characters", n=n) if cut else _(", {n} characters", n=n)
             body = tag("pre", text, tabindex="0")
             done.append(tag("details", tag("summary", name, head), body, class_="lb-whole"))
     return done
@@ -82,6 +88,12 @@ def _cards(found: Shown, drawn: Drawn) -> list[Html]:
         if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and _new(value, drawn):
             done.append(cards.tensor(value.text, it))
     return done
+
+
+def _forms(found: Shown, drawn: Drawn) -> list[Html]:
+    """Values that show themselves."""
+    forms = [(v, it) for v, it in found if isinstance(it, Opaque) and it.form]
+    return [drawn.form(value.text, it) for value, it in forms if _new(value, drawn)]
 
 
 def _tables(found: Shown, drawn: Drawn) -> list[Html]:
@@ -130,9 +142,10 @@ def _same_view(a: Tensor, b: Tensor) -> bool:
 def _output(pieces: Sequence[Piece]) -> Html:
     """What the lines of one block printed, together."""
     lines = sorted({piece.line for piece in pieces})
-    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    where = _("printed by lines {first} to {last}", first=lines[0], last=lines[-1])
+    where = _("printed by line {n}", n=lines[0]) if len(lines) == 1 else where
     text = "".join(piece.text if piece.text.endswith("\n") else piece.text + "\n" for piece in pieces)
-    caption = tag("figcaption", f"printed by {where}")
+    caption = tag("figcaption", where)
     tall = "0" if len(text) > TALL or text.count("\n") > TALL / 80 else None  # it scrolls, also by keys
     body = tag("pre", text.rstrip("\n"), tabindex=tall)
     return tag("figure", caption, body, class_="lb-output")

@@ -18,7 +18,9 @@ from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
+from litbook.render.standin import common
 from litbook.text.lecture import Function, Statement
+from litbook.text.words import calls
 
 SIGNS = {"holds": ("✓", "green"), "fails": ("✗", "bold red")}
 GUTTER = 6  # columns of line numbers; then two of space, then code, values, verdicts and output
@@ -46,6 +48,9 @@ class Terminal:
         self.device = ""
         self.functions: list[Function] = []
         self.statements: list[Statement] = []
+        self.bare: set[int] = set()  # statements that may turn out to be words
+        self.waits = False  # for the rest of one, which may be words, too
+        self.held = -1, list[Text]()  # one, and its code, which is printed unless it does
         self.files: list[tuple[list[str], dict[int, int]]] = []
         self.file = 0  # the current section's, of which `lines` and `cuts` are
         self.lines: list[str] = []
@@ -59,6 +64,7 @@ class Terminal:
     def begin(self, lecture: Any, environment: model.Environment) -> None:
         """The lecture is read and about to run."""
         self.functions, self.statements = lecture.functions, lecture.statements
+        self.bare = {number for node, number in lecture.statement_of.items() if calls(node)}
         self.files = [(file.lines, dict(reversed(file.cuts))) for file in lecture.files]
         self.lines, self.cuts = self.files[0]
         self.device = environment.device.name
@@ -70,7 +76,7 @@ class Terminal:
 
     def end(self) -> None:
         """The run is over, however it ended."""
-        self._finish_output()
+        self._release()
         if self.status is not None:
             self.status.stop()
 
@@ -107,15 +113,23 @@ class Terminal:
             return
         indent = self._indent(spec.function)
         opener = range(spec.opener, spec.first) if spec.opener > self.printed else ()
-        for number in (*opener, *range(spec.first, last + 1)):
-            self._code(number, indent)
+        code = [self._code(number, indent) for number in (*opener, *range(spec.first, last + 1))]
+        self._release()
+        self.held = statement, [it for it in code if it.plain]
+        if statement not in self.bare:
+            self._release()
         self.printed = last
+
+    def word(self, statement: int, whole: bool) -> None:
+        """A statement hands a piece over as a note does; where that is the `whole` of it, it is no code."""
+        if self.held[0] == statement:
+            self.waits, self.held = not whole, (-1, []) if whole else self.held
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        text = harmless(piece.text)
+        text = common(harmless(piece.text))
         if piece.kind == "output":
-            self._print(text)
+            self._print(harmless(piece.text))
         elif piece.kind == "note":
             self._gap()
             self._say(Markdown(text) if self.console.is_terminal else text)
@@ -123,7 +137,7 @@ class Terminal:
         elif piece.kind == "misbelief":
             self._gap()
             self._say(Text.assemble(("Commonly said: ", "bold red"), text))
-            self._say(Text.assemble(("Run: ", "bold green"), harmless(piece.data)))
+            self._say(Text.assemble(("Run: ", "bold green"), common(harmless(piece.data))))
             self._gap()
         elif piece.kind == "speaker":
             self._say(Text(f"[speaker note] {text}", style="dim"))
@@ -132,13 +146,14 @@ class Terminal:
             self._say(f"[{text}] {target}")
         else:
             self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
+        self.waits = False
 
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
         """A question, and its answer below: a terminal folds nothing."""
         self._gap()
-        self._say(Text.assemble(("Check yourself: ", "bold blue"), harmless(piece.text)))
+        self._say(Text.assemble(("Check yourself: ", "bold blue"), common(harmless(piece.text))))
         if piece.data:
-            self._say(Text.assemble(("Hint: ", "bold blue"), harmless(piece.data)))
+            self._say(Text.assemble(("Hint: ", "bold blue"), common(harmless(piece.data))))
         self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
         if piece.why:
             self._say(Text(harmless(piece.why)))
@@ -176,8 +191,16 @@ class Terminal:
 
     # -- printing
 
-    def _say(self, what: Any) -> None:
+    def _release(self) -> None:
+        """Print what was held back, unless a piece is told of a statement that may hold nothing else."""
         self._finish_output()
+        (_, code), self.held = ((-1, []), self.held) if self.waits else (self.held, (-1, []))
+        for line in code:
+            self._put(line)
+            self.gap = False
+
+    def _say(self, what: Any) -> None:
+        self._release()
         self._put(Text(harmless(what)) if isinstance(what, str) else what)
         self.gap = False
 
@@ -190,7 +213,7 @@ class Terminal:
             self.console.quiet = True  # the command line meets it again, and says so
 
     def _gap(self) -> None:
-        self._finish_output()
+        self._release()
         if not self.gap:
             self._put("")
         self.gap = True
@@ -213,16 +236,17 @@ class Terminal:
             self.file, self.printed = file, 0
             self.lines, self.cuts = self.files[file]
 
-    def _code(self, number: int, indent: int) -> None:
+    def _code(self, number: int, indent: int) -> Text:
+        """A line of code behind its number; "" for a blank one."""
         text = harmless(self.lines[number - 1][: self.cuts.get(number)].rstrip())
         if not text.strip():
-            return
+            return Text()
         text = text[min(indent, len(text) - len(text.lstrip())) :]
         code = Text(text)
         if self.console.is_terminal:
             code = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(text)
             code.rstrip()
-        self._say(Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code))
+        return Text.assemble((f"{number:>{GUTTER}}  ", "dim"), code)
 
     def _indent(self, function: int) -> int:
         """How far the body of a function is indented: it is printed without that."""

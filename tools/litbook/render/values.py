@@ -14,6 +14,8 @@ from collections.abc import Sequence as SequenceOf
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
+from litbook.render.catalogue import _
+from litbook.render.catalogue import number as count
 from litbook.render.markup import spell
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
@@ -221,7 +223,7 @@ def _sequence(sequence: Sequence, unit: str | None) -> str:
 def _enclose(sequence: Sequence, items: list[str]) -> str:
     """The items in the brackets of their kind, with how many there are beyond them."""
     if sequence.length > len(items):
-        items = [*items, f"… {sequence.length:,} in all"]
+        items = [*items, _("… {n} in all", n=count(sequence.length))]
     name = sequence.type.rpartition(".")[2]
     if name in ("list", "set", "frozenset"):
         opening, closing = "[]" if name == "list" else "{}"
@@ -262,7 +264,8 @@ def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
         return ""
     seconds, spread = _line(known["seconds"], unit or "s"), _line(known["spread"], "%")
     method = _key(known["method"]).strip("'\"")
-    return f"{seconds} · spread {spread} · {_line(known['repeats'], None)} × {method}"
+    varied = _("spread {percent}", percent=spread)
+    return f"{seconds} · {varied} · {_line(known['repeats'], None)} × {method}"
 
 
 def _mapping(mapping: Mapping, unit: str | None) -> str:
@@ -274,7 +277,7 @@ def _mapping(mapping: Mapping, unit: str | None) -> str:
 def _pairs(mapping: Mapping, items: list[str]) -> str:
     pairs = [f"{_key(k)} {item}" for k, item in zip(mapping.keys, items, strict=False)]
     if mapping.length > len(pairs):
-        pairs.append(f"… {mapping.length:,} in all")
+        pairs.append(_("… {n} in all", n=count(mapping.length)))
     name = _visible(mapping.type.rpartition(".")[2])
     body = " · ".join(pairs)
     return f"{{{body}}}" if name == "dict" else f"{name}: {body}"

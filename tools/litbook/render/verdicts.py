@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from litbook.record.model import Record, Section, Verdict
-from litbook.render import books, markup, values
+from litbook.render import books, markup
 from litbook.render.books import Book
-from litbook.render.evidence import day, here, others
+from litbook.render.catalogue import _, day, ngettext, number
+from litbook.render.evidence import here, others
 from litbook.render.margin import DEVICES, SIGNS
 from litbook.render.markup import Html, tag
 
@@ -66,13 +67,12 @@ def counts(found: Sequence[Ruling]) -> Html:
     """How many claims there are, and how many of them hold, fail, and so on, and where."""
     if all(ruling == Ruling("holds") for ruling in found):
         tick = tag("span", "✓", class_="lb-ok")
-        verdict = "it holds" if len(found) == 1 else "all hold"
-        return markup.join([tick, f" {values.many(len(found), 'claim')}, {verdict}"])
+        return markup.join([tick, " ", ngettext("{n} claim, it holds", "{n} claims, all hold", len(found))])
     parts = [
         tag("span", f"{SIGNS[it.verdict]} {_words(it, n)}", class_=f"lb-tally lb-{it.verdict}")
         for it, n in sorted(Counter(found).items(), key=lambda it: _rank(it[0]))
     ]
-    return markup.join([f"{values.many(len(found), 'claim')}: ", markup.join(parts, " · ")])
+    return markup.join([ngettext("{n} claim", "{n} claims", len(found)), ": ", markup.join(parts, " · ")])
 
 
 def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
@@ -84,10 +84,14 @@ def _rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
 def _words(ruling: Ruling, count: int) -> str:
     """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
     if ruling.verdict == "needs-device":
-        device = DEVICES.get(ruling.device, ruling.device)
-        return f"{count:,} not run ({'needs' if count == 1 else 'need'} {device})"
-    word = {"holds": "hold", "fails": "fail", "not-reached": "not reached"}[ruling.verdict]
-    return f"{count:,} {word}" + (f", as recorded on {ruling.device}" if ruling.device else "")
+        device = _(DEVICES.get(ruling.device, ruling.device))
+        return ngettext("{n} not run (needs {device})", "{n} not run (need {device})", count, device=device)
+    text = {
+        "holds": ngettext("{n} hold", "{n} hold", count),
+        "fails": ngettext("{n} fail", "{n} fail", count),
+        "not-reached": ngettext("{n} not reached", "{n} not reached", count),
+    }[ruling.verdict]
+    return text + (_(", as recorded on {device}", device=ruling.device) if ruling.device else "")
 
 
 def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
@@ -99,11 +103,9 @@ def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
         return markup.NOTHING
     items = [_alarm_item(book, page, it, c.line, c.caption or c.text) for it, c in failing]
     items += [_alarm_item(book, page, it, e.line, e.message) for it, e in errors]
-    head = (
-        f"{values.many(len(failing), 'claim')} {'fails' if len(failing) == 1 else 'fail'}" if failing else ""
-    )
-    tail = values.many(len(errors), "error") if errors else ""
-    title = tag("p", tag("strong", " and ".join(filter(None, (head, tail)))))
+    head = ngettext("{n} claim fails", "{n} claims fail", len(failing)) if failing else ""
+    tail = ngettext("{n} error", "{n} errors", len(errors)) if errors else ""
+    title = tag("p", tag("strong", _(" and ").join(filter(None, (head, tail)))))
     return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
 
 
@@ -123,7 +125,9 @@ def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) ->
     count = Counter(ruling for ruling in found if ruling.verdict == worst)
     words = "; ".join(_words(ruling, n) for ruling, n in count.items())
     holding = sum(ruling.verdict == "holds" for ruling in found)
-    mark = f"{SIGNS[worst]} {holding:,}" + ("" if worst == "holds" else f" of {len(found):,}")
+    mark = f"{SIGNS[worst]} {number(holding)}" + (
+        "" if worst == "holds" else _(" of {n}", n=number(len(found)))
+    )
     return tag("span", mark, class_=f"lb-tally lb-{worst}", title=words)
 
 
@@ -135,5 +139,7 @@ def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     environment = lectures[0][0].environment
     machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
     torch = environment.versions.get("torch", "")
-    where = f"run on {machine}{', torch ' + torch if torch else ''}, {day(environment.date)}"
+    where = _(
+        "run on {machine}, {day}", machine=machine + (torch and f", torch {torch}"), day=day(environment.date)
+    )
     return tag("p", counts(found), f" · {where}", class_="lb-tallies")

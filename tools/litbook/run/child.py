@@ -54,6 +54,7 @@ def work(asked: dict[str, Any]) -> NoReturn:
                 timeout=asked["timeout"],
                 seed=asked["seed"],
                 slow=asked["slow"],
+                words=asked["words"],
                 listener=listener,
                 owner=desk,
             )

@@ -15,6 +15,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver
@@ -55,6 +56,7 @@ WHOLE: dict[str, Any] = {
     "timeout": None,
     "seed": 0,
     "slow": False,
+    "words": "",
     "listener": "",
 }  # as `run.run` has it
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
@@ -87,6 +89,7 @@ def record_of(
     timeout: float | None = None,
     seed: int = 0,
     slow: bool = False,
+    words: str = "",
     listener: str = "",
 ) -> model.Record:
     """The record of the lecture in the file `path`, from a process that runs nothing else.
@@ -98,7 +101,7 @@ def record_of(
     left no whole record.
     """
     how = {"sections": [*sections], "device": device, "timeout": timeout, "seed": seed,
-           "slow": slow, "listener": listener}  # fmt: skip
+           "slow": slow, "words": words, "listener": listener}  # fmt: skip
     with _begun({"path": str(path.resolve()), **how}) as (asked, end):
         return judged(asked, *end(timeout))
 
@@ -137,14 +140,18 @@ def answer(path: Path, function: str, /, **given: Any) -> Any:
 class Warm:
     """The same for an author who waits: a process is a fork of one with the large libraries that they import.
 
-    It is the standard library's fork server. A lecture finds the world as in a fresh process.
+    It is the standard library's fork server, which begins with what the files in `lectures` may import. A
+    lecture finds the world as in a fresh process.
     """
 
-    def __init__(self, imported: Container[str]) -> None:
+    def __init__(self, lectures: Path) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TOOLS, os.environ.get("PYTHONPATH")]))
         os.environ.setdefault("MPLBACKEND", "Agg")  # read when it is imported
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // 2)))  # two run at once
         self.context = multiprocessing.get_context("forkserver")
+        files = (it for it in lectures.rglob("*.py") if ".venv" not in it.parts)
+        texts = "\n".join(it.read_text(encoding="utf-8", errors="replace") for it in files)
+        imported = set(re.findall(r"\b(?:import|from)\s+(\w+)", texts))
         heavy = [name for name in PRELOADED if name.partition(".")[0] in imported]
         self.context.set_forkserver_preload(["litbook.run.child", *heavy])
         forkserver.ensure_running()

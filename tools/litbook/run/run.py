@@ -26,9 +26,10 @@ from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.probe import author, raised
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
+from litbook.project import Project
 from litbook.record import model
+from litbook.run import beside, ending, state
 from litbook.run import device as device_memory
-from litbook.run import ending, state
 from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
@@ -64,6 +65,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     timeout: float | None = None,
     seed: int = 0,
     slow: bool = False,
+    words: str = "",
     listener: Listener | None = None,
     owner: Owner | None = None,
     recorded_by: type[Recorder] = Recorder,
@@ -72,7 +74,8 @@ def run(  # noqa: PLR0913  all that one may ask of a run
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
     seconds; every section starts from `seed`. Sections that are slow run where `slow` says
-    so. Failed claims and exceptions are in the record, not raised.
+    so. `words` says in whose words it is written, "edtrace" or "lectrace"; "" as its book says.
+    Failed claims and exceptions are in the record, not raised.
     `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
     when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
     each claim.
@@ -94,11 +97,13 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             listener.begin(lecture, place)
         with (
             _libraries_aside(),
-            state.temporary_folder(),
+            state.temporary_folder() as folder,
             _own_modules(path.parent),
+            _words(words or Project.words_around(path), path),
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
+            beside.copy_named(lecture, path.parent, folder)
             _execute(recorder, path, sections, device, seed, slow, owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
@@ -120,6 +125,15 @@ def _settings(device: str) -> Iterator[None]:
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)
+
+
+def _words(words: str, path: Path) -> contextlib.AbstractContextManager[None]:
+    """What a lecture imports that is written in another tool's words is there while it runs."""
+    if not words:
+        return contextlib.nullcontext()
+    from litbook.compat import edtrace
+
+    return edtrace.installed(words, path)
 
 
 def import_libraries(lecture: Lecture, folder: Path, also: Iterable[str]) -> None:

@@ -68,6 +68,7 @@ def problems(it: Edition, found: Found, numbers: str = "error", prose: Sequence[
     """
     kept = [*it.recordings, *([it.own] if it.own else [])]
     found.wrong += report.problems(it.record)  # the command line prints the same
+    found.remarks += report.remarks(it.record)
     found.wrong += map(str, prose)
     found.wrong += [str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead]
     found.wrong += map(str, vacuous.vacuous(it.record))

@@ -13,14 +13,30 @@ from typing import Any
 from litbook.errors import LitbookError, Problem
 from litbook.project import Project
 from litbook.record.model import Record
-from litbook.render import books, devices, ledger, misbeliefs, notebook, notebook_page, page, player
+from litbook.render import (
+    books,
+    devices,
+    ledger,
+    misbeliefs,
+    notebook,
+    notebook_page,
+    page,
+    pictures,
+    player,
+    references,
+)
 from litbook.render.bibliography import Bibliography
+from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
 from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
-ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": "Ledger", "devices": devices.TITLE}  # after the lectures
+ENDS = {
+    "misbeliefs": misbeliefs.TITLE,
+    "ledger": later("Ledger"),
+    "devices": devices.TITLE,
+}  # after the lectures
 DATA = ("claims.json", "claims.svg")
 
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it
@@ -47,6 +63,9 @@ class Pages:
     book: str = ""
     colab: str = ""
     choices: Choices = Choices()
+
+    def __post_init__(self) -> None:
+        self.others = references.beside(self.project.folder)
 
     def titles(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For every lecture its folder, and its pages with their titles: what a menu is made of."""
@@ -75,7 +94,7 @@ class Pages:
             return []
         lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
                     for it, (_, titles) in zip(self.editions, self.titles(), strict=True)]  # fmt: skip
-        ends = [{ENDS[Path(place).stem]: place} for place in self._ends()]
+        ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
     def text(self, place: str, problems: list[Problem]) -> str:
@@ -93,7 +112,7 @@ class Pages:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
                 it = next(it for it in self.editions if it.folder == folder)
-                made = page.one(it.record, name, self.bibliography, it.recordings, problems)
+                made = page.one(it.record, name, self.bibliography, it.recordings, problems, self.others)
                 return made if "notebooks" in self.choices.without else _linked(it, name, made)
             case [folder, notebook.FOLDER, _]:
                 return self._notebook(folder)[place]
@@ -114,20 +133,28 @@ class Pages:
                         return player.data(it.record, it.recordings).get("/".join(rest))
         return None
 
+    def pictures(self, folder: str) -> Iterator[tuple[str, bytes]]:
+        """Every picture of the lecture in `folder`, with its content."""
+        records = [
+            record for it in self.editions if it.folder == folder for record in (it.record, *it.recordings)
+        ]
+        return ((f"{PLACE}/{folder}/{name}", it) for name, it in pictures.files(records).items())
+
     # -- all of them
 
-    def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str]]:
-        """Every file of one lecture, with its text; what is wrong with it goes into `found`."""
+    def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str | bytes]]:
+        """Every file of one lecture, with its content; what is wrong with it goes into `found`."""
         problems: list[Problem] = []
-        made = page.pages(it.record, self.bibliography, it.recordings, problems)
+        made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others)
         problems_of(it, found, self.choices.unbacked, problems)
         made |= player.data(it.record, it.recordings)
         notebooks = self.notebooks_of(it, found)
         for name, text in made.items():
             yield f"{PLACE}/{it.folder}/{name}", _linked(it, name, text) if notebooks else text
         yield from notebooks.items()
+        yield from self.pictures(it.folder)
 
-    def ends(self) -> Iterator[tuple[str, str]]:
+    def ends(self) -> Iterator[tuple[str, str | bytes]]:
         """Every file that is of no one lecture, with its text."""
         for place in [f"{PLACE}/{books.INDEX}", *self._ends(), *self._ledger()] if self.editions else ():
             yield place, self.text(place, [])
@@ -190,9 +217,15 @@ def _takes(record: Record, name: str) -> str:
     part = next((it for it in book.parts if book.page(it) == name), None)
     machine = where.cpu if where.device.kind == "cpu" else where.device.name
     held, of = record.peak / 2**30, where.memory / 2**30
-    memory = f", the whole lecture at most {held:.1f} of its {of:.0f} GiB of memory" if held and of else ""
-    needs = f"; needs {', '.join(where.versions)}" if where.versions else ""
-    return f"took {max(1, (part or record).seconds):.0f} s on {machine}{memory}{needs}"
+    took = _(
+        "took {seconds} s on {machine}", seconds=f"{max(1, (part or record).seconds):.0f}", machine=machine
+    )
+    if held >= 0.1 and of:  # less is nothing to plan for
+        memory = _(
+            "the whole lecture at most {held} of its {of} GiB of memory", held=f"{held:.1f}", of=f"{of:.0f}"
+        )
+        took += f", {memory}"
+    return took + (_("; needs {packages}", packages=", ".join(where.versions)) if where.versions else "")
 
 
 def _entry(folder: str, name: str, title: str) -> NavEntry:

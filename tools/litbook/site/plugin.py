@@ -27,13 +27,14 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook.errors import LitbookError, NotFound
-from litbook.project import Project, shown
+from litbook.project import WORDS, Project, shown
 from litbook.record import model
-from litbook.render import frame, notebook_page, verdicts
+from litbook.render import catalogue, frame, notebook_page, script_words, verdicts
 from litbook.render import page as front
 from litbook.render import report as failures
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
+from litbook.render.catalogue import _
 from litbook.render.edition import Edition
 from litbook.run import process
 from litbook.site import editions, policy, search
@@ -80,12 +81,15 @@ class Options(base.Config):
 
     lectures = kinds.Type(str, default=Project.lectures_at)
     bibliography = kinds.Type(str, default="")  # else references.bib beside the lectures
-    title = kinds.Type(str, default="Lectures")  # the entry of the nav that the pages replace
+    title = kinds.Type(
+        str, default=catalogue.later("Lectures")
+    )  # the entry of the nav that the pages replace
     ledger = kinds.Type(bool, default=True)
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
+    words = kinds.Choice(("", *WORDS), default="")  # in whose words the lectures are written; "": in ours
     unbacked = Severity()  # what a number is that nothing backs
 
 
@@ -127,6 +131,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """MkDocs is about to collect files: make the lectures' pages and list them in the nav."""
         project = self.project(config)
         self.problems.clear()
+        catalogue.use(str(config["theme"].get("language") or "en"))
         self._dress(config)
         self._check_colab(config)
         if self.preview:
@@ -140,7 +145,8 @@ class LitbookPlugin(BasePlugin[Options]):
                 raise Abort(str(error)) from None
         _copy_assets(project.assets)
         if config["nav"] is not None:
-            nav = [{self.config.title: self.entries} if self._is_place(it) else it for it in config["nav"]]
+            title = _(self.config.title)
+            nav = [{title: self.entries} if self._is_place(it) else it for it in config["nav"]]
             config["nav"] = [it for it in nav if self.entries or not self._is_place(it)]
         return config
 
@@ -153,13 +159,21 @@ class LitbookPlugin(BasePlugin[Options]):
         if config["nav"] is None:
             own = [file.src_uri for file in pages if not file.src_uri.startswith(f"{PLACE}/")]
             own.sort(key=lambda uri: (uri != "index.md", uri))
-            config["nav"] = [*nest_paths(own), *([{self.config.title: self.entries}] if self.entries else [])]
+            config["nav"] = [
+                *nest_paths(own),
+                *([{_(self.config.title): self.entries}] if self.entries else []),
+            ]
         return files
 
     def on_nav(self, nav: Any, **_: Any) -> Any:
         """Titles are text, whatever they hold."""
         frame.titled(nav.items)
         return nav
+
+    def on_env(self, env: Any, **_options: Any) -> Any:
+        """Our templates say their words in the site's language, too."""
+        env.globals["gettext"] = _
+        return env
 
     def on_page_markdown(self, markdown: str, *, page: Any, **_: Any) -> str:
         """The front page's numbers come out of the records, too. HTML of ours is put aside: see below."""
@@ -187,7 +201,8 @@ class LitbookPlugin(BasePlugin[Options]):
         if not page.file.src_uri.startswith(f"{PLACE}/"):
             return html
         page.present_anchor_ids |= {name for it in self.aside for name in re.findall(r' id="([^"]*)"', it)}
-        return re.sub(r"<!--litbook (\d+)-->", lambda m: self.aside[int(m[1])], html)
+        html = re.sub(r"<!--litbook (\d+)-->", lambda m: self.aside[int(m[1])], html)
+        return html + script_words.data(html)
 
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
@@ -231,6 +246,7 @@ class LitbookPlugin(BasePlugin[Options]):
     def choices(self) -> Choices:
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
+        without |= {"notebooks"} if self.config.words else set()  # they know none of these words
         return Choices(without, self.config.unbacked)
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
@@ -380,11 +396,12 @@ def _fingerprint(folder: Path) -> str:
     return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str | bytes) -> Path:
     """Write only what changed: `mkdocs serve` watches these files."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    content = text.encode() if isinstance(text, str) else text
+    if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     return path
 
 

@@ -15,7 +15,6 @@ import gc
 import html
 import logging
 import queue
-import re
 import signal
 import threading
 import time
@@ -36,13 +35,14 @@ from watchdog.observers import Observer
 from litbook.errors import LitbookError, Problem
 from litbook.project import CONFIG, Project, name_of
 from litbook.record import model
-from litbook.render import markup, report
+from litbook.render import markup, pictures, report
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.books import INDEX
+from litbook.render.catalogue import _
 from litbook.render.edition import Edition
 from litbook.render.report import harmless
-from litbook.run import process
+from litbook.run.process import Warm, private_folder
 from litbook.site import editions
 from litbook.site.pages import PLACE, Choices, Pages
 from litbook.site.plugin import LitbookPlugin
@@ -50,7 +50,6 @@ from litbook.site.server import Server
 
 SETTLED = 0.1  # seconds without another save, then a lecture runs
 TIDY = 5.0  # seconds without a save, then garbage is collected
-TIMEOUT = 300.0  # seconds that a lecture may take; a save ends it sooner
 POLL = 25.0  # seconds that a browser's question for news is held
 MOST_TROUBLES = 5  # shown in the banner; the terminal has all
 
@@ -94,10 +93,10 @@ class Draft:
 class Preview:
     """The drafts, and the pages made from them."""
 
-    def __init__(self, config_file: Path, folder: Path, address: str, timeout: float = TIMEOUT) -> None:
+    def __init__(self, config_file: Path, folder: Path, address: str, warm: Warm, timeout: float) -> None:
         self.config_file, self.folder, self.address = config_file.resolve(), folder, address
         self.project = Project.of(self.config_file)
-        self.timeout = timeout
+        self.warm, self.timeout = warm, timeout
         self.drafts: dict[Path, Draft] = {}
         self.lock = threading.RLock()  # held while pages are made, and while what they are made of changes
         self.epoch = 1
@@ -109,7 +108,6 @@ class Preview:
         self.titles: Any = None
         self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
         self.choices = Choices()
-        self.warm = process.Warm(_imports(self.project))
         self.todo: list[Path] = []  # lectures that wait, the one that runs first
         self.reader = Path(), ""  # the lecture and page that was asked for last
         self.hurried: set[tuple[Path, str]] = set()  # parts that ran alone, or failed to, since the save
@@ -279,6 +277,8 @@ class Preview:
             ):
                 pages = self._pages([it if it.folder == other.folder else other for other in pages.editions])
             file.content_string = pages.text(file.src_uri, problems)
+            for uri, content in pages.pictures(file.src_uri.split("/")[1]):
+                self._put(uri, content)
         return problems
 
     def _asked(self, address: str) -> tuple[Draft, str] | None:
@@ -299,10 +299,16 @@ class Preview:
             if asked and address.endswith("/") and asked[1] != INDEX:
                 self.reader = asked[0].path, asked[1]
                 self.work.notify_all()
-            shown = [asked[0]] if asked else [*self.drafts.values()] * address.startswith(f"/{PLACE}/")
+            every = (
+                address.startswith(f"/{PLACE}/") and f"/{pictures.FOLDER}/" not in address
+            )  # these come with a page
+            shown = [asked[0]] if asked else [*self.drafts.values()] * every
             name = asked[1] if asked else ""
             if waiting := [it.path.name for it in shown if not it.trouble and not it.behind(name)]:
-                return f"This page is not ready: {', '.join(waiting)} is running. It comes by itself."
+                return _(
+                    "This page is not ready: {lectures} is running. It comes by itself.",
+                    lectures=", ".join(waiting),
+                )
             page = self.addresses.get(address)
             if page is None:
                 self._data(address)
@@ -325,9 +331,12 @@ class Preview:
             it = asked and asked[0].behind(asked[1])
             content = (self._pages([it]) if it else self.pages()).data(uri)
             if content is not None:
-                target = self.folder / uri
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(content, encoding="utf-8")
+                self._put(uri, content.encode())
+
+    def _put(self, uri: str, content: bytes) -> None:
+        target = self.folder / uri
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
     def banner(self) -> str:
         """What is wrong, as HTML; "" where nothing is."""
@@ -357,18 +366,6 @@ class Preview:
 
     # -- what was saved
 
-    def watch(self, saves: Saves) -> None:
-        """Act on what is saved, when it has settled; forever."""
-        untidy = True
-        while True:
-            paths = saves.settled(TIDY)
-            if paths:
-                self.changed(paths)
-                untidy = True
-            elif untidy and not self.todo:
-                gc.collect()  # now, when nobody waits; see `_served`
-                untidy = False
-
     def changed(self, paths: set[Path]) -> None:
         """These files were saved, made or removed."""
         folder, there = self.project.folder, _lectures(self)
@@ -393,11 +390,17 @@ class Preview:
             self.run(saved)
 
 
-def _imports(project: Project) -> set[str]:
-    """The first names of the modules that the book's own files may import."""
-    files = (it for it in project.folder.rglob("*.py") if ".venv" not in it.parts)
-    texts = (it.read_text(encoding="utf-8", errors="replace") for it in files)
-    return {name for text in texts for name in re.findall(r"\b(?:import|from)\s+(\w+)", text)}
+def _watch(preview: Preview, saves: Saves) -> None:
+    """Act on what is saved, when it has settled; forever."""
+    untidy = True
+    while True:
+        paths = saves.settled(TIDY)
+        if paths:
+            preview.changed(paths)
+            untidy = True
+        elif untidy and not preview.todo:
+            gc.collect()  # now, when nobody waits; see `_served`
+            untidy = False
 
 
 def _lectures(preview: Preview) -> list[Path]:
@@ -450,34 +453,35 @@ class Saves(FileSystemEventHandler):
         return found
 
 
-def serve(config_file: Path, port: int, timeout: float = TIMEOUT) -> int:
+def serve(config_file: Path, port: int, warm: Warm, timeout: float) -> int:
     """Serve the site of `config_file` at `port` until Ctrl-C; a lecture may take `timeout` seconds."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     for ending in (signal.SIGINT, signal.SIGTERM):  # what a script starts with `&` inherits SIGINT as ignored
         signal.signal(ending, signal.default_int_handler)
-    with process.private_folder() as folder:
+    with private_folder() as folder:
         (folder / "site").mkdir()
-        return _served(config_file, port, timeout, folder / "site")
+        return _served(
+            Preview(config_file, folder / "site", f"http://localhost:{port}/", warm, timeout), port
+        )
 
 
-def _served(config_file: Path, port: int, timeout: float, folder: Path) -> int:
-    address = f"http://localhost:{port}/"
-    preview = Preview(config_file, folder, address, timeout)
+def _served(preview: Preview, port: int) -> int:
+    address = preview.address
     try:
         server = Server(preview, port)
     except OSError as error:
         way_out = f"another port: litbook serve --port {port + 1}"
         log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
         return 2
-    gc.disable()  # in the middle of a page it takes as long as half the page; `watch` does it between saves
+    gc.disable()  # in the middle of a page it takes as long as half the page; `_watch` does it between saves
     try:
         saves = Saves(preview.project)
         preview.changed(set(preview.project.lectures()))
         preview.refresh()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         log.info("serving on %s   (Ctrl-C ends it)", address)
-        preview.watch(saves)
+        _watch(preview, saves)
     except KeyboardInterrupt:
         log.info("done")
     finally:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 WORKER = "assets/litbook/search.js"
 IN_FOLDERS = "assets/litbook/folder.js"  # to run before Material's script, which looks for a `Worker`
@@ -23,7 +24,7 @@ _THEIRS = re.compile(r'("search": ?"[./]*)assets/javascripts/workers/search\.\w+
 # one of these ends where anything of the same name inside it ends, so none of them may hold its like.
 _CLASSES = (
     "lb-code|lb-shelf|lb-summary|lb-path|lb-asktitle|lb-onpaper|lb-nb-way|lb-eyebrow|lb-foot|lb-around|"
-    "lb-references|lb-sayings|lb-runs|lb-parts?|lb-zoom|lb-ask|lb-def|lb-elsewhere"
+    "lb-references|lb-cited|lb-sayings|lb-runs|lb-all|lb-parts?|lb-zoom|lb-ask|lb-def|lb-elsewhere"
 )
 _QUIET = re.compile(
     r'<(?:svg|pre|table|details class="lb-(?:aside|waits)[^"]*"><summary|'
@@ -36,7 +37,7 @@ _BREAKS = re.compile(r"(?:\s*<(?:p|li)>\s*)+")
 # of what is called, of attributes, of arguments.
 _SECTION = re.compile(r'<h[1-6][^<>]* id="([^"]*)"')
 _ROW = re.compile(r'<code class="lb-c[^"]*">(.*?)</code>')
-_NO_NAME = re.compile(r'<span class="(?:s|c|k|kc|m)">.*?</span>')
+_NO_NAME = re.compile(r'<span class="(?:s|c|k|kc|m|nb)">.*?</span>')
 _NAME = re.compile(r"(?<=\.)[A-Za-z_]\w{2,}|[A-Za-z_]\w{2,}(?=\(|=[^=\s])")
 OFTEN = 4  # so many pages, the first ones, are found by a name that stands in no prose
 
@@ -94,11 +95,12 @@ def _name(site: Path, pages: Mapping[str, list[list[Any]]]) -> None:
     often: Counter[str] = Counter()
     for page, its in pages.items():
         sections, at, told = {own[0]: own for own in its}, its[0], set[str]()
-        built = site / page if page.endswith(".html") else site / page / "index.html"
+        place = site / unquote(page)
+        built = place if page.endswith(".html") else place / "index.html"
         head, *rest = _SECTION.split(built.read_text(encoding="utf-8"))
         for anchor, text in [("", head), *zip(rest[::2], rest[1::2], strict=True)]:
             at = sections.get(f"#{anchor}", at)
-            rows = (re.sub("<[^<>]*>", "", _NO_NAME.sub(" ", row)) for row in _ROW.findall(text))
+            rows = (re.sub("<[^<>]*>", "", _NO_NAME.sub("''", row)) for row in _ROW.findall(text))
             names = dict.fromkeys(name for row in rows for name in _NAME.findall(row))
             own = [it for it in names if it not in said | told and often[it] < OFTEN]
             at[3] = " ".join([at[3], *own]).strip()

@@ -110,6 +110,14 @@ def _fields(value: Any, kind: type) -> Contents:
     return _named(pairs, len(names) - len(found) + len(pairs))
 
 
+def attributes(value: Any, kind: type) -> Contents | None:
+    """The attributes of an object that has no text of its own; None for any other, or where it has none."""
+    if static(kind, "__repr__") is not object.__repr__:
+        return None
+    pairs = [(name, item) for name, item in own(value).items() if type(name) is str]
+    return _named(pairs[:ITEMS], len(pairs)) if pairs else None
+
+
 def _held(value: Any, kind: type, known: dict[str, Any], name: str) -> tuple[bool, Any]:
     """Whether the field is set, and to what; a property of that name is not asked."""
     if name in known:

@@ -48,7 +48,7 @@ def _known(value: Any, kind: type) -> str | None:
 
 def _told(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -> model.Opaque:
     """What `value` says of itself."""
-    text, why = _called(say, value, clock, say.__name__)
+    text, why = called(say, value, clock, say.__name__)
     if why:
         return model.Opaque(name_of(kind), "", why=why)
     text, cut = cleaned(text, 2 * ONE_TEXT)
@@ -62,7 +62,7 @@ def spelled(value: Any, clock: Clock) -> str:
     return f"{told.type} ({told.why})" if told.why else f"{told.text}{' …' if told.cut else ''}"
 
 
-def _called(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) -> tuple[Any, str]:
+def called(function: Callable[[Any], Any], value: Any, clock: Clock, what: str) -> tuple[Any, str]:
     """As `Clock.call`, unseen by torch's modes: an object's text may print tensors."""
     torch = libraries.torch()
     with torch.unseen() if torch is not None else nullcontext():
@@ -97,7 +97,7 @@ def _code_name(value: Any) -> str:
 
 def _network(torch: libraries.Torch, value: Any, kind: Any, clock: Clock) -> model.Opaque:
     """`Linear(in_features=4, out_features=2, bias=True), 10 parameters`, without calling `__repr__`."""
-    extra, _ = _called(kind.extra_repr, value, clock, "extra_repr")
+    extra, _ = called(kind.extra_repr, value, clock, "extra_repr")
     parts = [extra] if isinstance(extra, str) and extra else []
     children = own(value).get("_modules") or {}
     for name, child in itertools.islice(dict.items(children), ITEMS):

@@ -21,9 +21,18 @@ from typing import Any
 
 from litbook.errors import Stopped
 from litbook.record import model
-from litbook.record.limits import DEPTH, GLIMPSED_NODES, GLIMPSED_TEXT, NODES, SECONDS, TENSOR_NODES, TEXT
-from litbook.snapshot import libraries, objects, tensors
-from litbook.snapshot.containers import BUILTIN, Contents, contents
+from litbook.record.limits import (
+    DEPTH,
+    GLIMPSED_NODES,
+    GLIMPSED_TEXT,
+    NODES,
+    SECONDS,
+    SHOWING,
+    TENSOR_NODES,
+    TEXT,
+)
+from litbook.snapshot import display, libraries, objects, tensors
+from litbook.snapshot.containers import BUILTIN, Contents, attributes, contents
 from litbook.snapshot.foreign import Clock
 from litbook.snapshot.kinds import name_of
 from litbook.snapshot.plain import PLAIN, scalar
@@ -36,12 +45,14 @@ def snapshot(
     *,
     axes: tuple[str, ...] | None = None,
     bits: bool = False,
+    shows: bool = False,
 ) -> model.Snapshot:
     """What `value` is now, bounded: at most 32 kB of JSON, 4 kB for a single tensor.
 
     `storages` numbers the memory of tensors; pass the same one throughout a run, so that sharing shows.
     `axes` names the axes of `value` where it is a tensor of that rank, and is ignored elsewhere. `bits` asks
-    for the bits of its floats.
+    for the bits of its floats. `shows` asks for the form in which it shows itself by Jupyter's display
+    protocol, at most `SHOWN` bytes more, and looks into an object that has no text of its own.
 
     Never raises, except for what comes from outside while it works: `KeyboardInterrupt`, `Stopped`, and
     a `BaseException` that `value` did not raise itself.
@@ -51,6 +62,7 @@ def snapshot(
             return PLAIN[id(type(value))](value)
         walk = _Walk(storages, axes)
         walk.allowance.bits = bits
+        walk.shows = shows
         return walk.see(value)
     except Stopped:
         raise
@@ -115,6 +127,7 @@ class _Walk:
         self.nodes = NODES
         self.text = TEXT
         self.inside: list[int] = []
+        self.shows = False
 
     def see(self, value: object) -> model.Snapshot:
         """The snapshot of `value`; what cannot be read is said to be so in its place."""
@@ -139,8 +152,21 @@ class _Walk:
             self.nodes -= TENSOR_NODES
             return tensors.array(value, kind, self.allowance)
         return (
-            scalar(value, kind) or self._container(value, kind) or objects.described(value, kind, self.clock)
+            scalar(value, kind)
+            or self._shown(value, kind)
+            or self._container(value, kind)
+            or objects.described(value, kind, self.clock)
         )
+
+    def _shown(self, value: object, kind: type) -> model.Snapshot | None:
+        """`value` with the form in which it shows itself, or why there is none; None where it never shows."""
+        if not self.shows or self.inside:
+            return None
+        form, why = display.form(value, kind, Clock(SHOWING))
+        if form is None and not why:
+            return None
+        said, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
+        return dataclasses.replace(said, media=media, form=text, why=said.why or why)
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
         self.nodes -= TENSOR_NODES
@@ -153,7 +179,7 @@ class _Walk:
         return found if found is not None else model.Opaque(name_of(kind), "", why=why)
 
     def _container(self, value: Any, kind: type) -> model.Snapshot | None:
-        found = contents(value, kind)
+        found = contents(value, kind) or (attributes(value, kind) if self.shows else None)
         if found is None:
             return None
         name = name_of(kind)

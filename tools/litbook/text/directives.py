@@ -30,10 +30,12 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
     "zero": "on a claim: that it is zero, or nothing, is the point",
 }
+FOREIGN = {"invisible": "hide", "animate": ""}  # lectrace's and edtrace's, and which of ours each is
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"(?:(?P<own>#)\s*|(?<!\S))@(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(
-    rf"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join(DIRECTIVES)})\b|(?P<remark>#)"
+    rf"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join([*DIRECTIVES, *FOREIGN])})\b"
+    r"|(?P<remark>#)"
 )
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -172,7 +174,9 @@ def _take(file: File, logical: _Logical, into: list[Directive]) -> None:
         if marks:
             file.cuts.append((line, column + marks[0][1]))
         lines = logical.first, logical.last
-        into.extend(Directive(name, text, line, column + at, *lines, said) for name, at, text, said in marks)
+        for name, at, content, said in marks:
+            if ours := FOREIGN.get(name, name):
+                into.append(Directive(ours, content, line, column + at, *lines, said))
 
 
 def _marks(comment: str) -> list[tuple[str, int, str, bool]]:

@@ -26,7 +26,7 @@ from litbook.text.tree import (
     mark_of,
     own_nodes,
 )
-from litbook.text.words import STATED, calls
+from litbook.text.words import STATED, calls, later
 
 Import = ast.Import | ast.ImportFrom
 SECTIONS = ("main", "part", "section")
@@ -204,14 +204,14 @@ class Plan:
         """Why a section's own text must stay a function."""
         node = self.text.function(index)
         if self.lecture.functions[index].name in raised:
-            return "it raised when it was recorded"
+            return later("it raised when it was recorded")
         if others := [it for it in node.decorator_list if not mark_of(it)]:
-            return f"it has the decorator @{ast.unparse(others[0])}"
+            return later("it has a decorator") + f": @{ast.unparse(others[0])}"
         if any(isinstance(it, ast.Return) for it in own_nodes(node)):
-            return "it returns early"
+            return later("it returns early")
         for inner in everything(node):
             if isinstance(inner, ast.Nonlocal) and scopes.own(node) & set(inner.names):
-                return "a function in it assigns its names (nonlocal)"
+                return later("a function in it assigns its names (nonlocal)")
             if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
                 if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                     return f"it asks for its own scope ({dotted(inner.func)})"
@@ -220,7 +220,9 @@ class Plan:
         origins = {self.program.origin(self.text.file(index), name) for name in {*undefined, "annotations"}}
         late = "__future__.annotations" in origins
         if not late and any(it.startswith("builtins.") for it in origins - {"builtins.annotations"}):
-            return "it annotates with a name that nothing defines"  # at the top level Python looks it up
+            return later(
+                "it annotates with a name that nothing defines"
+            )  # at the top level Python looks it up
         return ""
 
     def _reason(self, index: int) -> str:
@@ -229,13 +231,13 @@ class Plan:
         callers = [i for i in self.reads for it in self.text.body(i) if self.opened(it) == index]
         read = any(name == me[1] and self.program.source(file, name) == me for file, name in self.read)
         if index != self.root and (len(callers) != 1 or read):
-            return "it is called from more than one place, or used as a value"
+            return later("it is called from more than one place, or used as a value")
         others = [self._keys_before(), *(keys for i, keys in self.reads.items() if i != index)]
         names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in self.needed))
         if clash := self.text.own(index) & names:
-            return f"its name {min(clash)!r} is also a name of other code here"
+            return later("its name is also one of other code here") + f": {min(clash)}"
         goes_on = bool(callers) and self._goes_on(callers[0], index)
-        return "the section around it goes on after it" if goes_on else ""
+        return later("the section around it goes on after it") if goes_on else ""
 
     def _goes_on(self, parent: int, index: int) -> bool:
         """Whether a section runs code of its own after calling another."""

@@ -10,7 +10,7 @@ import ast
 import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 
@@ -30,7 +30,7 @@ from litbook.text.tree import (
     own_nodes,
     own_statements,
 )
-from litbook.text.words import SEEN, WORDS, calls, first_heading
+from litbook.text.words import HOMES, SEEN, calls, first_heading
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
 
@@ -216,11 +216,11 @@ def number_statements(found: Lecture, calls: Calls) -> None:
         if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
     }
     for file in found.files:
-        words, unseen = _words(file.tree, WORDS), _words(file.tree, WORDS.keys() - SEEN)
+        words = _words(file.tree)
         guarded = {it for node in file.tree.body if is_formal(node) for it in ast.walk(node)}
         openers = dict(_openers(file))
         for owner, statement in _statements(file.tree, file.tree):
-            kind, target = _kind(statement, words, unseen), targets.get(statement)
+            kind, target = _kind(statement, words), targets.get(statement)
             if statement in guarded:
                 kind = "hidden"
             elif statement in docstrings:
@@ -294,20 +294,24 @@ _BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its bo
 _BEFORE_PATTERN = re.compile(r"\s*(#|$|case\b)")
 
 
-def _words(tree: ast.Module, words: Collection[str]) -> set[str]:
-    """The names under which this file calls some of the author's words: `note`, or `n` after `note as n`."""
-    names: set[str] = set()
+def _words(tree: ast.Module) -> dict[str, str]:
+    """The names under which this file calls the author's words, and which each is: `n` after `note as n`.
+
+    What else turns out to be a word, the run says: see `probe.spoken`.
+    """
+    names: dict[str, str] = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "litbook":
-            names |= {a.asname or a.name for a in node.names if a.name in words}
+        if isinstance(node, ast.ImportFrom) and (words := HOMES.get(node.module or "")):
+            names |= {a.asname or a.name: words[a.name] for a in node.names if a.name in words}
         elif isinstance(node, ast.Import):
-            packages = [a.asname or a.name for a in node.names if a.name == "litbook"]
-            names |= {f"{package}.{word}" for package in packages for word in words}
+            for a in node.names:
+                found = HOMES.get(a.name, {}).items()
+                names |= {f"{a.asname or a.name}.{name}": word for name, word in found}
     return names
 
 
-def _kind(statement: ast.stmt, words: set[str], unseen: set[str]) -> StatementKind:
+def _kind(statement: ast.stmt, words: dict[str, str]) -> StatementKind:
     names = {dotted(call.func) for call in calls(statement)}
-    if names and names <= words:
-        return "hidden" if names <= unseen else "piece"
+    if names and names <= words.keys():
+        return "piece" if SEEN & {words[name] for name in names} else "hidden"
     return "code"

@@ -158,16 +158,19 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
     """The lecture at `path`, read; nothing of it runs, and nothing heavy is imported.
 
     Raises `UnusableLecture`, and `NotFound` for one of `sections` that it does not have. The latter comes
-    first, and sooner, where only other things than the outline are wrong with the text.
+    first where only other things than the outline are wrong with the text.
     """
-    wanted = list(sections)
-    if wanted:
-        with contextlib.suppress(UnusableLecture):  # `read` says so, under the right name
-            there = outline(path)
+    path, wanted = lecture_path(path), list(sections)
+    try:
+        found = read(path, shown or shown_path(path.resolve()))
+    except UnusableLecture:
+        with contextlib.suppress(UnusableLecture):
             for name in wanted:
-                there.section(name)
-    path = lecture_path(path)
-    return read(path, shown or shown_path(path.resolve()))
+                outline(path).section(name)
+        raise
+    for name in wanted:
+        found.section(name)
+    return found
 
 
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:

@@ -79,11 +79,12 @@ _SAID_BEFORE = re.compile(rf"(?:[\d%{HOLE}`]|\b(?:few|several|many|some))\s*$")
 _FENCE = re.compile(r"^[ ]*(`{3,}|~{3,}).*?(?:^[ ]*\1[`~]*[ ]*$|\Z)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _BARE = re.compile(rf"[-−+±~]?(?:{_DIGITS})(?:[ ]?[A-Za-z%/]+)?(?:,[ ]*[-−+±~]?(?:{_DIGITS}))*")
-_CITATION = re.compile(r"\[@[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]")
+_CITATION = re.compile(r"\[@(?!(?:fig|tab|eq):)[\w:./+-]+(?:\s*;\s*@[\w:./+-]+)*\]")
 _STRUCTURE = (
     re.compile(r"(?<![\\$])\$\$.+?\$\$", re.DOTALL),
     re.compile(r"(?<![\\$\w])\$(?![\s$])(?:[^$\\\n]|\\.|\n(?!\n))+?(?<!\s)\$(?![\d$])"),
     _CITATION,
+    re.compile(r"\[(?:@(?:fig|tab|eq):[\w.-]+|\^[^\]\s]+)\]"),  # a figure, a footnote
     re.compile(r"(?<=\])\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)"),  # where a link leads
     re.compile(r"https?://[^\s<>\"'`]+"),
     re.compile(r"^[ >]*\d+[.)][ ]", re.MULTILINE),  # an item of a list

@@ -5,9 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 
 from litbook.text.tree import dotted
+
+
+def later(text: str) -> str:
+    """The text as it stands; it is in the catalogue, and looked up where a reader sees it."""
+    return text
 
 
 @dataclass(frozen=True)
@@ -30,18 +36,26 @@ WORDS = {
     "speaker_note": Word((0,), ("text",), seen=False),
 }
 UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
+ASKED = later("**Check yourself.**")  # how the prose of a question begins
+
+# Module -> its words, and which of ours each is. `compat.edtrace` says what they do.
+_EDTRACE = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
+            "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip
+HOMES = {"litbook": {name: name for name in WORDS}} | dict.fromkeys(
+    ("litbook.compat.edtrace", "edtrace", "edtrace.execute_util", "execute_util", "lectrace"), _EDTRACE
+)
 
 SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)
 
 
-def unspoken(statement: ast.stmt) -> str:
+def unspoken(statement: ast.stmt, known: Container[str] | None = None) -> str:
     """What a piece says without being run, as Markdown; an ellipsis where running would put a value.
 
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
-    `link()` its text and target. "" for other statements.
+    `link()` its text and target, where that is one of the definitions `known`. "" for other statements.
     """
-    return "\n\n".join(filter(None, map(_unspoken, calls(statement))))
+    return "\n\n".join(filter(None, (_unspoken(it, known) for it in calls(statement))))
 
 
 def calls(statement: ast.stmt) -> list[ast.Call]:
@@ -55,22 +69,27 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
     return []
 
 
-def _unspoken(call: ast.Call) -> str:
+def _unspoken(call: ast.Call, known: Container[str] | None) -> str:
     given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
     texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
     match dotted(call.func).split(".")[-1], texts:
-        case "note", [text, *_]:
+        case "note" | "text", [text, *_]:
             return text
         case "question", [text, *_]:
-            return f"**Check yourself.** {text}"
+            return f"{ASKED} {text}"
         case "misbelief", [said, run, *_]:
             return f"**Commonly said:** “{said}”\n\n**Run:** {run}"
         case "figure" | "image", _:
             caption = named.get("caption") or named.get("alt") or ast.Constant("…")
             return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
+        case "link", [] if "url" in named:
+            said, to = (_unspoken_text(named.get(it, named["url"])) for it in ("title", "url"))
+            return f"[{said.strip()}]({to})"
         case "link", [target, *rest]:
             name = dotted(given[0])
             text, to = (rest or [""])[0], f"#{name}" if name else target
+            if name and known is not None and name.rpartition(".")[2] not in known:
+                return text or f"`{name}`"  # what it holds, only a run can tell
             return f"{text} [{to}]".strip() if to.startswith("@") else f"[{text or name or to}]({to})"
     return ""
 

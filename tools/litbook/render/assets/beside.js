@@ -10,11 +10,12 @@ addEventListener("click", async (e) => {
   if (!found) return location.assign(url);
   document.getElementById("lb-beside")?.remove();
   const box = document.createElement("div"), head = document.createElement("p"), way = document.createElement("a"), shut = document.createElement("button");
+  const words = JSON.parse(document.getElementById("lb-words").textContent).beside;
   const name = found.querySelector("summary"), code = found.querySelector(".lb-code").cloneNode(true);
   way.href = url;
-  way.textContent = "Go there";
+  way.textContent = words.there;
   way.autofocus = true;
-  shut.textContent = "Close";
+  shut.textContent = words.close;
   head.append(...name.cloneNode(true).childNodes, way, shut);
   code.querySelector(".lb-copy")?.remove();
   code.querySelectorAll("[id]").forEach((it) => it.removeAttribute("id"));

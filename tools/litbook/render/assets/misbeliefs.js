@@ -24,7 +24,7 @@ function filter() {
   entries.forEach((entry, i) => { entry.hidden = !words.every((word) => texts[i].includes(word)); });
   for (const list of lists) list.hidden = [...list.children].every((entry) => entry.hidden);
   for (const [heading, below] of headed) heading.hidden = below.every((list) => list.hidden);
-  shown.textContent = `${entries.filter((entry) => !entry.hidden).length} of ${entries.length}`;
+  shown.textContent = shown.dataset.words.replace("{n}", entries.filter((entry) => !entry.hidden).length).replace("{all}", entries.length);
 }
 
 function remember() {

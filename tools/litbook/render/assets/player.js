@@ -4,14 +4,14 @@
   "use strict";
   const doc = document, root = doc.documentElement, known = new Map();
   const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]", SCROLLS = ".lb-scroll, .lb-slices";
-  const VERDICTS = { holds: "✓", fails: "✗ fails:", "not-reached": "○ not reached:", "needs-device": "○ not run:" };
+  const SIGNS = { holds: "✓", fails: "✗" };
   const ICONS = {
     first: "M6 5v14M19 5l-9 7 9 7z", back: "M16 5l-9 7 9 7z", forward: "M8 5l9 7-9 7z", last: "M18 5v14M5 5l9 7-9 7z",
     over: "M4 13a8 7 0 0 1 15-2M20 4v7h-7M12 19h.1", out: "M12 14V4M7 9l5-5 5 5M5 19h14",
     sections: "M5 6h14M5 12h14M5 18h8", reveal: "M3 7h18M3 12h18M5 17h2M11 17h2M17 17h2", speaker: "M4 5h16v11h-8l-5 4v-4H4z",
     full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5", help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.1", close: "M6 6l12 12M18 6L6 18",
   };
-  let player = null;
+  let player = null, lang, words;
 
   const h = (name, props, ...children) => {
     const node = doc.createElement(name);
@@ -30,7 +30,8 @@
     svg.append(path);
     return svg;
   };
-  const grouped = (n) => n.toLocaleString("en"), dim = (text) => h("p", "lbp-fold", text);
+  const say = (name, its) => words[name].replace(/{(\w+)}/g, (_, it) => its[it]);
+  const grouped = (n) => n.toLocaleString(lang), dim = (text) => h("p", "lbp-fold", text);
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   const asked = () => new URL(location.href).searchParams.get("step");
 
@@ -77,7 +78,7 @@
       depth: (k) => depth[steps[2 * k]],
       line: (k) => data.lines[steps[2 * k + 1]],
       id: (f, line) => `${data.files[data.frames[f][4]][0]}L${line}`,
-      named: (f, line) => [data.files[data.frames[f][4]][1], `line ${line}`].filter((it) => it).join(", "),
+      named: (f, line) => [data.files[data.frames[f][4]][1], say("line", { n: line })].filter((it) => it).join(", "),
       down: (k) => it.id(root[k], edge[k]), // how far down the page the section has come
       stack(k) {
         const found = [];
@@ -125,31 +126,32 @@
     const says = h("p", { class: "lbp-live", "aria-live": "polite" });
     const notice = h("p", { class: "lbp-notice", hidden: true });
     const count = h("output", "lbp-count");
-    const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": "step", oninput: () => go(slider.value - 1) });
+    const slider = h("input", { type: "range", min: 1, max: it.count, step: 1, "aria-label": words.step, oninput: () => go(slider.value - 1) });
     const where = h("div", "lbp-where"), stack = h("div", "lbp-stack"), speaker = h("div", { class: "lbp-aside", hidden: true });
     const tools = {}, acts = {}, keys = [];
-    const tool = (name, label, key, act) => {
+    const tool = (name, key, act) => {
+      const label = words[name];
       keys.push([key, label]);
       acts[{ "←": "ArrowLeft", "→": "ArrowRight" }[key] || key] = act;
       return (tools[name] = h("button", { type: "button", class: "lbp-" + name, "aria-label": label, title: `${label} (${key})`, onclick: act }, icon(name)));
     };
-    const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": "step" },
-      tool("first", "First step", "Home", () => go(0, true)), tool("back", "Back", "←", () => go(now - 1)),
-      tool("forward", "Forward", "→", () => go(now + 1)), tool("over", "Over calls", "o", over),
-      tool("out", "Out of the call, or on to the next section", "u", out), tool("last", "Last step", "End", () => go(it.count - 1, true)));
-    const more = h("div", { class: "lbp-more", role: "group", "aria-label": "player" },
-      tool("sections", "Jump to a section", "j", jump), tool("reveal", "Hide what is still to come", "r", () => toggle("reveal")),
-      data.notes.length ? tool("speaker", "Speaker notes", "s", () => toggle("speaker")) : null,
-      tool("full", "Full screen, larger type", "f", () => full(!large)),
-      tool("help", "Keys", "?", help), tool("close", "Close", "Esc", () => close()));
-    const panel = h("section", { class: "lbp", "aria-label": "Player" }, h("div", "lbp-top", bar, slider, count, more), notice,
-      h("div", { class: "lbp-body", role: "group", "aria-label": "after this step", tabindex: 0 }, where, stack, speaker), says);
+    const bar = h("div", { class: "lbp-bar", role: "group", "aria-label": words.step },
+      tool("first", "Home", () => go(0, true)), tool("back", "←", () => go(now - 1)),
+      tool("forward", "→", () => go(now + 1)), tool("over", "o", over),
+      tool("out", "u", out), tool("last", "End", () => go(it.count - 1, true)));
+    const more = h("div", { class: "lbp-more", role: "group", "aria-label": words.ways },
+      tool("sections", "j", jump), tool("reveal", "r", () => toggle("reveal")),
+      data.notes.length ? tool("speaker", "s", () => toggle("speaker")) : null,
+      tool("full", "f", () => full(!large)),
+      tool("help", "?", help), tool("close", "Esc", () => close()));
+    const panel = h("section", { class: "lbp", "aria-label": words.player }, h("div", "lbp-top", bar, slider, count, more), notice,
+      h("div", { class: "lbp-body", role: "group", "aria-label": words.after, tabindex: 0 }, where, stack, speaker), says);
 
     /* -- moving */
 
     function go(k, jumped) {
       const to = Math.max(0, Math.min(it.count - 1, Number(k)));
-      if (to === now) return say(to ? "This is the last step." : "This is the first step.");
+      if (to === now) return tell(to ? words.isLast : words.isFirst);
       notice.hidden = true;
       show(to);
       clearTimeout(timer);
@@ -175,7 +177,7 @@
         if (url.href !== location.href) history[push ? "pushState" : "replaceState"](history.state, "", url);
       } catch { /* a page that may not change its address still steps */ }
     }
-    function say(text) { notice.textContent = says.textContent = text; notice.hidden = false; }
+    function tell(text) { notice.textContent = says.textContent = text; notice.hidden = false; }
 
     /* -- drawing a step */
 
@@ -184,13 +186,13 @@
       now = k;
       const [first, last, claim] = it.line(k), frames = it.stack(k), f = it.frame(k), id = it.id(f, first), changes = [];
       slider.value = k + 1;
-      count.textContent = `${grouped(k + 1)} of ${grouped(it.count)}`;
-      slider.setAttribute("aria-valuetext", `step ${k + 1} of ${it.count}, ${it.named(f, first)}`);
+      count.textContent = say("of", { n: grouped(k + 1), all: grouped(it.count) });
+      slider.setAttribute("aria-valuetext", say("at", { n: k + 1, all: it.count, place: it.named(f, first) }));
       const target = mark(f, first, last, frames);
       if (reveal) hide();
       const code = row(id) ? row(id).nextElementSibling.textContent.trim() : "", place = it.named(f, first);
       const parts = [h("p", "lbp-line", h("span", {}, place), h("small", {}, it.section(k)[1]))];
-      let spoken = place.replace(/^line/, "Line") + (code ? `: ${code}.` : ".");
+      let spoken = place[0].toUpperCase() + place.slice(1) + (code ? `: ${code}.` : ".");
       const note = code ? [] : told(id);
       if (note.length) spoken = note.map((n) => n.textContent.trim()).join(" ").slice(0, 400);
       const turn = it.turned.get(k);
@@ -198,19 +200,20 @@
         parts.push(dim(text));
         if (!spoken.includes(text)) spoken += " " + text;
       }
-      if (turn && turn[1] > 1) parts.push(h("p", "lbp-turn", `iteration ${grouped(turn[0])} of ${grouped(turn[1])}`));
+      if (turn && turn[1] > 1) parts.push(h("p", "lbp-turn", say("turn", { n: grouped(turn[0]), all: grouped(turn[1]) })));
       if (!target) parts.push(source(f, first, last));
       if (claim >= 0) {
         const [verdict, caption, sides] = data.claims[claim];
-        parts.push(h("p", "lbp-claim lb-" + verdict, `${VERDICTS[verdict]} ${caption} `, sides ? h("small", {}, sides) : null));
-        spoken += ` Claim ${VERDICTS[verdict].slice(2, -1) || verdict}: ${caption}.`;
+        const word = words[verdict], sign = SIGNS[verdict] ?? "○";
+        parts.push(h("p", "lbp-claim lb-" + verdict, `${verdict === "holds" ? sign : `${sign} ${word}:`} ${caption} `, sides ? h("small", {}, sides) : null));
+        spoken += ` ${say("claim", { verdict: word, caption })}`;
       }
-      for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", "lbp-claim lb-fails", "✗ " + text)); spoken += ` Error: ${text}`; }
+      for (const [at, text] of data.errors) if (at === k) { parts.push(h("p", "lbp-claim lb-fails", "✗ " + text)); spoken += ` ${say("error", { text })}`; }
       where.replaceChildren(...parts);
       stack.replaceChildren(...frames.slice(0, 8).map(([f, line], i) => call(f, line, i, k, changes)),
-        frames.length > 8 ? dim(`… ${frames.length - 8} more calls`) : "");
-      if (changes.length) spoken += " Changed: " + changes.slice(0, 6).join("; ") + ".";
-      if (frames.length > 1) spoken += ` In ${data.frames[frames[0][0]][0]}.`;
+        frames.length > 8 ? dim(say("calls", { n: frames.length - 8 })) : "");
+      if (changes.length) spoken += ` ${say("changed", { values: changes.slice(0, 6).join("; ") })}`;
+      if (frames.length > 1) spoken += ` ${say("inside", { name: data.frames[frames[0][0]][0] })}`;
       says.textContent = spoken;
       if (aside) prompt();
       const see = target || note[0] || from;
@@ -223,14 +226,14 @@
         if (!found) continue;
         if (found.changed) changes.push(`${data.names[nth]} = ${data.texts[found.text].slice(0, 120)}`);
         rows.push([found.step, h("div", found.changed ? "lbp-new" : null, h("dt", {}, data.names[nth]),
-          h("dd", {}, data.texts[found.text], found.changed ? h("span", "lbp-said", " changed") : null))]);
+          h("dd", {}, data.texts[found.text], found.changed ? h("span", "lbp-said", ` ${words.new}`) : null))]);
       }
       const most = 60, fresh = rows.length > most ? [...rows].sort((a, b) => b[0] - a[0]).slice(0, most) : rows;
       const args = given.flatMap(([arg, text], n) => [n ? ", " : "", h("i", {}, arg), " = " + data.texts[text]]);
       return h("div", "lbp-call" + (i ? "" : " lbp-inner"),
         h("p", "lbp-name", h("b", {}, name), "(", ...args, ")", i ? h("small", {}, ` ${it.named(f, line)}`) : null),
         fresh.length ? h("dl", {}, ...fresh.map((r) => r[1])) : null,
-        rows.length > most ? dim(`… ${rows.length - most} older`) : null);
+        rows.length > most ? dim(say("older", { n: rows.length - most })) : null);
     }
     function source(f, first, last) { // of a helper that is listed on another page
       const found = data.code.find(([file, from, lines]) => file === data.frames[f][4] && from <= first && first < from + lines.length);
@@ -244,7 +247,7 @@
     }
     function prompt() {
       const begun = it.section(now)[0], note = data.notes.filter(([at]) => begun <= at && at <= now).pop();
-      speaker.replaceChildren(h("small", {}, "speaker note"), h("p", {}, note ? note[1] : "Nothing here."));
+      speaker.replaceChildren(h("small", {}, words.note), h("p", {}, note ? note[1] : words.nothing));
     }
 
     /* -- marks on the page */
@@ -321,18 +324,18 @@
     }
     function jump() {
       const list = h("ul", {}, ...data.sections.map(([at, name, anchor]) =>
-        h("li", { "data-for": `${name} ${anchor}`.toLowerCase() }, h("button", { type: "button", onclick: () => { box.close(); go(at, true); } }, name, h("small", {}, `step ${at + 1}`)))));
-      const none = h("p", { hidden: true }, "No section of this page has that in its name.");
-      const field = h("input", { "aria-label": "name of a section", placeholder: "Jump to a section of this page",
+        h("li", { "data-for": `${name} ${anchor}`.toLowerCase() }, h("button", { type: "button", onclick: () => { box.close(); go(at, true); } }, name, h("small", {}, say("nth", { n: at + 1 }))))));
+      const none = h("p", { hidden: true }, words.missing);
+      const field = h("input", { "aria-label": words.name, placeholder: words.jump,
         oninput() { let some = false; for (const li of list.children) some = !(li.hidden = !li.dataset.for.includes(field.value.trim().toLowerCase())) || some; none.hidden = some; },
         onkeydown(e) { if (e.key === "Enter") { e.preventDefault(); const li = [...list.children].find((l) => !l.hidden); if (li) li.firstChild.click(); } } });
-      const box = dialog("Jump to a section", field, list, none);
+      const box = dialog(words.sections, field, list, none);
       field.focus();
     }
     function help() {
-      dialog("Keys of the player", h("h2", {}, "Keys of the player"), h("dl", {}, ...keys.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
-        h("p", {}, "On a touch screen, swipe to the left for forward and to the right for back."),
-        h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")));
+      dialog(words.keys, h("h2", {}, words.keys), h("dl", {}, ...keys.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
+        h("p", {}, words.touch),
+        h("form", { method: "dialog" }, h("button", { type: "submit" }, words.close)));
     }
 
     /* -- keys and touch */
@@ -386,7 +389,7 @@
       notice.hidden = true;
       if (k !== now) show(k);
       if (text !== null && String(k + 1) !== text) {
-        say(`There is no step ${text.slice(0, 20)} on this page; the nearest is ${k + 1} of ${it.count}.`);
+        tell(say("none", { step: text.slice(0, 20), n: k + 1, all: it.count }));
         address(k, false);
       } else if (fresh) address(k, false);
     }
@@ -416,7 +419,7 @@
       if (host.isConnected && !player) player = open(host, data, wanted);
     }, () => {
       settled();
-      message.textContent = "The steps of this page could not be loaded. The page itself is complete.";
+      message.textContent = words.lost;
       message.hidden = false;
     });
   }
@@ -424,7 +427,8 @@
     if (player && !player.host.isConnected) player.close(true); // instant navigation has left its page
     const host = doc.querySelector(".lb-player");
     if (!host || host.firstChild) return;
-    host.append(h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), "Step through"),
+    ({ lang, player: words } = JSON.parse(doc.getElementById("lb-words").textContent));
+    host.append(h("button", { type: "button", "aria-expanded": "false", onclick: () => (player ? player.close() : start(host, null)) }, icon("forward"), words.through),
       h("p", { role: "alert", hidden: true }));
     host.hidden = false;
     if (asked() !== null) start(host, asked());

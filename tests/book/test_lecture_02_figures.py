@@ -1,0 +1,67 @@
+"""What the figures of lecture 02 draw is what the lecture computed: the lengths in them are read back."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+from matplotlib.patches import Ellipse, Polygon
+from matplotlib.patches import PathPatch as Lines
+from tests.book.test_lecture_02_arguments import part
+
+
+@pytest.fixture(scope="module")
+def figures(repo: Path) -> Any:
+    return part(repo, "figures")
+
+
+def test_the_paths_drawn_are_the_optimizers_places_over_lines_of_one_loss(repo: Path, figures: Any) -> None:
+    bowl = part(repo, "bowl")
+    turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)  # a quarter of a turn
+    paths = {name: bowl.descend(name, turn) for name in bowl.WAYS}
+    (panel,) = figures.plot_paths({"turned": paths}, bowl.CURVES.tolist(), [90]).axes
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in panel.lines[: len(paths)]}
+    assert drawn == {name: path.tolist() for name, path in paths.items()}
+    levels = []
+    for oval in panel.patches:
+        assert isinstance(oval, Ellipse)
+        points = oval.get_patch_transform().transform(np.asarray(oval.get_path().vertices)[0:25:3])
+        edge = turn.T @ torch.from_numpy(points).T
+        loss = (bowl.CURVES[:, None] * edge**2).sum(0)
+        assert torch.allclose(loss, loss[:1].expand_as(loss), rtol=1e-2)
+        levels.append(loss[0].item())
+    assert [round(a / b, 3) for a, b in pairwise(levels)] == [3.0] * (len(levels) - 1)
+
+
+def test_the_box_is_filled_as_far_as_multiplications_were_counted(figures: Any) -> None:
+    sides, fills = (3, 5, 7), {1: 21, 3: 63, 5: 105}
+    for panel, (depth, count) in zip(figures.plot_box(sides, fills).axes, fills.items(), strict=True):
+        faces = {
+            to_hex(p.get_facecolor()): p
+            for p in panel.patches
+            if isinstance(p, Polygon) and tuple(p.get_facecolor())[-1]
+        }
+        front, top, side = (
+            np.asarray(faces[color].get_xy()) for color in (figures.GOLD, figures.GREEN, figures.BLUE)
+        )
+        wide, high = front[1, 0] - front[0, 0], front[3, 1] - front[0, 1]
+        deep = {2 * (top[3, 0] - top[0, 0]), 2 * (side[3, 0] - side[0, 0])}
+        assert (round(high, 9), {round(it, 9) for it in deep}, wide) == (3, {depth}, 7)
+        assert round(high) * depth * wide == count
+        assert panel.get_title() == f"{count} multiplications"
+        drawn = sum(np.asarray(p.get_path().codes).size // 2 for p in panel.patches if isinstance(p, Lines))
+        assert drawn == (6 + 2) + (6 + depth - 1) + (2 + depth - 1)  # between the units of each face
+
+
+def test_each_row_of_blocks_is_filled_by_its_bytes(figures: Any) -> None:
+    (panel,) = figures.plot_blocks({"one": 4, "exact": 1024, "odd": 4356}, 512).axes
+    lengths = [(bar.get_x(), bar.get_width()) for box in panel.containers for bar in box]
+    assert lengths == [(0, 4), (4, 508), (0, 1024), (1024, 0), (0, 4356), (4356, 252)]
+    cells = [p for p in panel.patches if not p.get_fill()]
+    assert [cell.get_width() for cell in cells] == [512] * (1 + 2 + 9)
+    assert [text.get_text() for text in panel.texts] == ["508 lost", "0 lost", "252 lost"]

@@ -1,0 +1,402 @@
+"""Lectures in edtrace's words and lectrace's: what each word hands over, what they read, and which lines are code."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.running import messages, one, record, section, shown, write
+from tests.unit.test_author import PIXEL
+from tests.unit.test_terminal import printed
+
+import litbook
+from litbook import cli
+from litbook.compat import edtrace
+from litbook.errors import AuthorError, LitbookError
+from litbook.project import Project
+from litbook.record import model
+from litbook.render import page
+from litbook.site import plugin
+
+HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"
+
+
+def lecture(body: str, head: str = HEAD) -> str:
+    """A lecture of one section in edtrace's words."""
+    return section(body).replace(litbook_head(), head)
+
+
+def litbook_head() -> str:
+    return section("pass").partition("\n\n")[0] + "\n"
+
+
+def said(made: model.Record) -> list[tuple[str, ...]]:
+    """The pieces of the section: kind, text, data."""
+    return [(it.kind, it.text, it.data)[: 3 if it.kind == "link" else 2] for it in one(made).pieces]
+
+
+def errors(made: model.Record) -> list[str]:
+    """What went wrong in the section."""
+    return [it.message for it in one(made).errors]
+
+
+def kinds(made: model.Record) -> dict[str, str]:
+    """What each statement of the section is, by the text of its first line."""
+    lines, first = made.sources[0].text.split("\n"), one(made).first
+    return {lines[first + it.first - 1].strip(): it.kind for it in one(made).statements}
+
+
+# ------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('text("A *paragraph*.")', ("note", "A *paragraph*.")),
+        ('text("grey", style={"color": "gray"})', ("note", "grey")),
+        (r'text("a\n  b ``` c", verbatim=True)', ("note", "````\na\n  b ``` c\n````")),
+        ('note("slowly")', ("speaker", "slowly")),
+        ('link("https://example.org/a")', ("link", "https://example.org/a", "https://example.org/a")),
+        ('link(title=" [page]", url="https://example.org/a")', ("link", "[page]", "https://example.org/a")),
+        ("link(one)", ("link", "one", "function:one")),
+        ("link(sorted)", ("note", "`sorted`")),
+        ('link(title="Slides", url="slides.pdf")', ("note", "Slides (`slides.pdf`)")),
+        ('link("https://arxiv.org/pdf/2001.00001v2.pdf")',
+         ("link", "arXiv:2001.00001", "https://arxiv.org/pdf/2001.00001v2.pdf")),
+        ('link(Reference("On sheep", ["Ann Lee", "Bo Chi"], date="2020-05", url="https://example.org"))',
+         ("link", "On sheep (Lee+ 2020)", "https://example.org")),
+        (r'text("a = 1\n", language="python")', ("note", "```python\na = 1\n```")),
+        ('table([{"a": 1, "b": "x|y"}, {"a": 2}], caption="Pens")',
+         ("note", "*Pens*\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n| 2 | None |")),
+        ('table([[i] for i in range(20)], ["n"], head=1, tail=1)',
+         ("note", "| n |\n| --- |\n| 0 |\n| … |\n| 19 |")),
+        ('graph(make_graph([{"id": 1, "label": "Ann"}, {"id": 2}, {"id": 3}], [{"source": 1, "target": 2}]))',
+         ("note", "- Ann → 2\n- 3")),
+        ('system_text(["printf", "\\033[1mbold\\033[0m\\n"])', ("note", "```\nbold\n```")),
+        ('video("https://example.org/v.mp4")', ("link", "video", "https://example.org/v.mp4")),
+    ],
+)  # fmt: skip
+def test_each_word_hands_over_what_it_is_in_ours(
+    tmp_path: Path, line: str, expected: tuple[str, ...]
+) -> None:
+    head = "from lectrace import Reference, link, note, system_text, table, text, video\n"
+    head += "from litbook.compat.edtrace import graph, make_graph\n"
+    assert said(record(tmp_path, lecture(line, head), words="lectrace")) == [expected]
+
+
+def test_directives_of_theirs_are_read_as_the_nearest_of_ours(tmp_path: Path) -> None:
+    body = 'text("a"), text("b")  # @animate\nx = 1  # @inspect x @animate\ny = 2  # @invisible'
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert messages(made) == [] and shown(made, "x") == [1]
+    assert [it.kind for it in one(made).statements] == ["doc", "piece", "code", "hidden"]
+
+
+def test_what_no_word_can_show_is_an_error_of_its_line(tmp_path: Path) -> None:
+    made = record(tmp_path, lecture("link(3)"), words="edtrace")
+    assert errors(made) == ["AuthorError: link() takes an address, a reference or a function, not int"]
+
+
+def test_without_the_words_a_lecture_imports_the_library_itself(tmp_path: Path) -> None:
+    [message] = messages(record(tmp_path, lecture("pass")))
+    assert message.endswith("ModuleNotFoundError: No module named 'edtrace'")
+    assert "edtrace" not in sys.modules
+
+
+def test_the_names_are_there_for_the_run_alone_and_each_module_by_its_own(tmp_path: Path) -> None:
+    head = "import edtrace.execute_util as words\nfrom execute_util import text\nfrom arxiv_util import Reference\n"
+    before, trace = dict(sys.modules), sys.gettrace
+    assert said(record(tmp_path, lecture('words.text("one")', head), words="edtrace")) == [("note", "one")]
+    assert not {"edtrace", "execute_util", "arxiv_util"} & sys.modules.keys() - before.keys()
+    assert sys.gettrace is trace
+
+
+def test_who_ports_imports_the_words_from_litbook(tmp_path: Path) -> None:
+    made = record(tmp_path, lecture('text("one")', "from litbook.compat.edtrace import text\n"))
+    assert said(made) == [("note", "one")] and kinds(made)['text("one")'] == "piece"
+
+
+def test_the_title_is_the_first_heading(tmp_path: Path) -> None:
+    made = record(tmp_path, f'{HEAD}\ndef main():\n    text("# Sheep")\n', words="edtrace")
+    assert made.title == "Sheep"
+
+
+def test_a_lecture_that_asks_for_its_tracing_gets_the_old_answer_and_others_the_true_one(
+    tmp_path: Path,
+) -> None:
+    head = HEAD + "ask = eval('lambda: bool(sys.gettrace())', {'sys': sys})\n"
+    body = "here = bool(sys.gettrace())  # @inspect here\nthere = ask()  # @inspect there"
+    made = record(tmp_path, lecture(body, head), words="edtrace")
+    assert shown(made, "here") + shown(made, "there") == [
+        True,
+        bool(sys.gettrace()),
+    ]
+
+
+# ------------------------------------------------------------------------ what counts as a word
+
+UTIL = """
+    from edtrace import link, text
+
+    def article(url):
+        return link(title=" [article]", url=url)
+
+    def shout(*words):
+        text("**" + " ".join(words).upper() + "**")
+
+    def table(n):
+        rows = [str(i) for i in range(n)]
+        text(", ".join(rows))
+"""
+
+
+def test_a_word_is_one_by_what_is_called_and_not_by_how_it_is_imported(tmp_path: Path) -> None:
+    write(tmp_path, UTIL, "shepherd.py")
+    body = """
+        shepherd.article("https://example.org")
+        text("Of"), shepherd.shout("sheep"), say("and goats.")
+        table(3)
+        say("counted"), len("sheep")
+        x = say("kept")
+    """
+    head = f"{HEAD}import shepherd\nfrom shepherd import table\nsay = text\n"
+    made = record(tmp_path, lecture(body, head), words="edtrace")
+    assert kinds(made) == {
+        '"""One."""': "doc",
+        'shepherd.article("https://example.org")': "piece",
+        'text("Of"), shepherd.shout("sheep"), say("and goats.")': "piece",
+        "table(3)": "code",
+        'say("counted"), len("sheep")': "code",
+        'x = say("kept")': "code",
+    }
+
+
+def test_an_author_declares_a_word(tmp_path: Path) -> None:
+    before = """
+        from litbook import word
+
+        @word
+        def table(n):
+            rows = [str(i) for i in range(n)]
+            note(", ".join(rows))
+    """
+    made = record(tmp_path, section("table(3)", before))
+    assert kinds(made)["table(3)"] == "piece" and said(made) == [("note", "0, 1, 2")]
+    with pytest.raises(AuthorError, match="takes a function: write `@word` on the line above its `def`"):
+        litbook.word(3)  # type: ignore[arg-type]
+
+
+def test_a_terminal_prints_the_prose_of_a_wrapper_once_and_not_its_line(tmp_path: Path) -> None:
+    before = """
+        def say(words):
+            note(words)
+    """
+    text = printed(write(tmp_path, section('say("Sheep.")\nx = 3\nprint("goat")', before)))
+    assert text.count("Sheep.") == 1 and 'print("goat")' in text and "x = 3" in text
+
+
+def test_a_page_has_the_prose_of_a_wrapper_once_and_a_link_in_the_paragraph_of_its_note(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, UTIL, "shepherd.py")
+    body = """
+        text("Of sheep"), article("https://example.org/a"), text(", which are many.")
+        for name in ("Ann", "Bo"):
+            text(f"Item {name}")
+    """
+    made = record(tmp_path, lecture(body, f"{HEAD}from shepherd import article\n"), words="edtrace")
+    drawn = "".join(page.pages(made).values())
+    link = '<a href="https://example.org/a">[article]</a>'
+    assert f"<p>Of sheep {link}, which are many.</p>" in drawn and drawn.count("which are many") == 1
+    assert "<p>Item Ann</p>" in drawn and "<p>Item Bo</p>" in drawn
+
+
+def test_what_never_ran_stands_as_its_prose(tmp_path: Path) -> None:
+    body = """
+        link(3)
+        text("Of sheep."), link(title=" [b]", url="https://example.org/b")
+        link(paper), link(one)
+        note("a joke")
+    """
+    made = record(tmp_path, lecture(body), words="edtrace")
+    assert [it.prose for it in one(made).statements if it.prose] == [
+        "Of sheep.\n\n[[b]](https://example.org/b)",
+        "`paper`\n\n[one](#one)",
+    ]
+
+
+# ------------------------------------------------------------------------ what a lecture reads
+
+
+def test_a_terminal_prints_no_line_of_which_all_is_words(tmp_path: Path) -> None:
+    before = """
+        def say(words):
+            note(words)
+    """
+    text = printed(write(tmp_path, section('note("Sheep"), say("and goats")\nnote("a"), print("b")', before)))
+    assert "Sheep\n\nand goats\n" in text and "say(" not in text.partition("Sheep")[2]
+    assert text.index("\na\n") < text.index('note("a"), print("b")') < text.index("│ b")
+
+
+def test_a_lecture_reads_what_stands_beside_it_and_writes_into_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "pens").mkdir()
+    (tmp_path / "pens" / "old.txt").write_text("woolly")
+    (tmp_path / "sheep.csv").write_text("1,2\n")
+    body = """
+        from pathlib import Path
+        name = "sheep"
+        assert Path(f"{name}.csv").read_text() == "1,2\\n"
+        Path("sheep.csv").write_text("none")
+        Path("pens/new.txt").write_text("shorn")
+        assert sorted(it.name for it in Path("pens").iterdir()) == ["new.txt", "old.txt"]
+    """
+    made = record(tmp_path, section(body))
+    assert messages(made) == [] and {it.verdict for it in one(made).claims} == {"holds"}
+    assert (tmp_path / "sheep.csv").read_text() == "1,2\n"
+    assert [it.name for it in (tmp_path / "pens").iterdir()] == ["old.txt"]
+
+
+def test_what_is_not_named_is_not_copied_and_the_error_says_so(tmp_path: Path) -> None:
+    (tmp_path / "goats").write_text("3")
+    (tmp_path / "cows").write_text("4")
+    [message] = messages(
+        record(tmp_path, section('import os\nos.listdir("cows"[:0] or ".")\nopen("go" + "ats")'))
+    )
+    assert message.partition("\n")[0].endswith("No such file or directory: 'goats'")
+    assert message.endswith("beside the lecture, which reads a copy of what its text quotes, up to 1 GiB")
+
+
+def test_what_is_hidden_installed_or_leads_away_is_not_copied(tmp_path: Path) -> None:
+    for place in ("data/.git", "data/site-packages", "data/env"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "data" / "env" / "pyvenv.cfg").touch()
+    (tmp_path / "data" / "here").touch()
+    (tmp_path / "data" / "away").symlink_to("/")
+    made = record(tmp_path, section('import os\nfound = sorted(os.walk("data"))  # @inspect found'))
+    assert "'here'" in repr(one(made).snapshots) and "away" not in repr(one(made).snapshots)
+    assert "site-packages" not in repr(one(made).snapshots) and "pyvenv" not in repr(one(made).snapshots)
+
+
+def test_a_picture_that_is_elsewhere_is_shown_from_its_copy_and_without_one_says_how_to_get_it(
+    tmp_path: Path,
+) -> None:
+    url = "https://example.org/a.png"
+    text = lecture(f'image("{url}", width=100)')
+    key = hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()
+    file = tmp_path / "var" / "files" / f"image-{key}-https_example_org_a_png"
+    missing = f"of {url!r} there is no copy\nin the lecture's folder: curl --create-dirs -Lo"
+    [message] = errors(record(tmp_path, text, words="edtrace"))
+    assert message == (
+        f"AuthorError: nothing is fetched while a lecture runs, and {missing} 'var/files/{file.name}' {url!r}"
+    )
+    file.parent.mkdir(parents=True)
+    file.write_bytes(PIXEL)
+    [piece] = one(record(tmp_path, text, words="edtrace")).pieces
+    assert (piece.kind, piece.alt) == ("image", "a")
+
+
+def test_a_picture_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    made = record(tmp_path, lecture('image("pens/a.png")'), words="edtrace")
+    assert errors(made) == [
+        "AuthorError: image() cannot find 'pens/a.png': it is read from beside the lecture"
+    ]
+
+
+def test_a_paper_has_the_title_that_edtrace_left_beside_the_lecture(tmp_path: Path) -> None:
+    query = "http://export.arxiv.org/api/query?id_list=2001.00001"
+    key = hashlib.md5(query.encode(), usedforsecurity=False).hexdigest()
+    (tmp_path / "var" / "files").mkdir(parents=True)
+    write(
+        tmp_path / "var" / "files",
+        """
+        <feed xmlns="http://www.w3.org/2005/Atom"><entry><title>On
+          sheep</title><published>2020-01-02T00:00:00Z</published>
+        <author><name>Ann Lee</name></author></entry></feed>
+        """,
+        f"arxiv-{key}-http_export_arxiv_org_api_query_id_list_2001_00001",
+    )
+    made = record(tmp_path, lecture('link("https://arxiv.org/abs/2001.00001")'), words="edtrace")
+    assert said(made) == [("link", "On sheep (Lee 2020)", "https://arxiv.org/abs/2001.00001")]
+
+
+def test_a_picture_beside_the_lecture_has_its_name_for_words(tmp_path: Path) -> None:
+    (tmp_path / "pens").mkdir()
+    (tmp_path / "pens" / "two-sheep_a.png").write_bytes(PIXEL)
+    made = record(tmp_path, lecture('image("pens/two-sheep_a.png", width=300)'), words="edtrace")
+    assert [(it.kind, it.alt, it.width) for it in one(made).pieces] == [("image", "two sheep a", 300)]
+
+
+# ------------------------------------------------------------------------ plots
+
+PLOT = 'plot({"mark": "bar", "title": "Sheep"})'
+
+
+class Chart:
+    """A chart of Altair."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+
+    @classmethod
+    def from_dict(cls, spec: dict[str, Any]) -> Chart:
+        return cls(spec)
+
+    def save(self, file: io.StringIO, *, format: str) -> None:  # noqa: A002  Altair's name
+        file.write(
+            f'<{format} xmlns="http://www.w3.org/2000/svg"><text>{self.spec["mark"]}</text></{format}>'
+        )
+
+
+def test_a_plot_is_drawn_where_altair_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", SimpleNamespace(Chart=Chart))
+    [piece] = one(record(tmp_path, lecture(PLOT), words="edtrace")).pieces
+    assert (piece.kind, piece.alt) == ("figure", "Sheep")
+    assert piece.data == '<svg xmlns="http://www.w3.org/2000/svg"><text>bar</text></svg>'
+
+
+def test_a_plot_is_its_data_where_nothing_draws_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    [(kind, text)] = said(record(tmp_path, lecture(PLOT), words="edtrace"))
+    assert kind == "note" and text.startswith('A plot, as its data: Sheep\n\n```json\n{\n "mark": "bar",')
+
+
+# ------------------------------------------------------------------------ where it is said
+
+
+def test_the_command_line_says_in_whose_words_a_lecture_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, lecture('text("Sheep.")\nassert 1 < 2'))
+    assert cli.litbook(["run", "--words", "edtrace", str(path), "--device", "cpu"]) == 0
+    assert "Sheep." in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("option", "expected"), [("words: lectrace", "lectrace"), ("unbacked: warn", "")])
+def test_a_book_says_in_whose_words_its_lectures_are(tmp_path: Path, option: str, expected: str) -> None:
+    write(tmp_path, f"plugins:\n  - litbook:\n      {option}\n", "mkdocs.yml")
+    assert Project.words_around(tmp_path / "lectures" / "lecture_01.py") == expected
+
+
+def test_a_book_in_words_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "plugins: [{litbook: {words: edtrase}}]\n", "mkdocs.yml")
+    with pytest.raises(
+        LitbookError, match=r"mkdocs.yml: words is 'edtrase'\n    there are: edtrace, lectrace"
+    ):
+        record(tmp_path, section("pass"))
+
+
+def test_a_site_in_other_words_has_no_notebooks_and_names_the_words_there_are() -> None:
+    site = plugin.LitbookPlugin()
+    assert site.load_config({"words": "edtrace"}) == ([], [])
+    assert site.choices().without == {"notebooks"}
+    [(name, error)] = plugin.LitbookPlugin().load_config({"words": "edtrase"})[0]
+    assert name == "words" and "('', 'edtrace', 'lectrace')" in str(error)
+
+
+def test_the_table_of_words_names_each() -> None:
+    for name in ("text", "note", "link", "image", "video", "plot", "system_text"):
+        assert f"`{name}(" in str(edtrace.__doc__)

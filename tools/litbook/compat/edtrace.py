@@ -1,0 +1,343 @@
+"""edtrace's words, and lectrace's, said in litbook's: a lecture that is written for either runs unchanged.
+
+    litbook run --words edtrace FILE       (or lectrace) the lecture imports these words under their names
+    plugins: [litbook: {words: edtrace}]   every lecture of the book does
+    from litbook.compat.edtrace import …   for who ports
+
+| theirs | here |
+|---|---|
+| `text("…")` | `note("…")` |
+| `text("…", verbatim=True)`, `language="c"`, `system_text(["date"])` | a note of one block of code |
+| `table(rows, headers)` | a note of one table |
+| `note("…")` | `speaker_note("…")` |
+| `image("images/a.png")` | `image()`, with the file's name as `alt` |
+| `image("https://…")` | its copy in `var/files` beside the lecture; else an error that says how to get it |
+| `video(…)` | a link; of a file beside the lecture its name |
+| `link("https://…")`, `link(title=…, url=…)`, `link(Reference(…))` | `link()`, with title, authors and year |
+| `link(function)` | `link()`; of what is not the lecture's own its name |
+| `graph(make_graph(nodes, edges))` | a note with its edges |
+| `plot(spec)` | `figure()`, where Altair can draw the Vega-Lite; else its data |
+| `width=600` | the same; `style=`, and a width in other units, are let be: the page has one style |
+| `# @inspect`, `@clear`, `@hide`, `@stepover` | the same |
+| `# @invisible`, `# @animate` | `@hide`; nothing: a page shows all at once |
+| `sys.gettrace()` | true in the lecture and beside it; in new code ask `litbook.recording()` |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import inspect
+import io
+import json
+import re
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from litbook.errors import AuthorError
+from litbook.probe import author
+from litbook.record.model import PICTURES
+
+__all__ = ["Reference", "arxiv_reference", "cached", "graph", "image", "is_arxiv_link", "join", "link",
+           "make_graph", "note", "plot", "system_text", "table", "text", "url_reference",
+           "video"]  # fmt: skip
+
+NAMES = {  # what lectures import: edtrace began as two files beside the lectures
+    "edtrace": ("edtrace", "edtrace.execute_util", "edtrace.reference", "edtrace.arxiv_util", "execute_util",
+                "arxiv_util"),
+    "lectrace": ("lectrace", "lectrace.reference", "lectrace.renderings"),
+}  # fmt: skip
+ROWS = 5  # of a long table, how many of its beginning and of its end are shown
+LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
+_lecture: Path | None = None  # the one that runs here, under these words
+
+
+@contextlib.contextmanager
+def installed(words: str, lecture: Path) -> Iterator[None]:
+    """While it runs, `lecture` imports this module under the names that `words` has; "" changes nothing."""
+    global _lecture  # a process runs one lecture
+    modules, path, gettrace = dict(sys.modules), _lecture, sys.gettrace
+    if words:
+        _lecture = lecture
+        for name in NAMES[words]:
+            sys.modules[name] = module = ModuleType(name)
+            module.__dict__.update({word: globals()[word] for word in __all__})
+            above, _, last = name.rpartition(".")
+            if above:
+                setattr(sys.modules[above], last, module)
+        sys.gettrace = _traced(gettrace, str(lecture.parent))
+    try:
+        yield
+    finally:
+        _lecture, sys.gettrace = path, gettrace
+        for name in NAMES.get(words, ()):
+            del sys.modules[name]
+            sys.modules.update({name: modules[name]} if name in modules else {})
+
+
+def _traced(real: Any, folder: str) -> Any:
+    """`sys.gettrace` that answers files in `folder` as edtrace's own tracing would, and all others truly."""
+
+    def gettrace() -> Any:
+        return _no_trace if sys._getframe(1).f_code.co_filename.startswith(folder) else real()
+
+    return gettrace
+
+
+def _no_trace(*_: object) -> None:
+    """What a lecture may set as a trace function: it sees no line."""
+
+
+# ---------------------------------------------------------------------------- prose
+
+
+def text(message: str, style: object = None, verbatim: bool = False, language: str = "") -> None:  # noqa: ARG001  as theirs
+    """Prose, as Markdown; what is `verbatim`, or code of a `language`, keeps every character and line."""
+    if verbatim or language:
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", message)), default=0))
+        message = f"{fence}{language}\n{message.rstrip()}\n{fence}"
+    author.note(message)
+
+
+def note(message: str) -> None:
+    """What the speaker means to say: no reader sees it."""
+    author.speaker_note(message)
+
+
+def system_text(command: list[str], timeout: float = 60, language: str = "") -> None:
+    """What a command prints, as `litbook.system_text` bounds it."""
+    text(author.output_of(command, timeout), verbatim=True, language=language)
+
+
+def table(
+    rows: Any,
+    headers: list[str] | None = None,
+    caption: str = "",
+    style: object = None,  # noqa: ARG001  as theirs
+    head: int | None = None,
+    tail: int | None = None,
+) -> None:
+    """A table of lists, of dicts, of a data frame or of an array; of many rows the first and last.
+
+    Raises `AuthorError` where rows have no names for their columns.
+    """
+    listed = isinstance(rows, list)  # by hand: it is shown whole
+    if hasattr(rows, "itertuples"):
+        headers, rows = headers or [*map(str, rows.columns)], rows.to_dict("records")
+    rows = rows.tolist() if hasattr(rows, "tolist") else [*rows]
+    if rows and isinstance(rows[0], dict):
+        headers = headers or [*dict.fromkeys(name for row in rows for name in row)]
+        rows = [[row.get(name) for name in headers] for row in rows]
+    if not headers:
+        raise AuthorError("table() needs headers=: what the columns are called")
+    every, given = len(rows), (head, tail) != (None, None)
+    first, last = (head or 0, tail or 0) if given else (every if listed else ROWS, ROWS)
+    if every > first + last:
+        gap = [["…"] * len(headers)] * (bool(first) == bool(last))
+        rows = [*rows[:first], *gap, *rows[every - last :]]
+    lines = [headers, ["---"] * len(headers), *rows]
+    cell = partial(re.sub, r"([|\\])", r"\\\1")
+    drawn = ("| " + " | ".join(cell(" ".join(str(it).split())) for it in row) + " |" for row in lines)
+    author.note("\n".join([f"*{caption}*\n"] * bool(caption) + [*drawn]))
+
+
+def make_graph(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], *_: object, **__: object) -> Any:
+    """What `graph` shows; of a layout nothing is kept."""
+    return {"nodes": nodes, "edges": edges}
+
+
+def graph(spec: Any, style: object = None) -> None:  # noqa: ARG001  as theirs
+    """The edges of a graph, a line each, and nodes that have none. Nothing for None."""
+    if spec is None:
+        return
+    nodes = [it.get("data", it) for it in spec["nodes"]]
+    edges = [it.get("data", it) for it in spec["edges"]]
+    names = {str(it["id"]): str(it.get("label", it["id"])) for it in nodes}
+    ends = [(str(it["source"]), str(it["target"]), it.get("label")) for it in edges]
+    lines = [f"- {names.get(a, a)} → {names.get(b, b)}{f': {said}' if said else ''}" for a, b, said in ends]
+    alone = names.keys() - {end for it in ends for end in it[:2]}
+    author.note("\n".join([*lines, *(f"- {names[it]}" for it in names if it in alone)]))
+
+
+# ---------------------------------------------------------------------------- links
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A work that a lecture names."""
+
+    title: str | None = None
+    authors: list[str] | None = None
+    organization: str | None = None
+    date: str | None = None
+    url: str | None = None
+    description: str | None = None
+    notes: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name within a sentence."""
+        return f"[{_label(self)}]"
+
+
+def join(*lines: str) -> str:
+    """Notes on a work, one a line."""
+    return "\n".join(lines)
+
+
+def link(arg: object = None, style: object = None, **kwargs: Any) -> None:  # noqa: ARG001  as theirs
+    """A link to an address, a work, or a function of the lecture. Raises `AuthorError` for anything else."""
+    if arg is None or isinstance(arg, str):
+        arg = Reference(**kwargs) if arg is None else url_reference(arg, **kwargs)
+    if callable(arg):
+        _link_to_code(arg)
+    elif hasattr(arg, "url"):  # a lecture may have a class of its own
+        url, said = str(arg.url or ""), _label(arg)
+        if re.match(r"https?://\S+$", url):
+            author.link(url, said)
+        else:
+            author.note(f"{said} (`{url}`)" if url and url != said else said)
+    else:
+        raise AuthorError(f"link() takes an address, a reference or a function, not {type(arg).__name__}")
+
+
+def _link_to_code(target: Any) -> None:
+    name = getattr(target, "__name__", type(target).__name__)
+    with contextlib.suppress(TypeError, OSError):
+        if _lecture is None or Path(inspect.getfile(target)) == _lecture:
+            return author.link(target)
+    return author.note(f"`{name}`")
+
+
+def _label(reference: Any) -> str:
+    """`A title (Author+ 2020)`, of as much as is known."""
+    authors, date = getattr(reference, "authors", None) or [], getattr(reference, "date", None) or ""
+    names = " ".join([*(it.split()[-1] + "+" * (len(authors) > 1) for it in authors[:1]), date[:4]]).strip()
+    title = str(getattr(reference, "title", None) or "").strip()
+    return f"{title} ({names})" if title and names else title or names or str(reference.url or "")
+
+
+def url_reference(url: str, **kwargs: Any) -> Reference:
+    """The reference to an address; of arXiv with what is known of the paper."""
+    return arxiv_reference(url, **kwargs) if is_arxiv_link(url) else Reference(url=url, **kwargs)
+
+
+def is_arxiv_link(url: str) -> bool:
+    """Whether the address is one of arXiv."""
+    return url.startswith("https://arxiv.org/")
+
+
+def arxiv_reference(url: str, **kwargs: Any) -> Reference:
+    """The reference to a paper, with title, authors and date where edtrace has left them in its cache."""
+    paper = re.search(r"arxiv\.org/\w+/([\w.-]+?)(v\d+)?(\.pdf)?$", url)
+    number = paper[1] if paper else url
+    known: dict[str, Any] = {"title": f"arXiv:{number}", "url": url}
+    with contextlib.suppress(AuthorError, OSError, ET.ParseError):
+        place = _place(cached(f"http://export.arxiv.org/api/query?id_list={number}", "arxiv"))
+        entry, atom = ET.parse(place).getroot(), "{http://www.w3.org/2005/Atom}"
+        said = {it: entry.findtext(f"{atom}entry/{atom}{it}") for it in ("title", "published")}
+        names = [it.text or "" for it in entry.iterfind(f"{atom}entry/{atom}author/{atom}name")]
+        if said["title"]:
+            known |= {"title": " ".join(said["title"].split()), "authors": names, "date": said["published"]}
+    return Reference(**known | kwargs)
+
+
+# ---------------------------------------------------------------------------- pictures
+
+
+def image(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
+    """A picture beside the lecture, or the local copy of one that is elsewhere; see `cached`."""
+    alt = re.sub(r"[\W_]+", " ", Path(url.partition("?")[0]).stem).strip() or "a picture"
+    place = _file("image", cached(url, "image") if _is_url(url) else url)
+    content = place.read_bytes()
+    kind = next((it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), "")
+    ending = f".{kind.partition('+')[0]}"
+    if kind and place.suffix.lower().replace("jpg", "jpeg") != ending:  # a copy has none
+        named = Path(_links().name) / f"{place.stem}{ending}"
+        with contextlib.suppress(FileExistsError):
+            named.symlink_to(place)
+        place = named
+    author.image(place, alt=alt, width=width if type(width) is int and width > 0 else None)
+
+
+@functools.cache
+def _links() -> tempfile.TemporaryDirectory[str]:
+    """A folder for pictures under names that say what they are; it ends with the process."""
+    return tempfile.TemporaryDirectory()
+
+
+def video(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
+    """A link to the video; of one beside the lecture its name. Raises `AuthorError` where there is none."""
+    if _is_url(url):
+        author.link(url, "video")
+    elif _file("video", url):
+        author.note(f"*A video:* `{url}`")
+
+
+def cached(url: str, prefix: str) -> str:
+    """The copy of `url` where edtrace keeps it, beside the lecture; nothing is fetched.
+
+    Raises `AuthorError` where there is none, and says how to get it.
+    """
+    name = f"{prefix}-{hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()}"
+    path = "var/files/" + name + "-" + re.sub(r"[^\w_-]+", "_", url)
+    if not _place(path).is_file():
+        raise AuthorError(
+            f"nothing is fetched while a lecture runs, and of {url!r} there is no copy\n"
+            f"in the lecture's folder: curl --create-dirs -Lo {path!r} {url!r}"
+        )
+    return path
+
+
+def _file(word: str, path: str) -> Path:
+    """A file where the lecture runs, or beside it; raises `AuthorError` where there is none."""
+    place = _place(path)
+    if not place.is_file():
+        raise AuthorError(f"{word}() cannot find {path!r}: it is read from beside the lecture")
+    return place
+
+
+def _is_url(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _place(path: str) -> Path:
+    """A file by its relative path: where the lecture runs, or beside it."""
+    here = Path.cwd() / path
+    return here if here.exists() or _lecture is None else _lecture.parent / path
+
+
+def plot(spec: Any) -> None:
+    """A plot of Altair or in Vega-Lite, drawn where Altair can, else its data; also one of Matplotlib."""
+    spec = spec.get_figure() if hasattr(spec, "get_figure") and not hasattr(spec, "savefig") else spec
+    if hasattr(spec, "savefig"):
+        return author.figure(spec, caption="", alt="a plot")
+    data = spec if isinstance(spec, dict) else spec.to_dict()
+    title = data.get("title") or data.get("description") or "a plot"
+    said = str(title.get("text", "a plot") if isinstance(title, dict) else title)
+    svg = _drawn(data)
+    if svg:
+        return author._hand("figure", "", data=svg, alt=said)
+    shown = json.dumps(data, indent=1, default=str)
+    cut = "\n…" * (len(shown) > LONGEST_PLOT)
+    return author.note(f"A plot, as its data: {said}\n\n```json\n{shown[:LONGEST_PLOT]}{cut}\n```")
+
+
+def _drawn(data: dict[str, Any]) -> str:
+    """The plot as SVG; "" where Altair is not here, or lacks what it draws with."""
+    try:
+        altair = importlib.import_module("altair")
+        written = io.StringIO()
+        altair.Chart.from_dict(data).save(written, format="svg")
+    except (ImportError, ValueError):
+        return ""
+    return written.getvalue()

@@ -1,0 +1,70 @@
+"""Which statements said nothing but words: decided by what was called, not by how it was imported.
+
+A frame that hands a piece over runs a word of litbook, a function that its author has declared one (`@word`),
+or one that does nothing but call words. A statement whose every call led to such a frame is a piece, as
+`note(…)` is: readers see what it said, and not its code.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING
+
+from litbook.probe import author
+from litbook.text.words import calls
+
+if TYPE_CHECKING:
+    from litbook.probe.recorder import Recorder
+
+_ENGINE = str(Path(__file__).resolve().parents[1])
+
+
+class Spoken:
+    """What one run has heard. `numbering.spoken` gets the statements that are pieces."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self.numbering = recorder, recorder.numbering
+        self._sites: dict[
+            int, set[int]
+        ] = {}  # statement -> the places in its code that a word was called from
+
+    def hear(self, word: FrameType) -> None:
+        """A word hands a piece over; `word` is a frame of its own."""
+        lecture, at = self.recorder.lecture, word
+        while speaks(at.f_code, at.f_globals) and at.f_back is not None:
+            at = at.f_back
+            file = lecture.file_of(at.f_code.co_filename)
+            number = None if file is None else self.numbering.statement_at.get((file, at.f_lineno))
+            if number is None or lecture.statements[number].kind != "code":
+                continue
+            sites = self._sites.setdefault(number, set())
+            sites.add(at.f_lasti)
+            whole = len(sites) == len(calls(self.numbering.node_of[number]))
+            if whole:
+                self.numbering.spoken.add(number)
+            if self.recorder.listener is not None:
+                self.recorder.listener.word(number, whole)
+
+
+def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ...] = ()) -> bool:
+    """Whether a function with this code is one of the words, or does nothing but call them.
+
+    The latter has no variables but its parameters, and what it reads of `names`, its globals, are words.
+    """
+    if code in author.DECLARED or code.co_filename.startswith(_ENGINE):
+        return True
+    flags = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+    given = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & it) for it in flags)
+    called = [names[name] for name in code.co_names if name in names]
+    return (
+        code.co_nlocals == given
+        and bool(called)
+        and code not in seen
+        and all(
+            isinstance(it, FunctionType) and speaks(it.__code__, it.__globals__, (*seen, code))
+            for it in called
+        )
+    )

@@ -1,0 +1,88 @@
+"""What a lecture may read beside it: a copy, in the folder where it runs.
+
+In plain Python a relative path means what stands beside the lecture. Here it runs in a folder of its own, so
+that what it writes reaches nobody's tree. What its text, or a module beside it that it imports, quotes
+is copied there first: for `"images/a.png"` that file, for `f"images/{name}.png"` the folder, and
+for `f"{name}.csv"` every file that ends so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from litbook.text.lecture import INSTALLED, Lecture
+
+LARGEST = 1 << 30  # bytes of one entry of the folder
+_NEVER = {*INSTALLED, "__pycache__", "node_modules"}
+_IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+_QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
+
+
+def copy_named(lecture: Lecture, folder: Path, to: Path) -> None:
+    """Copy what the lecture may read of `folder` into `to`: no links to folders, nothing hidden."""
+    for place in sorted(_named(lecture, folder)):
+        with contextlib.suppress(OSError, shutil.Error):  # reading it will say so
+            entry = folder / place
+            if _bytes(entry) > LARGEST:
+                continue
+            (to / place).parent.mkdir(parents=True, exist_ok=True)
+            if entry.is_dir():
+                copy = shutil.copyfile
+                shutil.copytree(entry, to / place, ignore=_left_out, copy_function=copy, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(entry, to / place)
+
+
+def _named(lecture: Lecture, folder: Path) -> set[Path]:
+    """The files and folders in `folder`, by their paths from there; of `"a/{b}.c"` the folder `a`."""
+    said = set[str]().union(*map(_QUOTED.findall, _texts(lecture, folder)))
+    endings = {Path(it).suffix for it in said} - {"", ".py"}
+    found = {Path(it.name) for it in folder.iterdir() if it.suffix in endings and it.is_file()}
+    for text in said:
+        with contextlib.suppress(OSError, ValueError):  # a text that is no path
+            place = Path(text)
+            while place.name and not (folder / place).exists():
+                place = place.parent
+            inside = place.name and ".." not in place.parts and not place.is_absolute()
+            if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
+                found.add(place)
+    return {it for it in found if not any(above in found for above in it.parents)}
+
+
+def _texts(lecture: Lecture, folder: Path) -> Iterator[str]:
+    """The texts of the lecture, and of the modules in `folder` that they import in turn."""
+    todo, known = [file.text for file in lecture.files], set[str]()
+    while todo:
+        yield (text := todo.pop())
+        for name in {*_IMPORT.findall(text)} - known:
+            known.add(name)
+            with contextlib.suppress(OSError):
+                todo.append((folder / f"{name}.py").read_text(encoding="utf-8", errors="replace"))
+
+
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """What is not copied of a folder: installed libraries, and links to folders, which may lead anywhere."""
+    if "pyvenv.cfg" in names:
+        return names
+    return [it for it in names if it in _NEVER or it.startswith(".") or _leads_away(f"{folder}/{it}")]
+
+
+def _leads_away(path: str) -> bool:
+    return os.path.islink(path) and not os.path.isfile(path)  # noqa: PTH114, PTH113  for each of many files
+
+
+def _bytes(entry: Path) -> int:
+    """The bytes of a file, or of all in a folder; it stops counting where there are too many."""
+    if entry.is_file():
+        return entry.stat().st_size
+    total = 0
+    for folder, _, files in os.walk(entry):
+        total += sum(os.stat(f"{folder}/{it}", follow_symlinks=False).st_size for it in files)  # noqa: PTH116
+        if total > LARGEST:
+            break
+    return total

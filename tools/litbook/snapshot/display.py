@@ -1,0 +1,74 @@
+"""What a value shows of itself by Jupyter's display protocol: a still picture, a formula, or HTML.
+
+This module asks the methods that a class defines, on a clock, and hands out the first form that a page may
+show, as it was given: who draws it makes it harmless. It does not know what becomes of a form.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from litbook.record.limits import SHOWN
+from litbook.snapshot.foreign import Clock
+from litbook.snapshot.kinds import static
+from litbook.snapshot.objects import called
+
+Form = tuple[str, str]
+"""A MIME type, and text; of a PNG in base64."""
+
+SVG, PNG, LATEX, HTML = "image/svg+xml", "image/png", "text/latex", "text/html"
+_METHODS = {
+    "_repr_svg_": SVG,
+    "_repr_png_": PNG,
+    "_repr_latex_": LATEX,
+    "_repr_mimebundle_": "",
+    "_repr_html_": HTML,
+}
+SCRIPT = "needs a script: a page shows a still picture, SVG or PNG"
+
+
+def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
+    """The first form in which `value` shows itself; and where one was to be had and is not kept, why."""
+    why = ""
+    for name, media in _METHODS.items():
+        method = static(kind, name)
+        if method is None:
+            continue
+        found, missed = called(_asker(method, kind, media), value, clock, name)
+        if found is None or missed:
+            why = why or missed
+            continue
+        size = len(found[1].encode())
+        if found[0] == HTML and "<script" in found[1].lower():
+            why = why or f"{name} {SCRIPT}"
+        elif size > SHOWN:
+            why = why or f"{name} gave {size:,} bytes; up to {SHOWN:,} are kept"
+        else:
+            return found, ""
+    return None, why
+
+
+def _asker(method: Any, kind: type, media: str) -> Callable[[Any], Form | None]:
+    """What asks a value by `method`, all of it foreign code: the first of the forms that are known."""
+
+    def ask(value: Any) -> Form | None:
+        said = method.__get__(value, kind)()
+        bundle = {media: said} if media else said[0] if isinstance(said, tuple) else said
+        for known in (SVG, PNG, LATEX, HTML) if isinstance(bundle, dict) else ():
+            if text := _text(known, dict.get(bundle, known)):
+                return known, text
+        return None
+
+    return ask
+
+
+def _text(media: str, said: Any) -> str:
+    """A form as text that UTF-8 can hold; "" for what is none. Jupyter allows a pair with its metadata."""
+    said = said[0] if isinstance(said, tuple) and said else said
+    if media == PNG:
+        raw = base64.b64decode(said) if isinstance(said, str) else said
+        is_png = isinstance(raw, bytes) and bytes.startswith(raw, b"\x89PNG\r\n\x1a\n")
+        return base64.b64encode(raw).decode() if is_png else ""
+    return str.__str__(said).encode("utf-8", "backslashreplace").decode() if isinstance(said, str) else ""
