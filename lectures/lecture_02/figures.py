@@ -104,7 +104,7 @@ def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @
         ax.text(total + max(left) / 200, row, f"{total:.0f}", va="center", color=GREY)
     ax.invert_yaxis()
     ax.set(xlabel="KiB" if unit == KiB else "MiB", xlim=(0, max(left) * 1.09))
-    fig.legend(loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, labelcolor=GREY)
     return fig
 
 
