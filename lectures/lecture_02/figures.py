@@ -104,7 +104,7 @@ def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @
         ax.text(total + max(left) / 200, row, f"{total:.0f}", va="center", color=GREY)
     ax.invert_yaxis()
     ax.set(xlabel="KiB" if unit == KiB else "MiB", xlim=(0, max(left) * 1.09))
-    fig.legend(loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, labelcolor=GREY)
     return fig
 
 
@@ -129,7 +129,8 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
     """A transparent figure whose frame and text are readable in light and dark."""
-    fig = Figure(figsize=(width, height), layout="constrained")
+    fig = Figure(figsize=(width, height))
+    fig.subplots_adjust(left=0.1, right=1, bottom=0.14, top=1)  # what sticks out is kept when it is drawn
     fig.patch.set_alpha(0)
     ax = fig.subplots()
     ax.patch.set_alpha(0)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from einops import einsum
 from jaxtyping import Float
-from timing import time_call
+from timing import one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -521,6 +521,7 @@ def in_segments(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:
     return x
 
 
+@one_thread()
 def train_in_segments(
     layers: int, segment: int, rows: int, width: int
 ) -> tuple[int, int, Tensor]:
@@ -537,7 +538,8 @@ def train_in_segments(
     return saved, int(counter.get_total_flops()), first
 
 
-def most_alive(layers: int, segment: int) -> float:
+@one_thread()
+def most_alive(layers: int, segment: int) -> float:  # @stepover
     """Outputs that are alive at once in a step, at most; its gradients and its temporaries included."""
     rows, width = 512, 8
     stack = torch.randn(layers, width, width) / width**0.5

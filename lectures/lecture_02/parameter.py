@@ -128,8 +128,7 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         "Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has "
         "to undo the root by which a sum grows."
     )
-    note("So divide by it. `outputs` multiplies random inputs by random weights of the given "
-         "deviation:")
+    note("So divide the weights by it:")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]
@@ -221,9 +220,9 @@ def unscaled_gradients_explode() -> None:
         "for linear and tanh layers. A ReLU throws away half of its input, and He's rule, with a "
         "`2` under the root, makes up for it [@he2015]."
     )
-    lecun = he = torch.randn(64, 1024)
+    lecun = he = torch.randn(64, 512)
     for _ in range(4):
-        w = torch.randn(1024, 1024) / math.sqrt(1024)
+        w = torch.randn(512, 512) / math.sqrt(512)
         lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
     left = lecun.square().mean().item()                         # @inspect left
     kept = he.square().mean().item()                            # @inspect kept
@@ -239,9 +238,9 @@ def unscaled_gradients_explode() -> None:
 def truncated(
     bound: float, generator: torch.Generator | None = None
 ) -> Float[Tensor, "inner col"]:
-    """Weights of a 16384 × 128 layer, in units of their nominal deviation, cut at ± `bound`."""
+    """Weights of a 16384 × 64 layer, in units of their nominal deviation, cut at ± `bound`."""
     n = 16384
-    w, std = torch.empty(n, 128), n**-0.5
+    w, std = torch.empty(n, 64), n**-0.5
     nn.init.trunc_normal_(w, 0, std, -bound, bound, generator)
     return w * math.sqrt(n)
 

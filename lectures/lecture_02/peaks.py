@@ -296,14 +296,15 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
         "calls until several calls in a row agree, and only then measures. It reports the median, "
         "and as its spread the distance between the quartiles."
     )
-    note("Give it, and a plain mean of five, a product whose first call does the work of `200` more:")
+    note("Take a product whose first call does the work of `200` more, and time it both ways, by a plain "
+         "mean of five and by `time_call`:")
     x = torch.randn(16, 16)
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
-    note("How many times too long should the mean be, by counting products, and how many is it? No "
-         "clock is exact here, so the claim asks for a tenth of the set-up only:")
+    note("By how much should the mean be too long, counted in products, and by how much is it? No clock "
+         "is exact here, so the claim asks for a tenth of the set-up only:")
     expected = (5 + setup) / 5                                  # @inspect expected as times
     assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times

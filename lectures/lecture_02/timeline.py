@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from counters import tensors_in
+from timing import one_thread
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -77,6 +78,7 @@ class Timeline(TorchDispatchMode):
         return found
 
 
+@one_thread()
 def memory_over_a_step(  # @stepover
     width: int, layers: int, batch: int, zeros: bool = False
 ) -> list[Moment]:

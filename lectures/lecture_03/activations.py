@@ -9,6 +9,7 @@ from counters import flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
 from hardware import GB
 from jaxtyping import Float
+from timing import one_thread
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -62,6 +63,7 @@ def dropped(x: Tensor) -> Tensor:
     return y
 
 
+@one_thread()
 def kept_per_token(
     block: nn.Module, width: int, batch: int, context: int, head: int = 0
 ) -> float:

@@ -178,8 +178,9 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.norm = RMSNorm(config.width)
         self.head = nn.Linear(config.width, config.vocabulary, bias=False)
-        for matrix in (p for p in self.parameters() if p.dim() == 2):
-            nn.init.normal_(matrix, std=0.02)
+        for p in self.parameters():
+            if p.dim() == 2 and not p.is_meta:  # there is nothing to draw
+                nn.init.normal_(p, std=0.02)
         if config.tied:
             self.head.weight = self.embedding.weight
 

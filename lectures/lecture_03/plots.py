@@ -9,7 +9,8 @@ GREY, BLUE, RED, GREEN, GOLD = "#6b7280", "#3949ab", "#b3421f", "#16794c", "#b98
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
     """A figure for light and dark pages alike."""
-    fig = Figure(figsize=(width, height), layout="constrained", facecolor="none")
+    fig = Figure(figsize=(width, height), facecolor="none")
+    fig.subplots_adjust(left=0.1, right=1, bottom=0.16, top=1)  # what sticks out is kept when it is drawn
     axes = fig.subplots()
     axes.set_facecolor("none")
     axes.tick_params(colors=GREY, which="both")

@@ -138,9 +138,9 @@ def every_operation_has_an_intensity() -> None:
          "for many tokens and for one:")
     k, n = matrices(LLAMA_3_8B)["gate"]                         # @inspect k, n
     with torch.device("meta"):
-        w: Float[Tensor, "k n"] = torch.empty(k, n, dtype=torch.bfloat16)
-        many: Float[Tensor, "m k"] = torch.empty(2048, k, dtype=torch.bfloat16)
-        gate: Float[Tensor, "m n"] = torch.empty(2048, n, dtype=torch.bfloat16)
+        w: Float[Tensor, "k n"] = torch.empty(k, n).bfloat16()
+        many: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
+        gate: Float[Tensor, "m n"] = torch.empty(2048, n).bfloat16()
     products = operations_of(lambda: (many @ w, many[:1] @ w))
     weighed = [op.flops / op.moved for op in products if op.flops]  # @inspect weighed as FLOP/B
     formula = [m * k * n / (m * k + k * n + m * n) for m in (2048, 1)]
@@ -335,12 +335,12 @@ def fusion_makes_no_product_faster() -> None:
 def quickest(call: Callable[[], object]) -> float:  # @stepover
     """Seconds of a call on one thread, the least of several medians: what else the machine does only adds."""
     with torch.no_grad(), one_thread():
-        timed = [time_call(call, repeats=10, patience=9) for _ in range(4)]
+        timed = [time_call(call, repeats=5, patience=6) for _ in range(4)]
     return min(timing.seconds for timing in timed)
 
 
 def even_one_number_takes_microseconds() -> None:
-    """A thousand numbers take as long as one."""
+    """A thousand numbers take hardly longer than one."""
     note("How long does the smallest call take? Add one to a single number, and PyTorch looks up the "
          "device, the dtype and the shape, makes a "
          "tensor for the result, decides whether gradients are wanted, and then adds. With more "

@@ -155,10 +155,10 @@ def a_text_with_a_known_entropy() -> None:
     line = spelled(text[0, 1:])                                 # @inspect line
     different = {spelled(word) for word in words}
     assert len(different) == WORDS, "all words different"
-    note("Whoever knows the lexicon can guess each word with one chance in as many as there are. Of a "
-         "word's tokens the first is hard, the last, a space, is certain. But their surprises, the "
-         "negative logarithms of their chances, add up to the logarithm of the number of words, whichever "
-         "word it is. With natural logarithms the unit is the *nat*:")
+    note("Whoever knows the lexicon guesses a word with one chance in as many as there are. Within a word "
+         "the first token is hard, and the last, a space, is certain. But *surprises*, the negative "
+         "logarithms of chances, add up, and over any word they come to the logarithm of the number of "
+         "words. With natural logarithms the unit is the *nat*:")
 
     def fits(prefix: str) -> int:
         return sum(word.startswith(prefix) for word in different)
