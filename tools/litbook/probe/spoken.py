@@ -27,9 +27,7 @@ class Spoken:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.numbering = recorder, recorder.numbering
-        self._sites: dict[
-            int, set[int]
-        ] = {}  # statement -> the places in its code that a word was called from
+        self._sites: dict[int, set[int]] = {}  # statement -> where in its code a word was called
 
     def hear(self, word: FrameType) -> None:
         """A word hands a piece over; `word` is a frame of its own."""
