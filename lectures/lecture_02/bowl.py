@@ -58,7 +58,7 @@ def adam_knows_axes_not_shapes() -> None:
     )
     flat, steep = paths["Adam"].T
     apart = (flat - steep).abs().max().item()  # @inspect apart
-    assert apart < 1e-7, "down the diagonal"
+    assert apart < 1e-8, "down the diagonal"
     note(
         "Does it know the shape of the bowl, then? Turn bowl and start together, and look along "
         "the turned axes. The path of an optimizer that knew shapes would just turn with them:"
@@ -70,7 +70,7 @@ def adam_knows_axes_not_shapes() -> None:
     same = [n for n in WAYS if torch.allclose(back[n], paths[n])]
     assert same == ["SGD", "momentum"], "the same path, turned"
     astray = (back["Adam"] - paths["Adam"]).norm(dim=1).max().item()
-    assert astray > 0.5, "Adam takes another"
+    assert astray > 1.2, "Adam takes another"
     past = paths["momentum"].amin(0).tolist()  # @hide
     figure(
         plot_paths({"along the axes": paths, "turned": turned}, CURVES.tolist(), [0, 30]),
