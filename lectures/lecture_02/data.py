@@ -440,7 +440,11 @@ def stacking_arrays_comes_before_converting_them() -> None:
     parts = [data[start : start + 4] for start in (0, 3)]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        walked = torch.tensor(parts)  # @inspect walked
+        torch.set_warn_always(True)  # else it warns once in a process
+        try:
+            walked = torch.tensor(parts)  # @inspect walked
+        finally:
+            torch.set_warn_always(False)
     stacked = torch.from_numpy(np.stack(parts))
     assert torch.equal(walked, stacked), "the same tensor"
     warning = next(str(w.message) for w in caught if w.category is UserWarning)  # @inspect warning

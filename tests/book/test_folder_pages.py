@@ -20,7 +20,7 @@ from litbook.run.run import run
 FOLDER = "lectures/lecture_02"
 FILES = {
     f"{FOLDER}/__init__.py": (
-        '"""Storage <b>first</b>"""\n\nfrom litbook import note\n\nfrom .compute import compute\nfrom .memory import memory',
+        '"""Storage & <views"""\n\nfrom litbook import note\n\nfrom .compute import compute\nfrom .memory import memory',
         ["main"],
     ),
     f"{FOLDER}/compute.py": ("import torch\nfrom litbook import note, requires", ["compute", "speed"]),

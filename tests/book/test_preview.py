@@ -219,7 +219,7 @@ def test_a_syntax_error_is_on_the_page_and_in_the_terminal_above_the_last_good_r
     assert "lectures/lecture_01.py:18:9: syntax error: '(' was never closed\n    x = (1005" in said
     assert re.search(r"Below: the run of \d\d:\d\d:\d\d, the last that could be shown\.", said)
     assert shows(text, 1004)
-    assert "lecture_01.py:18:9: syntax error" in served.printed
+    served.until(lambda _: "lecture_01.py:18:9: syntax error" in served.printed)
     assert "syntax error" in banner(served.page("lectures/"))
     served.good(1006)
 

@@ -92,7 +92,7 @@ def test_the_nav_follows_the_lecture(project):
     assert build(project) == [
         "lectures/index.md",
         {
-            "Storage <b>first</b>": [
+            "Storage & <views": [
                 "lectures/lecture_02/index.md",
                 {"Memory & views": "lectures/lecture_02/memory.md"},
                 {"Compute": "lectures/lecture_02/compute.md"},

@@ -31,7 +31,6 @@ PAGES = (
     "lectures/ledger/lecture_02/storage-and-views/",
     "lectures/misbeliefs/",
     "lectures/devices/",
-    "lectures/lecture_02/notebooks/",
     "calculator/",
     "404.html",
 )

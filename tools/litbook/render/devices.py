@@ -54,11 +54,11 @@ def page(lectures: Sequence[Edition], found: Found) -> str:
 def _machines(edition: Edition) -> Html:
     """A column for each machine, a row for each thing that is known of one of them."""
     runs = [edition.record, *edition.elsewhere()]
-    heads = ["", _("this build"), *[_("recording")] * len(runs[1:])]
+    heads = [_("what"), _("this build"), *[_("recording")] * len(runs[1:])]
     rows = [(_(name), [read(run) for run in runs]) for name, read in FACTS.items()]
     rows.append((_("sections of an older text"), ["", *(_older(edition.record, run) for run in runs[1:])]))
     body = (tag("tr", tag("th", name, scope="row"), *markup.cells(of)) for name, of in rows if any(of))
-    return _scrolling(_("Machines"), markup.table(heads, body))
+    return _scrolling(_("Machines that ran {lecture}", lecture=edition.folder), markup.table(heads, body))
 
 
 def _scrolling(label: str, table: Html) -> Html:
@@ -166,7 +166,10 @@ def _differing(edition: Edition, recording: Record, found: Found) -> list[Html]:
     return [
         head,
         tag("p", " ".join(filter(None, words))),
-        _scrolling(_("Differences"), markup.table(titles, rows)),
+        _scrolling(
+            _("Differences of {lecture} on {device}", lecture=edition.folder, device=device.name),
+            markup.table(titles, rows),
+        ),
         *([tag("p", _("and {n} more", n=number(left)))] if left > 0 else []),
     ]
 
