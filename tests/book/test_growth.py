@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -36,6 +37,8 @@ def claims(count: int) -> str:
 def seconds(folder: Path, text: str) -> dict[str, float]:
     """What it takes to run the lecture, to keep its record, and to make its pages: each by its name."""
     path = write(folder, text)
+    gc.collect()
+    gc.freeze()  # what other tests keep is not looked through time and again
     found, clock = dict[str, float](), [time.process_time()]
 
     def took(name: str) -> None:
@@ -54,6 +57,7 @@ def seconds(folder: Path, text: str) -> dict[str, float]:
     assert ledger.page([edition])
     assert ledger.part(edition, books.INDEX)
     took("ledger")
+    gc.unfreeze()
     return found
 
 
