@@ -251,7 +251,9 @@ def test_plain_python_runs_the_lecture_as_ever(tmp_path: Path) -> None:
 def test_a_link_to_a_plain_module_says_how_to_take_it_in(tmp_path: Path) -> None:
     text = SECTION.replace("__beside__", "beside")
     problems: list[Problem] = []
-    page.pages(run(alone(tmp_path, text)), {}, (), problems)
+    made = run(alone(tmp_path, text))
+    assert [*made.errors()] == []
+    page.pages(made, {}, (), problems)
     assert str(problems[0]) == (
         "book.py:12:5: no page shows a section, helper, class or line 'product' to link to\n"
         "    link(product)\n    ^\n"
