@@ -73,12 +73,11 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     """Run the lecture in the file or folder `path` and return its record.
 
     `sections` limits the run to those functions; `device` is `auto`, `cpu` or `cuda`; `timeout` is in
-    seconds; every section starts from `seed`. Sections that are slow run where `slow` says
-    so. `words` says in whose words it is written, "edtrace" or "lectrace"; "" as its book says.
-    Failed claims and exceptions are in the record, not raised.
-    `owner` is who owns this process, where it has nothing else to do: it hears of sections, and ends it
-    when the lecture does not stop in time. `recorded_by` may be a recorder that also does something else at
-    each claim.
+    seconds; every section starts from `seed`. Sections that are slow run where `slow` says so. `words` says
+    in whose words it is written, "edtrace" or "lectrace"; "" as its book says. Failed claims and exceptions
+    are in the record, not raised. `owner` is who owns this process, where it has nothing else to do: it
+    hears of sections, and ends it when the lecture does not stop in time. `recorded_by` may be a recorder
+    that also does something else at each claim.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.

@@ -32,11 +32,8 @@ from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
-ENDS = {
-    "misbeliefs": misbeliefs.TITLE,
-    "ledger": later("Ledger"),
-    "devices": devices.TITLE,
-}  # after the lectures
+# After the lectures.
+ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": later("Ledger"), "devices": devices.TITLE}
 DATA = ("claims.json", "claims.svg")
 
 NavEntry = str | dict[str, Any]  # MkDocs: a page, or a title with pages below it

@@ -81,9 +81,7 @@ class Options(base.Config):
 
     lectures = kinds.Type(str, default=Project.lectures_at)
     bibliography = kinds.Type(str, default="")  # else references.bib beside the lectures
-    title = kinds.Type(
-        str, default=catalogue.later("Lectures")
-    )  # the entry of the nav that the pages replace
+    title = kinds.Type(str, default=catalogue.later("Lectures"))  # the nav's entry that the pages replace
     ledger = kinds.Type(bool, default=True)
     misbeliefs = kinds.Type(bool, default=True)
     devices = kinds.Type(bool, default=True)

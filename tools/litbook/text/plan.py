@@ -220,9 +220,8 @@ class Plan:
         origins = {self.program.origin(self.text.file(index), name) for name in {*undefined, "annotations"}}
         late = "__future__.annotations" in origins
         if not late and any(it.startswith("builtins.") for it in origins - {"builtins.annotations"}):
-            return later(
-                "it annotates with a name that nothing defines"
-            )  # at the top level Python looks it up
+            # At the top level Python looks it up.
+            return later("it annotates with a name that nothing defines")
         return ""
 
     def _reason(self, index: int) -> str:
