@@ -76,7 +76,9 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
 ) -> None:
     assert list(big.errors()) == []
     assert [v.text for section in big.sections for v in section.values if v.error] == []
-    assert unmet(big, sections(lecture)) == NEED_VALUES
+    # Said with what does not hold, because in one run of many these were not as they should be.
+    watched = measured(big, "the_bill_is_measured_on_the_card", "bills")
+    assert unmet(big, sections(lecture)) == NEED_VALUES, watched
     (shape,) = measured(big, "five_formats_are_measured_here", "shape")
     assert isinstance(shape, model.Sequence)
     assert [getattr(n, "number", None) for n in shape.items] == [16384, 32768, 8192]
