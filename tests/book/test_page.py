@@ -824,6 +824,19 @@ def test_whatever_text_a_record_holds_its_pages_stay_whole(text):
         assert witness(body) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("אורך - 2", "<bdi>אורך</bdi> - 2"),
+        ("n_אורך שלום y", "<bdi>n_אורך שלום</bdi> y"),
+        ("שָׁלוֹם = 3", "<bdi>שָׁלוֹם</bdi> = 3"),  # with points, which are no letters
+        ("é - 2", "é - 2"),
+    ],
+)
+def test_words_from_right_to_left_stand_alone(text, shown):
+    assert markup.html(text) == shown
+
+
 def test_code_of_any_kind_is_shown_as_text():
     text = LECTURE.replace("x = six()", 'x = "</code></script><script>`" + \'{: onclick=x}\' + "```"')
     it = record(text)

@@ -35,7 +35,9 @@ _ESCAPES = {
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
 
-_TURNED = re.compile(r"\w*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc](?:\w| (?=[\u0590-\u08ff\ufb1d-\ufdff]))*")
+_LEFT = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+# From the start of a word only: else a long one would be looked through from each of its letters.
+_TURNED = re.compile(rf"(?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}]))*")
 
 
 def spell(character: str, kept: str = "\u200d") -> str:
