@@ -16,7 +16,8 @@ from litbook.run.run import run
 from litbook.text import source, unrun
 from litbook.text.lecture import Lecture
 
-COUNTERS = '''"""Counters"""
+# Of a name that no module of the book has: one that another test has imported would be found in its place.
+TALLIES = '''"""Tallies"""
 
 TERMS = 2
 
@@ -29,8 +30,8 @@ def product(n):
 '''
 SECTION = '''"""A book"""
 from litbook import link
-from counters import product
-__beside__ = ("counters",)
+from tallies import product
+__beside__ = ("tallies",)
 
 
 def main():
@@ -48,14 +49,14 @@ PLACE = 'write the names of modules beside the lecture: __beside__ = ("counters"
 
 def alone(at: Path, text: str = SECTION, **beside: str) -> Path:
     """A lecture that is one file, and modules beside it."""
-    for name, body in {"book": text, **(beside or {"counters": COUNTERS})}.items():
+    for name, body in {"book": text, **(beside or {"tallies": TALLIES})}.items():
         (at / f"{name}.py").write_text(body, encoding="utf-8")
     return at / "book.py"
 
 
 def in_folder(at: Path, init: str = SECTION, **files: str) -> Path:
     """The same lecture as a folder."""
-    (at / "counters.py").write_text(COUNTERS, encoding="utf-8")
+    (at / "tallies.py").write_text(TALLIES, encoding="utf-8")
     return folder(at, init=init, **files)
 
 
@@ -68,12 +69,10 @@ def names(found: Lecture) -> list[tuple[str, str, str]]:
 
 def test_a_module_beside_the_lecture_is_one_of_its_files(tmp_path: Path) -> None:
     found = source.read(alone(tmp_path))
-    assert names(found) == [("book.py", "", ""), ("counters.py", "counters", "counters")]
-    assert [file.filename for file in found.files] == [
-        str(tmp_path / it) for it in ("book.py", "counters.py")
-    ]
+    assert names(found) == [("book.py", "", ""), ("tallies.py", "tallies", "tallies")]
+    assert [file.filename for file in found.files] == [str(tmp_path / it) for it in ("book.py", "tallies.py")]
     assert [it.key for it in found.functions] == [
-        "<module>", "main", "part", "counters.<module>", "counters.product",
+        "<module>", "main", "part", "tallies.<module>", "tallies.product",
     ]  # fmt: skip
     assert names(source.outline(tmp_path / "book.py")) == names(found)
     assert names(source.parse_sources(found.sources())) == names(found)
@@ -85,10 +84,10 @@ def test_it_stands_above_a_folder_and_behind_the_modules_in_it(tmp_path: Path) -
     assert names(found) == [
         ("lectures/book/__init__.py", "book", ""),
         ("lectures/book/models.py", "book.models", "models"),
-        ("lectures/counters.py", "counters", "counters"),
+        ("lectures/tallies.py", "tallies", "tallies"),
     ]
     assert names(source.parse_sources(found.sources())) == names(found)
-    assert found.files[2].filename == str(tmp_path / "counters.py")
+    assert found.files[2].filename == str(tmp_path / "tallies.py")
 
 
 def test_without_the_word_a_module_beside_the_lecture_is_plain(tmp_path: Path) -> None:
@@ -99,32 +98,32 @@ def test_without_the_word_a_module_beside_the_lecture_is_plain(tmp_path: Path) -
 @pytest.mark.parametrize(
     "imported, called",
     [
-        ("from counters import product", "product"),
-        ("from counters import product as cubed", "cubed"),
-        ("from counters import *", "product"),
-        ("import counters", "counters.product"),
-        ("import counters as c", "c.product"),
+        ("from tallies import product", "product"),
+        ("from tallies import product as cubed", "cubed"),
+        ("from tallies import *", "product"),
+        ("import tallies", "tallies.product"),
+        ("import tallies as c", "c.product"),
     ],
 )
 def test_every_form_of_import_means_the_same_definition(tmp_path: Path, imported: str, called: str) -> None:
-    text = SECTION.replace("from counters import product", imported).replace("product(", f"{called}(")
+    text = SECTION.replace("from tallies import product", imported).replace("product(", f"{called}(")
     text = text.replace("link(product)", f"link({called})")
     for made in (alone(tmp_path, text), in_folder(tmp_path, text)):
         found = source.read(made)
         meant = found.names.meaning(0, called)
         assert isinstance(meant, ast.AST)
-        assert found.functions[found.function_of[meant]].key == "counters.product"
+        assert found.functions[found.function_of[meant]].key == "tallies.product"
         record = run(made)
         assert [c.verdict for _, c in record.claims()] == ["holds"]
         problems: list[Problem] = []
         [body] = page.pages(record, {}, (), problems).values()
         assert problems == []
-        assert 'href="#counters-L6"' in body
+        assert 'href="#tallies-L6"' in body
 
 
 def test_a_lecture_has_no_attribute_for_what_stands_beside_it(tmp_path: Path) -> None:
     made = in_folder(tmp_path, SECTION + "import book\n")
-    assert source.read(made).names.meaning(0, "book.counters.product") is None
+    assert source.read(made).names.meaning(0, "book.tallies.product") is None
     assert source.read(made).names.meaning(0, "book.part") is not None
 
 
@@ -132,9 +131,9 @@ SAID = {  # what is said, and of it: the column, what is wrong, the way out
     '("counter",)': (
         15,
         "there is no module 'counter' beside the lecture",
-        "beside it stand: counters, types",
+        "beside it stand: tallies, types",
     ),
-    '("counters", "counters")': (27, "__beside__ names 'counters' twice", "name it once"),
+    '("tallies", "tallies")': (26, "__beside__ names 'tallies' twice", "name it once"),
     '["lecture_03"]': (
         15,
         "'lecture_03' is a lecture itself",
@@ -142,16 +141,16 @@ SAID = {  # what is said, and of it: the column, what is wrong, the way out
     ),
     '("book",)': (15, "the lecture itself has a module 'book'", "give one of them another name"),
     '("types",)': (15, "'types' is a module of Python's own", "give yours another name"),
-    '("counters")': (1, UNREAD, PLACE),
-    '("counters", 3)': (1, UNREAD, PLACE),
-    'tuple(["counters"])': (1, UNREAD, PLACE),
+    '("tallies")': (1, UNREAD, PLACE),
+    '("tallies", 3)': (1, UNREAD, PLACE),
+    'tuple(["tallies"])': (1, UNREAD, PLACE),
     "NAMES": (1, UNREAD, PLACE),
 }
 
 
 @pytest.mark.parametrize("said", SAID)
 def test_what_cannot_be_meant_is_said_with_its_place(tmp_path: Path, said: str) -> None:
-    made = alone(tmp_path, f"__beside__ = {said}\ndef main(): pass\n", counters="", lecture_03="", types="")
+    made = alone(tmp_path, f"__beside__ = {said}\ndef main(): pass\n", tallies="", lecture_03="", types="")
     column, what, way_out = SAID[said]
     with pytest.raises(UnusableLecture) as caught:
         source.read(made)
@@ -160,21 +159,21 @@ def test_what_cannot_be_meant_is_said_with_its_place(tmp_path: Path, said: str) 
 
 
 def test_a_second_statement_and_one_in_a_block_are_refused(tmp_path: Path) -> None:
-    text = '__beside__ = ("counters",)\nif True:\n    __beside__ = ()\n__beside__ += ()\ndef main(): pass\n'
+    text = '__beside__ = ("tallies",)\nif True:\n    __beside__ = ()\n__beside__ += ()\ndef main(): pass\n'
     with pytest.raises(UnusableLecture) as caught:
-        source.read(alone(tmp_path, text, counters=""))
+        source.read(alone(tmp_path, text, tallies=""))
     assert re.findall(r"^book\.py:\d+:\d+", str(caught.value), re.MULTILINE) == ["book.py:3:5", "book.py:4:1"]
 
 
 def test_a_module_of_the_folder_has_its_name_to_itself(tmp_path: Path) -> None:
-    made = in_folder(tmp_path, counters="")
-    with pytest.raises(UnusableLecture, match="the lecture itself has a module 'counters'"):
+    made = in_folder(tmp_path, tallies="")
+    with pytest.raises(UnusableLecture, match="the lecture itself has a module 'tallies'"):
         source.read(made)
 
 
 def test_what_is_wrong_with_its_text_is_said_with_its_own_path(tmp_path: Path) -> None:
-    made = alone(tmp_path, SECTION, counters="def product(:\n")
-    with pytest.raises(UnusableLecture, match=r"^counters\.py:1:13: syntax error: invalid syntax"):
+    made = alone(tmp_path, SECTION, tallies="def product(:\n")
+    with pytest.raises(UnusableLecture, match=r"^tallies\.py:1:13: syntax error: invalid syntax"):
         source.read(made)
 
 
@@ -183,33 +182,33 @@ def test_what_is_wrong_with_its_text_is_said_with_its_own_path(tmp_path: Path) -
 
 def test_it_is_recorded_shown_linked_and_entered_under_its_own_lines(tmp_path: Path) -> None:
     record = run(alone(tmp_path))
-    assert [it.path for it in record.sources] == ["book.py", "counters.py"]
+    assert [it.path for it in record.sources] == ["book.py", "tallies.py"]
     [definition] = record.definitions
-    assert (definition.key, definition.file, definition.first) == ("counters.product", 1, 6)
+    assert (definition.key, definition.file, definition.first) == ("tallies.product", 1, 6)
     problems: list[Problem] = []
     [body] = page.pages(record, {}, (), problems).values()
     assert problems == []
-    assert re.search(r'id="counters-L8" href="#counters-L8"', body)
+    assert re.search(r'id="tallies-L8" href="#tallies-L8"', body)
     assert '<p class="lb-link"><a href="#product">product</a></p>' in body
     assert "__beside__" not in body
     [steps] = player.data(record, ()).values()
-    assert '["counters-","counters.py"]' in steps
-    assert record.by_key["part"].calls == ("counters.product",)
+    assert '["tallies-","tallies.py"]' in steps
+    assert record.by_key["part"].calls == ("tallies.product",)
 
 
 def test_the_notebook_has_what_it_needs_of_it(tmp_path: Path) -> None:
     record = run(alone(tmp_path))
-    [text] = notebook.notebooks(record, modules={"counters.py": COUNTERS}).values()
+    [text] = notebook.notebooks(record, modules={"tallies.py": TALLIES}).values()
     assert "def product(n):" in text and "TERMS = 2" in text
-    assert "counters" not in text.partition("# Imports")[2].partition("def product")[0]
+    assert "tallies" not in text.partition("# Imports")[2].partition("def product")[0]
 
 
 def test_a_notebook_says_which_import_it_needs(tmp_path: Path) -> None:
-    text = SECTION.replace("from counters import product", "import counters").replace(
-        "product(", "counters.product("
+    text = SECTION.replace("from tallies import product", "import tallies").replace(
+        "product(", "tallies.product("
     )
     record = run(alone(tmp_path, text.replace("link(product)", "pass")))
-    with pytest.raises(UnusableLecture, match="import what you need: from counters import …"):
+    with pytest.raises(UnusableLecture, match="import what you need: from tallies import …"):
         notebook.notebooks(record)
 
 
@@ -218,26 +217,26 @@ def test_its_false_assert_fails_the_run_whoever_catches_it(tmp_path: Path) -> No
         "    link(product)\n", "    try:\n        product(7)\n    except AssertionError:\n        pass\n"
     )
     [said] = report.problems(process.record_of(in_folder(tmp_path, text)))
-    assert said.startswith("counters.py:8: assert fails: small\n")
+    assert said.startswith("tallies.py:8: assert fails: small\n")
     assert "its exception ended nothing" in said
 
 
 def test_its_exception_and_its_dead_assert_have_their_own_lines(tmp_path: Path) -> None:
-    text = COUNTERS + "\n\ndef unused(n):\n    assert n\n"
-    record = run(alone(tmp_path, SECTION.replace("product(3)", "product(9)"), counters=text))
+    text = TALLIES + "\n\ndef unused(n):\n    assert n\n"
+    record = run(alone(tmp_path, SECTION.replace("product(3)", "product(9)"), tallies=text))
     [(_, error)] = record.errors()
-    assert [(path, line) for path, line, *_ in error.trace] == [("book.py", 13), ("counters.py", 8)]
+    assert [(path, line) for path, line, *_ in error.trace] == [("book.py", 13), ("tallies.py", 8)]
     dead = [it.problem.place for it in unrun.unrun(record) if "n" in it.problem.what]
-    assert ("counters.py", 14) in [(it.path, it.line) for it in dead if it]
+    assert ("tallies.py", 14) in [(it.path, it.line) for it in dead if it]
 
 
 def test_a_plain_module_that_imports_it_gets_the_lectures_own(tmp_path: Path) -> None:
     text = SECTION.replace(
-        "from counters import product", "import counters, plain\nfrom counters import product"
+        "from tallies import product", "import tallies, plain\nfrom tallies import product"
     )
-    text = text.replace("    link(product)", "    assert plain.counters is counters, 'one module'")
+    text = text.replace("    link(product)", "    assert plain.tallies is tallies, 'one module'")
     made = in_folder(tmp_path, text)
-    (tmp_path / "plain.py").write_text("import counters\n")
+    (tmp_path / "plain.py").write_text("import tallies\n")
     assert {c.verdict for _, c in run(made).claims()} == {"holds"}
 
 
