@@ -1,4 +1,5 @@
 """What several parts count and measure with."""
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ def cool_down(seconds: float = 1.0) -> None:
 
 def free_bytes() -> int:
     """Bytes of the card's memory that this program can still get, PyTorch's cache included."""
+    gc.collect()
     torch.cuda.empty_cache()
     return torch.cuda.mem_get_info()[0]
 

@@ -6,6 +6,7 @@ allocator's calls as on a GPU, at the sizes of a large card and on a card that i
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,21 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
     assert isinstance(shape, model.Sequence)
     assert [getattr(n, "number", None) for n in shape.items] == [16384, 32768, 8192]
     assert big.main.seconds < 100  # of the stand-in's clock; a recording has five minutes
+
+
+def test_what_cycles_hold_is_in_no_bill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full collection may come in the middle of a step; the first optimizer of a process waits for one."""
+    from lecture_02 import step
+
+    batch = step.linear_batch
+    monkeypatch.setattr(step, "linear_batch", lambda *of: (gc.collect(), batch(*of))[1])
+    with standin(BIG):
+        held: list[object] = [torch.empty(2**20, device="cuda")]
+        held.append(held)
+        del held
+        found, _ = step.bill_on_card("Adam", width=64, layers=2, batch=4)
+    assert found["optimizer state"] == 2 * found["parameters"] > 0
+    assert found["activations"] > 0
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ class Line:
     in_string: bool = False
     was_blank: bool = False  # also before its directive was cut away
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """What is shown, without colours."""
         return "".join(text for _, text in self.runs)
