@@ -42,7 +42,7 @@ def data_and_randomness() -> None:
     stacking_arrays_comes_before_converting_them()
     pinning_needs_an_accelerator()
     a_pinned_copy_does_not_wait()
-    a_prefetch_hides_the_copy()
+    a_second_stream_hides_the_copy()
 
 
 @aside
@@ -183,8 +183,9 @@ def text_becomes_a_row_of_integers() -> None:
 
 @aside
 def a_token_file_does_not_know_its_dtype() -> None:
-    """A file of raw tokens does not know its dtype, and reads as anything."""
-    note("`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
+    """A file of raw tokens does not know its dtype."""
+    note("In a file, tokens are bytes, and which numbers these are the file does not say. "
+         "`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
          "file as an array: `np.memmap` takes the name and, from you, the dtype.")
     tokens = np.arange(1, 11, dtype=np.int32)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -194,17 +195,20 @@ def a_token_file_does_not_know_its_dtype() -> None:
         assert size == 10 * 4, "ten numbers, nothing else"
         back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
         assert back.tolist() == tokens.tolist(), "what was written"
-        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. No error.")
+        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. As long as "
+             "their number divides, there is no error.")
         unstated = np.memmap(raw, mode="r")  # @inspect unstated
         wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
         assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
         misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
-                  "So CS336 names it [@cs336]. The name promises a header that is not there. `np.load` "
-                  "finds none, takes the bytes for a pickled Python object and refuses.")
+                  "CS336 gives its raw file such a name [@cs336]. It promises a header that is not "
+                  "there. Whatever a file is called, `np.load` looks for one, finds none, takes the "
+                  "bytes for a pickled Python object and refuses.")
         refused = message_of(lambda: np.load(raw))  # @inspect refused
         assert "pickle" in refused, "not a NumPy file"
-        note("Call raw files `.bin`, or spend a few bytes on a real header and map that:")
+        note("Call raw files `.bin`. Or spend some bytes on a real header, once for a file of any "
+             "size, and map that:")
         headed = Path(folder) / "tokens.npy"
         np.save(headed, tokens)
         mapped = np.load(headed, mmap_mode="r")
@@ -386,6 +390,10 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
 @aside
 def the_last_start_leaves_room_for_a_target() -> None:
     """How far the starts may go depends on whether targets are taken."""
+    note("`get_batch` cuts stretches out of the data at random places, here `4000` of length `4`. "
+         "The targets are the same stretches, a token further on, so the last start has to leave "
+         "room for it. These tokens count from `1`: the first of a stretch, less one, is where it "
+         "starts.")
     misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
               "With targets that is exactly right. Without them it is one short, and the last "
               "token of the file is never seen at all.")
@@ -397,7 +405,8 @@ def the_last_start_leaves_room_for_a_target() -> None:
     inputs, targets = x.unique().tolist(), y.unique().tolist()
     assert inputs == [1, 2, 3, 4, 5, 6, 7, 8, 9], "the last is no input"
     assert targets == [2, 3, 4, 5, 6, 7, 8, 9, 10], "but it is a target"
-    note("A file with no room for a target has no valid start, and says so:")
+    note("A file with no room for a target has no valid start. `get_batch` fails, in the words of "
+         "the function that draws:")
     refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused
     assert "to be less than" in refused, "four tokens are too few"
     fits, _ = get_batch(data[:5], 1, 4, generator)
@@ -468,7 +477,7 @@ def pinning_needs_an_accelerator() -> None:
         silence = ""
         refused = message_of(x.pin_memory)  # @measure refused
         assert refused != silence, "so guard the call"
-    note("What pinning buys, and that only a loop which fetches ahead gets it, needs a GPU to "
+    note("What pinning buys, and that a copy is hidden only on a stream of its own, needs a GPU to "
          "show. The next two sections measure it there.")
     size = torch.empty(25 * MiB, device="meta").nbytes  # @hide
     question("A tensor of `100` MiB is sent to the GPU `3` times. How many "
@@ -507,8 +516,11 @@ def a_pinned_copy_does_not_wait() -> None:
 
 @aside
 @requires("cuda")
-def a_prefetch_hides_the_copy() -> None:
-    """Copying overlaps with computing only if the loop asks for the next batch early."""
+def a_second_stream_hides_the_copy() -> None:
+    """Copying overlaps with computing only on a stream of its own."""
+    note("A *stream* is a queue of work on the card. What stands in one queue is done in order. "
+         "What stands in two may overlap, unless one is told to wait for the other. `in_turn` "
+         "copies and multiplies in one stream, `beside` copies in a second.")
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
     w = torch.randn(inner, 4096, device="cuda")
@@ -518,31 +530,28 @@ def a_prefetch_hides_the_copy() -> None:
         fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
         return [(x @ w).sum() for x in fetched]
 
-    def fetch(index: int) -> Tensor:
-        with torch.cuda.stream(side):
-            return batches[index].to("cuda", non_blocking=True)
-
-    def ahead() -> list[Tensor]:
+    def beside() -> list[Tensor]:
         side.wait_stream(main_stream)
-        sums, following = [], fetch(0)
-        for index in range(len(batches)):
-            main_stream.wait_stream(side)
-            x = following
-            x.record_stream(main_stream)
-            if index + 1 < len(batches):
-                following = fetch(index + 1)
+        sums = []
+        for batch in batches:
+            with torch.cuda.stream(side):
+                x = batch.to("cuda", non_blocking=True)
+            main_stream.wait_stream(side)  # the product needs its copy,
+            x.record_stream(main_stream)  # and `x` its memory until the product is done
             sums.append((x @ w).sum())
         return sums
 
-    expected, sums = torch.stack(in_turn()), torch.stack(ahead())
+    expected, sums = torch.stack(in_turn()), torch.stack(beside())
     assert torch.allclose(sums, expected), "the same sums"
     serial = time_call(in_turn, "cuda")  # @measure serial
-    overlapped = time_call(ahead, "cuda")  # @measure overlapped
-    assert overlapped.seconds < serial.seconds, "the copies are hidden"
+    overlapped = time_call(beside, "cuda")  # @measure overlapped
+    assert overlapped.seconds < serial.seconds, "copies go on during products"
     misbelief("Pinned memory makes fetching and computing run in parallel.",
-              "It only allows that. A loop that asks for a batch and then uses it still waits "
-              "for every copy; one that asks for the next batch first does not.")
+              "It only allows that. In one stream a copy and a product still take turns. The program "
+              "need not ask early for the next batch: it waits for nothing here, and is done asking "
+              "long before the card is done. Early asking helps where it waits in every turn, as "
+              "for `loss.item()`.")
     question("Each of `8` batches takes `3` ms to copy and `5` ms to "
              "multiply. How long does it take until all products are there, "
-             "in turn and ahead?",
+             "in one stream and in two?",
              answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")

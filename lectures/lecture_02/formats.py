@@ -87,16 +87,17 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 
 
 def a_float_is_three_fields() -> None:
-    """A float is a sign, a power of two, and a fraction to scale it by."""
+    """A float is a sign, a power of two, and a fraction of the way to the next."""
     note(
-        "What do the bits of a float say? How many of them go where decides all that a format can "
+        "What do the bits of a float say? How they are shared out decides all that a format can "
         "hold, and all that it loses."
     )
     note(
         "There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent "
         "says between which two powers of two the value lies, the fraction how far along: the value "
         "is $(-1)^s \\cdot 2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets "
-        "exponents be stored without a sign."
+        "exponents be stored without a sign. (The lowest and the highest exponent are set aside: "
+        "for zero, infinity and the like.)"
     )
     note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$. `bits` returns its pattern, `layout` the "
          "number of bits in each field, and `decode` turns a pattern back into a value:")
@@ -740,40 +741,45 @@ def scaling_the_loss_saves_small_gradients() -> None:
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision decides per operation, not per layer."""
     note(
-        "*Mixed precision* means several formats in one step. Under `torch.autocast` the "
-        "parameters stay `float32`. Operations on a list of safe ones cast their inputs down as "
-        "they run; others are left alone or cast up."
+        "Which parts of a step may be narrow? *Mixed precision* means several formats in one "
+        "step, and under `torch.autocast` PyTorch chooses for each operation. Parameters stay "
+        "`float32`. Operations that bear few bits, by a list, cast their inputs down as they "
+        "run; others are left alone or cast up."
     )
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         product = layer(x)                                      # @inspect product.dtype
-        weights = torch.softmax(product, dim=-1)                # @inspect weights.dtype
+        shares = torch.softmax(product, dim=-1)                 # @inspect shares.dtype
         loss = nn.functional.mse_loss(product, product)         # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)
         attended = nn.functional.scaled_dot_product_attention(q, q, q)
     assert product.dtype == torch.bfloat16, "matrix products are narrow"
     assert attended.dtype == torch.bfloat16, "attention is narrow"
-    assert loss.dtype == torch.float32, "a loss of narrow inputs is cast up"
-    assert weights.dtype == product.dtype, "softmax is left alone"
+    assert loss.dtype == torch.float32, "this loss is cast up"
+    assert shares.dtype == product.dtype, "softmax is left alone"
     note(
         "The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it "
         "takes what comes [@pytorch-amp]."
     )
     product.float().sum().backward()
-    assert layer.weight.grad is not None, "and the way back"
-    kept = {layer.weight.dtype, layer.weight.grad.dtype}        # @inspect kept
-    assert kept == {torch.float32}, "parameter and gradient stay wide"
+    gradient = layer.weight.grad
+    assert gradient is not None, "and the way back"
+    kept = {layer.weight.dtype, gradient.dtype}                 # @inspect kept
+    assert kept == {torch.float32}, "parameter and gradient are stored wide"
+    digits = gradient.bfloat16().float()                        # @inspect digits
+    assert torch.equal(gradient, digits), "but it was computed narrow"
     note(
-        "Advice, then, rather than law. Train in mixed precision. Run matrix products in "
+        "What follows is advice, not law. Train in mixed precision. Run matrix products in "
         "`bfloat16`, those of attention included; \"attention in `float32`\" is too coarse a "
         "rule. Keep in `float32` what adds up or normalizes: softmax and normalization "
-        "statistics, the loss, long sums, the weights that the optimizer updates."
+        "statistics, the loss, long sums, the weights that the optimizer updates. Where "
+        "autocast does not see to that, as here to the softmax, `.float()` does."
     )
     question(
         "Make the layer `nn.Linear(8, 32)`, under the same autocast. How many "
         "bytes do its output for this `x` and the gradient of its weight take "
         "together?",
-        answer=4 * 32 * product.itemsize + 32 * 8 * layer.weight.grad.itemsize,
+        answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
         unit="B",
     )

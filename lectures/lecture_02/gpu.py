@@ -203,38 +203,36 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
+    note("A card's memory has three sizes. The datasheet names one, the driver reports another, "
+         "and a program gets what is left of that.")
     used = torch.cuda.current_device()                          # @measure used
     assert used == 0, "the first of those that are visible"
     properties = torch.cuda.get_device_properties(used)
     name = properties.name                                      # @measure name
-    units = properties.multi_processor_count                    # @measure units
-    cache = properties.L2_cache_size                            # @measure cache as B
-    capability = properties.major, properties.minor             # @measure capability
-    assert capability == torch.cuda.get_device_capability(), "two ways to ask"
     note(
-        "With several GPUs the first one is used; `CUDA_VISIBLE_DEVICES` decides which that is. "
-        "Of its memory the datasheet names one size, the driver reports another, and by the time "
-        "a program can ask, some of that is taken."
+        "With several GPUs the first one is used, unless the program says otherwise; "
+        "`CUDA_VISIBLE_DEVICES` decides which that is. `find` looks it up in this book's table of "
+        "datasheets, with what others saw its driver report."
     )
     total = properties.total_memory                             # @measure total as B
     free, seen = torch.cuda.mem_get_info()                      # @measure free as B
-    assert free < seen, "the context already takes some"
+    assert free < seen, "CUDA's own bookkeeping takes some"
     card = find(name)                                           # @measure card
     if card is not None:
         ratio = total / card.memory                             # @measure ratio
-        assert 0.98 < ratio < 1.08, "near the datasheet, not on it"
+        assert 0.98 < ratio < 1.08, "near the datasheet's"
     if card is not None and card.reported is not None:
         part = total / card.reported                            # @measure part
         assert 0.95 < part <= 1, "most of what others saw their driver show"
     note(
-        "Memory is built in powers of two, so most cards have more than the datasheet's number "
-        "of GB; error correction takes some of it on others. Read `total_memory` where a program "
-        "depends on it, and leave the nominal figure to napkins."
+        "Memory is built in GiB and sold as so many GB, so most cards have more than the "
+        "datasheet says; error correction takes some of it on others. Read `total_memory` where a "
+        "program depends on it, and leave the nominal figure to rough estimates."
     )
     question(
         "An L4 is sold with `24` GB [@nvidia-l4] and reports "
-        f"{(CARDS['L4'].reported or 0) // MiB:,} MiB [@seen-modal]. How many GiB is the one, read "
-        "as decimal, and how many the other?",
+        f"{(CARDS['L4'].reported or 0) // MiB:,} MiB [@seen-modal]. How many GiB is the "
+        "first, taken as decimal GB, and how many the second?",
         answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB",
     )
 

@@ -69,24 +69,25 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 
 def an_output_is_a_sum_of_many_terms() -> None:
-    """With unit weights, an output is as large as the root of its number of inputs."""
+    """With weights of variance one, an output is as large as the root of its number of inputs."""
     note(
         "How large should first weights be? Drawn from the standard normal they are far too "
         "large, and wider layers make it worse."
     )
     note(
-        "Inputs and weights of a standard deviation of `1` go in. What comes out has another:"
+        "Inputs and *unit weights*, both of mean `0` and standard deviation `1`, go in. What "
+        "comes out has another deviation:"
     )
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w                             # @inspect y
     assert tuple(y.shape) == (32,), "one number per column"
     note(
-        "Each output is a sum of products of variance one, as many as there are inputs. Variances "
-        "of independent terms add up. So the variance of the sum is the number of inputs, and "
-        "its deviation is the root of that number."
+        "Each output is a sum of products, as many as there are inputs. With both means at zero "
+        "each product has a variance of one, and variances of independent terms add up. So the "
+        "variance of the sum is the number of inputs, and its deviation is the root of that number."
     )
-    note("A single output cannot show it. The trace of CS336 prints one, and five versions of it "
-         "print five [@cs336]. How many deviations of that size is each?")
+    note("A single one of them cannot show it. The trace of CS336 prints one, and in its five "
+         "versions five different ones [@cs336]. How many deviations of that size is each?")
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
     draws = [abs(p) / math.sqrt(16384) for p in printed]        # @inspect draws
     assert max(draws) > 7 * min(draws), "all meant to show one scale"
@@ -96,14 +97,15 @@ def an_output_is_a_sum_of_many_terms() -> None:
     spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
     roots = [math.sqrt(n) for n in widths]                      # @inspect roots
     measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
-    assert 0.95 < min(measured), "not below the root"
-    assert max(measured) < 1.05, "nor above, at any width"
+    assert 0.95 < min(measured), "hardly below the root"
+    assert max(measured) < 1.05, "hardly above, at any width"
     misbelief(
         "The variance of the output is related to the square root of the number of inputs.",
         "The *variance* grows with the number itself, the *standard deviation* with its root.",
     )
     growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
     assert round(math.log2(growth)) == 6, "as many doublings as the width"
+    note("The same draws with weights divided by that root, beside them:")
     level = [outputs(n, n**-0.5).std().item() for n in widths]
     figure(
         plot_spread(widths, spread, level),
@@ -115,7 +117,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
     )
     question(
         "Weights have a deviation of `0.1` instead of `1`, and there are "
-        "`10,000` inputs of unit variance. Which deviation do outputs have, "
+        "`10,000` inputs of mean `0` and variance `1`. Which deviation do outputs have, "
         "to the nearest whole number?",
         answer=round(outputs(10_000, 0.1).std().item()),
         within=0.1,

@@ -198,29 +198,30 @@ def the_bill_in_bytes() -> None:
     )
     note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
          "layers has `36` parameters. At a batch of `2`, with AdaGrad, which remembers one number "
-         "for each:")
+         "for each parameter:")
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
     misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
               "bytes, with batch times width times layers for the activations.",
               "The four kinds are right. With that count of activations the formula misses "
-              "input, prediction and target. And it leaves out what lives only for a moment: "
-              "activation gradients, and the temporary tensors of the step.")
+              "input, prediction and target. And it leaves out, as `bill` does, what lives only "
+              "for a moment: activation gradients, and the temporary tensors of the step.")
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
     note(f"This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is "
-         "`64` wide and has another bill, at a batch of `8`:")
+         "`64` wide, has `8256` parameters, and is billed at a batch of `8`:")
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
 
-    note("All six optimizers, on the wider model:")
+    note("All six optimizers on the wider model. Adam and AdamW remember two numbers for each "
+         "parameter:")
     batch = 64
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
     rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
-    kept = 4 * (64 * 64 * 3 + 2 * 64)  # @inspect kept as B
+    kept = 4 * (batch * 64 * 3 + 2 * batch)  # @inspect kept as B
     assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
     figure(plot_bill(bills),
            caption="Only the optimizer's state differs. One step of the wider model at a batch of "

@@ -252,9 +252,10 @@ def a_gate_costs_a_third_matrix() -> None:
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
     note(
-        "What does a token cost in each of these matrices? `FlopCounterMode` notes for every module "
-        "what was computed inside. Beside it, what the shapes say: rows times columns, times two, "
-        "times tokens. Nothing is allocated; the model lives on `meta`."
+        "What does a token cost in each of the seven matrices of a block? `FlopCounterMode` counts, "
+        "from the shapes of every call, what each module would compute. Beside it, what the shapes "
+        "of the weights say: rows times columns, times two, times tokens. Nothing is allocated; the "
+        "model lives on `meta`."
     )
     config, batch, tokens = LLAMA_3_8B, 1, 2048
     with torch.device("meta"):
@@ -267,18 +268,19 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     found = {n.split(".")[-1]: sum(counts[n].values()) for n in counts}
     by_hand = {n: 2 * tokens * r * c for n, (r, c) in matrices(config).items()}
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
-    each = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect each
+    note("A product and a sum for each of these weights, then:")
+    weights = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect weights
     note(
         "Attention's own products, scores and weighted sums, belong to no matrix. They are what is "
-        "left of the whole:"
+        "left of the whole, the half included that the mask throws away:"
     )
     rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
     assert rest == 2 * 2 * tokens * tokens * config.width, "two products"
     share = rest / found["Global"]  # @inspect share as %
     assert 0.071 < share < 0.072, "at this length"
     note(
-        "Norms, rotations, the softmax and the gate are in no count. They are a few operations per "
-        "number, where a matrix does thousands; in *time* they are not free."
+        "Norms, rotations, the softmax and the multiplication by the gate are in no count. They are "
+        "a few operations per number, where a matrix does thousands; in *time* they are not free."
     )
     question(
         "Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",

@@ -299,10 +299,10 @@ def the_run() -> None:
 def most_alive(  # @stepover
     model: Transformer, text: Int[Tensor, "sequences seq"]
 ) -> tuple[int, int]:
-    """Bytes that a second training step takes at its most crowded moment, and bytes of all moments."""
+    """Bytes of what a second training step makes, when they are most, and of Adam's averages."""
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     watch = Alive()
-    for _ in range(2):  # the first step makes the moments
+    for _ in range(2):  # the first step makes the averages
         optimizer.zero_grad()
         watch = Alive()
         with watch:
@@ -313,25 +313,26 @@ def most_alive(  # @stepover
 
 
 def its_memory_is_measured() -> None:
-    """The four kinds of memory are never all there at once."""
-    note("Four kinds of memory were predicted. Watch one step of the run: `most_alive` notes every tensor "
-         "that is made, and how many of their bytes are in use at the most crowded moment.")
+    """In a plain step the four kinds of memory are never all there in full."""
+    note("How much memory does a step take at its fullest? Less than the four kinds added up: parameters, "
+         "gradients, optimizer state and activations. `most_alive` watches one step of the run. It "
+         "returns the most bytes that tensors made in it hold at any moment, and the bytes of Adam's "
+         "two averages.")
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     weights = sum(p.nbytes for p in model.parameters())         # @inspect weights as B
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
-    made, moments = most_alive(model, text)                     # @measure made as B, moments as B
-    assert moments == 2 * weights, "two moments"
+    made, averages = most_alive(model, text)                    # @measure made as B, averages as B
+    assert averages == 2 * weights, "two for each parameter"
     assert kept < made, "all that autograd kept, and more"
     assert made < kept + weights, "but not the gradients besides"
-    peak = weights + moments + made                             # @measure peak as B
+    peak = weights + averages + made                            # @measure peak as B
     predicted = 4 * weights + kept                              # @inspect predicted as B
     below = 1 - peak / predicted                                # @measure below as %
-    assert peak < predicted, "the sum of the kinds is a bound"
+    assert peak < predicted, "less than the four together"
     note("While the backward pass runs, gradients come and activations go. The last gradient arrives when "
-         "hardly an activation is left. So the sum of the kinds is never in use, and the bill of a step is "
-         "a bound, not a sum. How far below it the peak stays depends on which is smaller, gradients or "
-         "activations: so much is saved, about.")
+         "hardly an activation is left. What is saved is at most about the smaller of the two, gradients or "
+         "activations. Gradients left from an earlier batch are there all along, and save nothing.")
     question("The batch is `8` times as large. How many bytes does autograd keep then?",
              answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), model.parameters()), unit="B",
              within=0.05,

@@ -88,9 +88,9 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
 
 def test_what_cycles_hold_is_in_no_bill(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full collection may come in the middle of a step; the first optimizer of a process waits for one."""
-    from lecture_02 import step
+    from lecture_02 import models, step
 
-    batch = step.linear_batch
+    batch = models.linear_batch
     monkeypatch.setattr(step, "linear_batch", lambda *of: (gc.collect(), batch(*of))[1])
     with standin(BIG):
         held: list[object] = [torch.empty(2**20, device="cuda")]
