@@ -536,8 +536,8 @@ def a_second_stream_hides_the_copy() -> None:
         for batch in batches:
             with torch.cuda.stream(side):
                 x = batch.to("cuda", non_blocking=True)
-            main_stream.wait_stream(side)  # the product needs its copy,
-            x.record_stream(main_stream)  # and `x` its memory until the product is done
+            main_stream.wait_stream(side)  # the product needs its copy
+            x.record_stream(main_stream)  # and keeps its memory
             sums.append((x @ w).sum())
         return sums
 

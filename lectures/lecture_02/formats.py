@@ -767,7 +767,7 @@ def autocast_chooses_for_each_operation() -> None:
     assert gradient is not None, "and the way back"
     kept = {layer.weight.dtype, gradient.dtype}                 # @inspect kept
     assert kept == {torch.float32}, "parameter and gradient are stored wide"
-    digits = gradient.bfloat16().float()                        # @inspect digits
+    digits = gradient.bfloat16().float()
     assert torch.equal(gradient, digits), "but it was computed narrow"
     note(
         "What follows is advice, not law. Train in mixed precision. Run matrix products in "

@@ -322,7 +322,7 @@ def its_memory_is_measured() -> None:
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
     weights = sum(p.nbytes for p in model.parameters())         # @inspect weights as B
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
-    made, averages = most_alive(model, text)                    # @measure made as B, averages as B
+    made, averages = most_alive(model, text)                    # @measure made as B
     assert averages == 2 * weights, "two for each parameter"
     assert kept < made, "all that autograd kept, and more"
     assert made < kept + weights, "but not the gradients besides"
