@@ -8,24 +8,40 @@ for `f"{name}.csv"` every file that ends so.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 
 from litbook.text.lecture import INSTALLED, Lecture
+from litbook.text.tree import modules_in
 
 LARGEST = 1 << 30  # bytes of one entry of the folder
 _NEVER = {*INSTALLED, "__pycache__", "node_modules"}
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 
 
-def copy_named(lecture: Lecture, folder: Path, to: Path) -> None:
-    """Copy what the lecture may read of `folder` into `to`: no links to folders, nothing hidden."""
-    for place in sorted(_named(lecture, folder)):
+def texts(lecture: Lecture, folder: Path) -> tuple[list[str], set[str]]:
+    """Texts: the lecture's and those of modules in `folder` that it imports in turn; and what they import."""
+    said, imported = [file.text for file in lecture.files], set[str]()
+    todo = [file.tree for file in lecture.files]
+    while todo:
+        for name in {*modules_in(todo.pop())} - imported:
+            imported.add(name)
+            with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
+                with tokenize.open(folder / f"{name}.py") as file:
+                    said.append(file.read())
+                todo.append(ast.parse(said[-1]))
+    return said, imported
+
+
+def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
+    """Copy what these texts may read of `folder` into `to`: no links to folders, nothing hidden."""
+    for place in sorted(_named(texts, folder)):
         with contextlib.suppress(OSError, shutil.Error):  # reading it will say so
             entry = folder / place
             if _bytes(entry) > LARGEST:
@@ -38,9 +54,9 @@ def copy_named(lecture: Lecture, folder: Path, to: Path) -> None:
                 shutil.copyfile(entry, to / place)
 
 
-def _named(lecture: Lecture, folder: Path) -> set[Path]:
+def _named(texts: Iterable[str], folder: Path) -> set[Path]:
     """The files and folders in `folder`, by their paths from there; of `"a/{b}.c"` the folder `a`."""
-    said = set[str]().union(*map(_QUOTED.findall, _texts(lecture, folder)))
+    said = set[str]().union(*map(_QUOTED.findall, texts))
     endings = {Path(it).suffix for it in said} - {"", ".py"}
     found = {Path(it.name) for it in folder.iterdir() if it.suffix in endings and it.is_file()}
     for text in said:
@@ -52,17 +68,6 @@ def _named(lecture: Lecture, folder: Path) -> set[Path]:
             if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
                 found.add(place)
     return {it for it in found if not any(above in found for above in it.parents)}
-
-
-def _texts(lecture: Lecture, folder: Path) -> Iterator[str]:
-    """The texts of the lecture, and of the modules in `folder` that they import in turn."""
-    todo, known = [file.text for file in lecture.files], set[str]()
-    while todo:
-        yield (text := todo.pop())
-        for name in {*_IMPORT.findall(text)} - known:
-            known.add(name)
-            with contextlib.suppress(OSError):
-                todo.append((folder / f"{name}.py").read_text(encoding="utf-8", errors="replace"))
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
 import faulthandler
@@ -34,8 +33,7 @@ from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import source
-from litbook.text.lecture import INSTALLED, Lecture
-from litbook.text.tree import modules_in
+from litbook.text.lecture import INSTALLED
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -84,8 +82,9 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     """
     path = source.lecture_path(path).resolve()
     lecture = source.usable(path, sections)
+    texts, imported = beside.texts(lecture, path.parent)
     with _settings(device):
-        import_libraries(lecture, path.parent, ("torch",) if device == "cuda" else ())
+        import_libraries(imported | ({"torch"} if device == "cuda" else set()))
         if device == "cuda" and not has_cuda():
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
@@ -102,7 +101,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            beside.copy_named(lecture, path.parent, folder)
+            beside.copy_named(texts, path.parent, folder)
             _execute(recorder, path, sections, device, seed, slow, owner)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
@@ -135,20 +134,8 @@ def _words(words: str, path: Path) -> contextlib.AbstractContextManager[None]:
     return edtrace.installed(words, path)
 
 
-def import_libraries(lecture: Lecture, folder: Path, also: Iterable[str]) -> None:
-    """Import what the lecture imports of the large libraries, so that their state can be noted first.
-
-    The modules in the `folder` around the lecture that it imports are looked at too.
-    """
-    if all(name in sys.modules for name in (*LIBRARIES, *also)):
-        return  # a warm process has them
-    wanted, todo = set(also), [file.tree for file in lecture.files]
-    while todo:
-        for name in {*modules_in(todo.pop())} - wanted:
-            wanted.add(name)
-            beside = folder / f"{name}.py"
-            with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
-                todo.append(ast.parse(beside.read_bytes()))
+def import_libraries(wanted: set[str]) -> None:
+    """Import what is wanted of the large libraries, so that their state can be noted first."""
     for name in LIBRARIES:
         if name in wanted:
             with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
