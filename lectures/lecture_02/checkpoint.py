@@ -86,8 +86,9 @@ def saved_size(*parts: object) -> int:
 
 @aside
 def an_unused_optimizer_has_nothing_to_save() -> None:
-    """Before its first step an optimizer has no state, and a checkpoint of it is half empty."""
-    note("The same model and optimizer are saved twice, before the first step and after it:")
+    """Before its first step Adam has no state to save."""
+    note("A test of checkpoints can pass and have saved nothing of the optimizer. Here model and "
+         "optimizer are saved before the first step, and again after it:")
     model = Stack(64, 3)
     optimizer = torch.optim.Adam(model.parameters())
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
@@ -99,8 +100,8 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
     assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
     assert (used - fresh) // weights == 2, "two copies of the weights more"
-    note("A test that saves and loads an optimizer which has never stepped tests an empty "
-         "dictionary. Take a few steps first.")
+    note("Adam makes its averages in the first step. A test that saves and loads an optimizer "
+         "which has never stepped tests settings and an empty state. Take a few steps first.")
     large = 2 * 10**9 * 4 // GB  # @hide
     question("A model of `2` billion `float32` weights trains with Adam. How "
              "many GB does a checkpoint take before the first step, and how "

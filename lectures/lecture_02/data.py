@@ -195,8 +195,8 @@ def a_token_file_does_not_know_its_dtype() -> None:
         assert size == 10 * 4, "ten numbers, nothing else"
         back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
         assert back.tolist() == tokens.tolist(), "what was written"
-        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. As long as "
-             "their number divides, there is no error.")
+        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. There "
+             "is no error, as long as their number is a multiple of the dtype's size.")
         unstated = np.memmap(raw, mode="r")  # @inspect unstated
         wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
         assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
@@ -204,7 +204,7 @@ def a_token_file_does_not_know_its_dtype() -> None:
         misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
                   "CS336 gives its raw file such a name [@cs336]. It promises a header that is not "
                   "there. Whatever a file is called, `np.load` looks for one, finds none, takes the "
-                  "bytes for a pickled Python object and refuses.")
+                  "bytes for a pickled Python object and, unless told to trust it, refuses.")
         refused = message_of(lambda: np.load(raw))  # @inspect refused
         assert "pickle" in refused, "not a NumPy file"
         note("Call raw files `.bin`. Or spend some bytes on a real header, once for a file of any "
@@ -395,8 +395,8 @@ def the_last_start_leaves_room_for_a_target() -> None:
          "room for it. These tokens count from `1`: the first of a stretch, less one, is where it "
          "starts.")
     misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
-              "With targets that is exactly right. Without them it is one short, and the last "
-              "token of the file is never seen at all.")
+              "With targets that is exactly right: `randint` leaves its end out. Without them it is "
+              "one short, and the last token of the file is never seen at all.")
     data = np.arange(1, 11, dtype=np.int32)
     generator = torch.Generator().manual_seed(0)
     x, y = get_batch(data, 4000, 4, generator)
@@ -520,7 +520,7 @@ def a_second_stream_hides_the_copy() -> None:
     """Copying overlaps with computing only on a stream of its own."""
     note("A *stream* is a queue of work on the card. What stands in one queue is done in order. "
          "What stands in two may overlap, unless one is told to wait for the other. `in_turn` "
-         "copies and multiplies in one stream, `beside` copies in a second.")
+         "copies and multiplies in one stream; `two_streams` copies in a second.")
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
     w = torch.randn(inner, 4096, device="cuda")
@@ -530,7 +530,7 @@ def a_second_stream_hides_the_copy() -> None:
         fetched = (batch.to("cuda", non_blocking=True) for batch in batches)
         return [(x @ w).sum() for x in fetched]
 
-    def beside() -> list[Tensor]:
+    def two_streams() -> list[Tensor]:
         side.wait_stream(main_stream)
         sums = []
         for batch in batches:
@@ -541,17 +541,17 @@ def a_second_stream_hides_the_copy() -> None:
             sums.append((x @ w).sum())
         return sums
 
-    expected, sums = torch.stack(in_turn()), torch.stack(beside())
+    expected, sums = torch.stack(in_turn()), torch.stack(two_streams())
     assert torch.allclose(sums, expected), "the same sums"
     serial = time_call(in_turn, "cuda")  # @measure serial
-    overlapped = time_call(beside, "cuda")  # @measure overlapped
+    overlapped = time_call(two_streams, "cuda")  # @measure overlapped
     assert overlapped.seconds < serial.seconds, "copies go on during products"
     misbelief("Pinned memory makes fetching and computing run in parallel.",
               "It only allows that. In one stream a copy and a product still take turns. The program "
               "need not ask early for the next batch: it waits for nothing here, and is done asking "
               "long before the card is done. Early asking helps where it waits in every turn, as "
               "for `loss.item()`.")
-    question("Each of `8` batches takes `3` ms to copy and `5` ms to "
+    question("Each of `8` pinned batches takes `3` ms to copy and `5` ms to "
              "multiply. How long does it take until all products are there, "
              "in one stream and in two?",
              answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")

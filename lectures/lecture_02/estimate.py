@@ -51,7 +51,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     note(
         "A *FLOP* is one floating-point operation: an addition or a multiplication. Take `2` rows "
         "of `3` numbers times `3` rows of `4`. The result has `2 * 4` entries. Each is a sum of `3` "
-        "terms, and each term takes a multiplication and an addition."
+        "terms, and each term takes a multiplication and an addition, at the start to nothing."
     )
     note(
         "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
@@ -70,7 +70,8 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     assert twice / (2 * seconds) == once / seconds, "the rate is unchanged"
     misbelief(
         "Compute is measured in FLOPS.",
-        "Two quantities are, and one just doubled while the other stood still. The capital S is "
+        "Work is, and speed is: the work doubled above, and the speed, in twice the time, did not. "
+        "The capital S is "
         "read as a plural by some and as *per second* by others. This book writes FLOPs for an "
         "amount of work and FLOP/s for a speed; the first divided by the second is a time.",
     )
@@ -79,7 +80,7 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         "A machine sustains `1e12` FLOP/s. How long does it take to multiply "
         "two square matrices of side `1000`?",
         answer=flops(lambda: side @ side) / 1e12, unit="s",
-        why="Twice the cube of the side; either matrix has only its square in numbers.",
+        why="Twice the cube of the side, though either matrix has only its square in numbers.",
     )
 
 

@@ -94,10 +94,10 @@ def a_float_is_three_fields() -> None:
     )
     note(
         "There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent "
-        "says between which two powers of two the value lies, the fraction how far along: the value "
+        "says between which two powers of two its size lies, the fraction how far along: the value "
         "is $(-1)^s \\cdot 2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets "
-        "exponents be stored without a sign. (The lowest and the highest exponent are set aside: "
-        "for zero, infinity and the like.)"
+        "exponents be stored without a sign. (The lowest and the highest exponent are set aside, "
+        "for zero and what is near it, and for infinity and NaN.)"
     )
     note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$. `bits` returns its pattern, `layout` the "
          "number of bits in each field, and `decode` turns a pattern back into a value:")
@@ -584,7 +584,7 @@ def running_sum(
 
 
 def a_running_sum_stalls() -> None:
-    """A long sum stops growing once its gaps are wider than what is added."""
+    """A long sum stops growing once what is added is no more than half a gap."""
     note(
         "Can a narrow format keep a total? Losses, averages and statistics are long sums, and one "
         "that has stopped growing raises no error."
@@ -598,26 +598,25 @@ def a_running_sum_stalls() -> None:
     assert single == 4000, "float32 is exact"
     note(
         "At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, "
-        "which is rounded back, now and every time after. So the *running* total must be wide; "
-        "the terms may be narrow. PyTorch's own sums know this:"
+        "which is rounded to the even one: the old total, now and every time after. So the "
+        "*running* total must be wide; the terms may be narrow. PyTorch's own sum does not stall:"
     )
     terms = torch.ones(1000, dtype=torch.bfloat16)              # @inspect terms.dtype
     at_once = terms.sum().item()                                # @inspect at_once
-    assert at_once == 1000, "accumulated wide, rounded once"
+    assert at_once == 1000, "not taken one by one"
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)         # @inspect one_by_one
     assert one_by_one == 256, "accumulated narrow"
     note(
         "So the advice to keep long accumulations in `float32` has a mechanism behind it. "
         "The broader warning, that training in narrow formats is unstable, is best taken apart "
         "the same way: stalled sums here, [vanished gradients](#small_values_vanish_in_float16), "
-        "and lost updates, which come next."
+        "and [lost updates](#small_updates_are_lost), which come next."
     )
     question(
         "Add `4` instead of `1`, again and again, in `float16`. Where does "
         "the total stop?",
         answer=running_sum(4.0, 4000, torch.float16),
-        why="The sum stops later by the factor by which the number is larger: what counts is "
-            "their ratio.",
+        why="For a power of two the sum stops later by that factor: what counts is the ratio.",
     )
 
 
@@ -768,7 +767,7 @@ def autocast_chooses_for_each_operation() -> None:
     kept = {layer.weight.dtype, gradient.dtype}                 # @inspect kept
     assert kept == {torch.float32}, "parameter and gradient are stored wide"
     digits = gradient.bfloat16().float()
-    assert torch.equal(gradient, digits), "but it was computed narrow"
+    assert torch.equal(gradient, digits), "but came out of a narrow product"
     note(
         "What follows is advice, not law. Train in mixed precision. Run matrix products in "
         "`bfloat16`, those of attention included; \"attention in `float32`\" is too coarse a "

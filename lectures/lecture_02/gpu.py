@@ -203,8 +203,8 @@ def deleting_returns_blocks_to_a_cache() -> None:
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
-    note("A card's memory has three sizes. The datasheet names one, the driver reports another, "
-         "and a program gets what is left of that.")
+    note("A card's memory has three sizes. The datasheet names one (`card.memory`), the driver "
+         "reports another (`total`), and a program gets what is left of that (`free`).")
     used = torch.cuda.current_device()                          # @measure used
     assert used == 0, "the first of those that are visible"
     properties = torch.cuda.get_device_properties(used)
@@ -216,7 +216,7 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     )
     total = properties.total_memory                             # @measure total as B
     free, seen = torch.cuda.mem_get_info()                      # @measure free as B
-    assert free < seen, "CUDA's own bookkeeping takes some"
+    assert free < seen, "CUDA itself takes some, and other programs do"
     card = find(name)                                           # @measure card
     if card is not None:
         ratio = total / card.memory                             # @measure ratio
@@ -225,9 +225,10 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         part = total / card.reported                            # @measure part
         assert 0.95 < part <= 1, "most of what others saw their driver show"
     note(
-        "Memory is built in GiB and sold as so many GB, so most cards have more than the "
-        "datasheet says; error correction takes some of it on others. Read `total_memory` where a "
-        "program depends on it, and leave the nominal figure to rough estimates."
+        "Memory is built in GiB and sold as so many GB, so most cards hold more bytes than the "
+        "datasheet says; where error correction is on, it may take part of that. Read "
+        "`total_memory` where a program depends on it, and leave the nominal figure to rough "
+        "estimates."
     )
     question(
         "An L4 is sold with `24` GB [@nvidia-l4] and reports "

@@ -557,11 +557,12 @@ def checkpointing_trades_flops_for_memory() -> None:
         "is affordable."
     )
     note(
-        "Autograd keeps every activation until the backward pass has used it. *Activation "
+        "Autograd keeps what the backward pass will need until it has been used, here the output of "
+        "every layer. *Activation "
         "checkpointing* cuts the layers into segments, keeps only the input of each, and computes the "
         "rest again when it is needed [@chen2016]. `train_in_segments` takes a step through `16` "
         "layers, each a product and a tanh, and returns the bytes saved, the FLOPs and the gradient. "
-        "First without segments, then in segments of `4`:"
+        "First without segments (`0`), then in segments of `4`:"
     )
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
@@ -572,9 +573,10 @@ def checkpointing_trades_flops_for_memory() -> None:
     note(
         "That is what is kept until the backward pass begins. While it works on a segment, the "
         "outputs of its layers exist once more. Longer segments keep less and recompute more at "
-        "once: with $L$ layers in segments of $n$, $L/n$ outputs are kept and $n$ recomputed. Which "
+        "once: with $L$ layers in segments of $n$, $L/n$ inputs are kept and $n$ outputs recomputed. Which "
         "$n$ is best? The sum is smallest at the square root of the depth. `most_alive` watches a "
-        "whole step, and counts how many outputs are alive at its fullest moment:"
+        "whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of "
+        "`one`:"
     )
     lengths = (1, 2, 4, 8, 16)
     peaks = {n: most_alive(layers, n) for n in lengths}         # @inspect peaks
@@ -582,7 +584,8 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert best == 4, "the square root of the depth"
     over = [peaks[n] - layers // n - n for n in lengths]        # @inspect over
     assert 0 <= min(over) <= max(over) < 0.13, "by the formula, or nearly"
-    note("The price is a second forward pass, `2` FLOPs on top of `6`. The gradient is the same.")
+    note("The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. "
+         "The gradient is the same.")
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, "the rule"
     assert work == 8 * rows * params == 1_048_576, "and a forward pass"

@@ -69,7 +69,7 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 
 def an_output_is_a_sum_of_many_terms() -> None:
-    """With weights of variance one, an output is as large as the root of its number of inputs."""
+    """With all variances one, an output is as large as the root of its number of inputs."""
     note(
         "How large should first weights be? Drawn from the standard normal they are far too "
         "large, and wider layers make it worse."
@@ -86,8 +86,8 @@ def an_output_is_a_sum_of_many_terms() -> None:
         "each product has a variance of one, and variances of independent terms add up. So the "
         "variance of the sum is the number of inputs, and its deviation is the root of that number."
     )
-    note("A single one of them cannot show it. The trace of CS336 prints one, and in its five "
-         "versions five different ones [@cs336]. How many deviations of that size is each?")
+    note("One output alone cannot show it. The trace of CS336 prints one, and in its five "
+         "versions five different ones [@cs336]. In deviations of that size:")
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
     draws = [abs(p) / math.sqrt(16384) for p in printed]        # @inspect draws
     assert max(draws) > 7 * min(draws), "all meant to show one scale"
@@ -195,8 +195,8 @@ def xavier_agrees_for_square_layers_only() -> None:
 def unscaled_gradients_explode() -> None:
     """Unscaled layers make gradients explode."""
     note(
-        "Activations of unscaled layers overflow before long. Gradients run through the layers "
-        "twice, forwards and back, and grow faster still. Ten layers of width `64`:"
+        "Weights straight from `torch.randn`, *unscaled*, make activations overflow before long. "
+        "Gradients grow with them, and under a squared loss faster still. Ten layers of width `64`:"
     )
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)
@@ -214,13 +214,14 @@ def unscaled_gradients_explode() -> None:
     note(
         "Each layer that is left unscaled is `8` times too large, the root of its width. The loss "
         "is a square, so it holds every layer's factor twice; the derivative by the first layer "
-        "takes one of that layer's away. Powers of two divide exactly, so the ratio is exact too."
+        "takes away one of that layer's factors. Powers of two divide exactly, so the ratio is exact too."
     )
     assert wild / tame == 8.0 ** (2 * 10 - 1), "to the last factor"
     note(
-        "Advice: scale so that each layer keeps the size of what it gets. Glorot's rule was made "
-        "for linear and tanh layers. A ReLU throws away half of its input, and He's rule, with a "
-        "`2` under the root, makes up for it [@he2015]."
+        "Advice: scale so that each layer keeps the size of what it gets. LeCun's rule divides by "
+        "the root of the number of inputs, as Glorot's does for square matrices; they suit linear "
+        "and tanh layers. A ReLU throws away half of the square of its input, on average, and He's "
+        "rule, with a `2` under the root, makes up for it [@he2015]."
     )
     lecun = he = torch.randn(64, 512)
     for _ in range(4):
@@ -228,7 +229,7 @@ def unscaled_gradients_explode() -> None:
         lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
     left = lecun.square().mean().item()                         # @inspect left
     kept = he.square().mean().item()                            # @inspect kept
-    assert round(math.log2(left)) == -4, "variance halved by each layer"
+    assert round(math.log2(left)) == -4, "mean square halved by each layer"
     assert round(kept) == 1, "and kept, with the two"
     question(
         "How many times as large as the scaled one is the first layer's "

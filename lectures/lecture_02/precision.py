@@ -204,8 +204,8 @@ def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
     note("`float16` loses small gradients, so the loss is first multiplied by a large factor, the "
          "*scale* [@micikevicius2018]. With too large a scale the gradient overflows instead. "
-         "PyTorch's scaler finds one by trial: an infinite gradient means no step and half the "
-         "scale.")
+         "PyTorch's scaler finds one by trial: an infinite gradient, or NaN, means no step and half "
+         "the scale.")
     top = torch.finfo(torch.float16).max
     note("The weight below becomes `float16` on its way into the loss. So its gradient of `10`, "
          f"times the scale, has to fit into that format, whose largest number is {top:.0f}.")
@@ -227,8 +227,8 @@ def the_loss_scale_finds_its_own_level() -> None:
     largest = top / 10  # @inspect largest
     power = 2 ** int(math.log2(largest))  # @inspect power
     assert power == 4096, "the power of two that just fits"
-    note("The skipped steps are the cost, and more will come. After this many good steps in a row "
-         "the scaler tries twice the scale:")
+    note("The skipped steps are the cost. After `patience` good steps in a row the scaler tries "
+         "twice the scale, and where that overflows another step is lost:")
     patience = scaler.get_growth_interval()  # @inspect patience
     assert patience == 2000, "steps without an overflow"
     note("The scale is state: `scaler.state_dict()` belongs in the checkpoint. `bfloat16` has the "

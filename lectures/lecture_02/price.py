@@ -12,20 +12,21 @@ HOUR = 60 * 60
 
 @aside
 def a_run_is_paid_for_in_gpu_hours() -> None:
-    """A run is paid for in GPU-hours, and their number does not depend on the number of GPUs."""
+    """A run is paid for in GPU-hours: at a given MFU, as many on any number of GPUs."""
     note(
-        "What does the run of the first estimate cost? GPUs are rented by the hour, so turn work "
-        "into hours, with $N$ parameters and $D$ tokens:\n\n"
+        "What does a training run cost, once its work is known? GPUs are rented by the hour, so "
+        "turn work into hours, with $N$ parameters and $D$ tokens:\n\n"
         "$$\\mathrm{GPU\\ hours} = \\frac{6ND}{\\mathrm{peak} \\times \\mathrm{MFU} \\times 3600}$$\n\n"
         "The number of GPUs has cancelled. Twice as many are done in half the time, for the same "
         "money, as long as the MFU holds."
     )
-    work, rate, mfu = 6 * 70e9 * 15e12, dense_peak("H100 SXM", "bfloat16"), 0.5
+    work, mfu = 6 * 70e9 * 15e12, 0.5
+    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     hours = work / (rate * mfu * HOUR)  # @inspect hours
     assert 3.53e6 < hours < 3.54e6, "three and a half million"
     days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days
-    bills = [round(n * 24 * d) for n, d in days.items()]  # @inspect bills
-    assert bills == [round(hours)] * 2, "the same bill for months and for days"
+    booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
+    assert booked == [round(hours)] * 2, "as many for months and for days"
     note(
         "The price of an hour is no constant of nature. DeepSeek's report assumes `2` dollars for an "
         "H800, a GPU with the same peak [@deepseek-v3]; take up to twice that as the range. That "
@@ -45,14 +46,14 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "stated, of estimated"
     note(
-        f"The napkin was short by a factor of {over:.1f}. Meta calls these hours the total for "
-        "training, and does not say what else is in them: attention, longer contexts, what was "
-        "lost to failures. Budget for it all the same."
+        f"The estimate was short by a factor of {over:.1f}. Meta calls these hours the total for "
+        "training, and does not say what else they hold: perhaps attention, longer contexts, work "
+        "lost to failures, or a lower MFU. Budget for the gap all the same."
     )
     question(
-        "At `2` dollars an hour, what does a run cost that trains `8` billion parameters on `1` "
-        "trillion tokens at an MFU of `0.4`? In whole dollars.",
-        answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)), unit="dollars",
+        "On H100s at `2` dollars an hour, what does a run cost that trains `8` billion parameters on `1` "
+        "trillion tokens at an MFU of `0.4`?",
+        answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)), unit="dollars", within=0.01,
     )
 
 

@@ -19,16 +19,16 @@ def settled(t: int, beta: float = 0.9) -> float:
 
 @aside
 def adam_starts_with_its_longest_steps() -> None:
-    """Adam's first steps are its longest, and they are taken on the least evidence."""
+    """On noise Adam's first steps are its longest, and they are taken on the least evidence."""
     note(
         "Why does nearly every run begin with a *warm-up*, a learning rate that rises from almost "
         "nothing? Give Adam gradients that are pure noise. There is nothing to learn, so every "
         "step is a mistake. How long are they?"
     )
     note(
-        "The first average holds one gradient, so the step is as long as the rate. Later the "
-        "average holds many, they cancel, and the step shrinks. With $\\beta$ for the first "
-        "average, after $t$ steps:\n\n"
+        "After the first step Adam's average holds one gradient. So that step is as long as the "
+        "rate, and rests on this gradient alone. Later the average holds many, they cancel, and "
+        "the step shrinks. With $\\beta$ for this average, after $t$ steps:\n\n"
         "$$\\sqrt{\\frac{1-\\beta}{1+\\beta} \\cdot \\frac{1+\\beta^t}{1-\\beta^t}}$$"
     )
     noise = torch.randn(100, 2000, dtype=torch.float64)
@@ -38,13 +38,13 @@ def adam_starts_with_its_longest_steps() -> None:
     measured = [lengths[t - 1].item() for t in when]  # @inspect measured
     predicted = [settled(t) for t in when]  # @inspect predicted
     pairs = [(round(m, 1), round(p, 1)) for m, p in zip(measured, predicted)]
-    assert all(m == p for m, p in pairs), "measured, predicted, to a tenth"
+    assert [m for m, _ in pairs] == [p for _, p in pairs], "measured, predicted, to a tenth"
     ratio = predicted[0] / settled(10**6)  # @inspect ratio as times
     assert round(ratio, 2) == 4.36, "first step against settled ones"
     note(
-        "A warm-up takes the rate down where the steps are long. Its price is nothing in FLOPs "
-        "or bytes, one multiplication a step for the whole model, and half of its own length in "
-        "progress:"
+        "A warm-up takes the rate down where the steps are long. It costs no bytes, a "
+        "multiplication a step for the whole model, and nearly half of its own length in steps "
+        "at the full rate:"
     )
     rates = [min(1, (t + 1) / 10) for t in range(100)]
     steps = [rate * settled(t + 1) for t, rate in enumerate(rates)]
@@ -52,7 +52,7 @@ def adam_starts_with_its_longest_steps() -> None:
     lost = len(rates) - sum(rates)  # @inspect lost as steps
     assert round(lost, 1) == 4.5, "of ten, at the full rate"
     question(
-        "With `0.95` for the first average instead of `0.9`, how many times as long as the "
+        "With `0.95` for this average instead of `0.9`, how many times as long as the "
         "settled step is the first one?",
         answer=round(1 / settled(10**6, 0.95), 2), unit="times",
     )

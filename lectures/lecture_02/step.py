@@ -46,7 +46,7 @@ def the_bill_of_a_step() -> None:
 def parameters_follow_from_the_shapes() -> None:
     """The model has one weight for every place in its matrices."""
     note(
-        "How many weights has the model whose bill is drawn up here? Every other entry is a "
+        "How many weights has the model whose memory is billed here? Every other entry is a "
         "multiple of that number, or of the batch."
     )
     note("`Stack` has $L$ hidden layers, each a matrix of $D$ by $D$ weights and no bias, and a head "
@@ -61,7 +61,8 @@ def parameters_follow_from_the_shapes() -> None:
     total = sum(p.numel() for p in model.parameters())  # @hide
     question(f"A model of width `10` has `{total}` parameters. How many "
              "hidden layers?",
-             answer=len(model.weights) - 1, unit="layers")
+             answer=len(model.weights) - 1, unit="layers",
+             why="A hidden layer adds the square of the width, the head only the width.")
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:

@@ -52,13 +52,13 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     assert same_storage(x, middle), "nothing was copied"
 
     misbelief("A tensor is just a pointer to memory.",
-              "Tensors over one storage differ in start, shape, strides or dtype. Without that "
+              "Tensors over one storage can differ in start, shape, strides or dtype. Without that "
               "metadata the pointer says where the numbers are and not what they mean.")
     later = middle.data_ptr() - x.data_ptr()  # @inspect later as B
     assert later == 1 * x.element_size(), "one element further on"
 
-    note("Even the dtype is only a way of reading. Here the bytes of the same floats are read as "
-         "integers, and the float `1.0` shows its bits.")
+    note("Even the dtype is only a way of reading, and `view` takes one, too. Here the bytes of the "
+         "same floats are read as integers, and the float `1.0` shows its bits.")
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"

@@ -253,7 +253,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
     note(
         "What does a token cost in each of the seven matrices of a block? `FlopCounterMode` counts, "
-        "from the shapes of every call, what each module would compute. Beside it, what the shapes "
+        "from the shapes of every product, what each module would compute. Beside it, what the shapes "
         "of the weights say: rows times columns, times two, times tokens. Nothing is allocated; the "
         "model lives on `meta`."
     )
@@ -271,8 +271,8 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     note("A product and a sum for each of these weights, then:")
     weights = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect weights
     note(
-        "Attention's own products, scores and weighted sums, belong to no matrix. They are what is "
-        "left of the whole, the half included that the mask throws away:"
+        "Attention's own products, scores and weighted sums, belong to no matrix. They are the "
+        "rest of the count, nearly half of which the mask then throws away:"
     )
     rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
     assert rest == 2 * 2 * tokens * tokens * config.width, "two products"

@@ -139,10 +139,10 @@ MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small, and still too large for 
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
-    """A prompt is read with hundreds of FLOPs per byte, an answer is written with one."""
+    """A prompt is read with many FLOPs per byte, an answer is written with one."""
     note("A model that is asked something first runs all tokens of the prompt at once, *prefill*, and "
          "then writes token after token, *decoding*. Is the second slower because it does more? Count "
-         "both, for as many tokens. The FLOPs:")
+         "both, for as many tokens. The FLOPs, masked pairs included:")
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
@@ -153,29 +153,31 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert step == decoding_flops(MODEST, 1, 512), "the last one"
     more = 511 * step / prefill                                 # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
-    note("And the bytes? For a single token every weight is read, and the cache of all tokens before it. "
-         "Against that, all that goes into and comes out of the operations of a step:")
+    note("And the bytes? For a single token every weight is read, and the cache of all tokens before it: "
+         "`decoding_bytes`. Against that, all that goes into and comes out of the operations of a step, "
+         "with attention in a kernel:")
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
     last = torch.zeros(1, 1, dtype=torch.int64)
     moved = bytes_moved(lambda: model(last, caches))            # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
-    note("So the formula can be trusted with a model that does not fit here. Llama-3-8B, with `2048` "
-         "tokens of context, beside a prompt of the same length, which reads the weights once "
-         "for all:")
+    note("So for a single token `decoding_bytes` can be trusted, with a model that does not fit here, too. "
+         "Llama-3-8B, with `2048` tokens of context, beside a prompt of the same length. It reads the "
+         "weights once for all; what its activations move is left out, so its figure is an upper bound:")
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)                   # @inspect read as B
     alone = decoding_flops(config, 1, context) / read           # @inspect alone as FLOP/B
     together = forward_flops(config, context, context) / read   # @inspect together as FLOP/B
     assert round(alone, 1) == 1.1, "writing"
-    assert alone * context == together, "reading, for the same bytes"
+    assert alone * context == together, "reading, if weights and cache were all"
     ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
     note(f"An {H100.name} [does {ridge:.0f} FLOPs while a byte arrives]"
-         "(#every_operation_has_an_intensity). Reading keeps it busy. Writing, it waits nearly all the "
-         "time.")
-    question("Which share of an H100's peak can writing reach at best, with a single sequence?",
+         "(#every_operation_has_an_intensity), its *ridge*. Reading a prompt of this length keeps it "
+         "busy. Writing a single sequence, it waits nearly all the time.")
+    question("Which share of an H100's peak can writing reach at best, with a single sequence "
+             "and this context?",
              answer=alone / ridge, unit="%",
              within=0.05,
              why="So hundreds of tokens could be computed in the time that one takes, if they "

@@ -310,8 +310,8 @@ def fusion_makes_no_product_faster() -> None:
     """Fusion makes no product faster, and a token alone is all products."""
     note("How much can fusion give a whole block, at the very best? Let everything between the products "
          "with weights vanish, attention included, and compare the time before and after. It is the "
-         "time at best, of computing or of reading and writing, whichever is longer; `by_kind` adds it "
-         "up in three groups. First `2048` tokens at once:")
+         "time at best on an H100, of computing or of reading and writing, whichever is longer; `by_kind` "
+         "adds it up in three groups. First `2048` tokens at once:")
     many = by_kind(block_operations(2048), seconds_at_best)     # @inspect many as s
     gain = sum(many.values()) / many["products with weights"]   # @inspect gain as times
     assert 2.1 < gain < 2.4, "more cannot be had"
@@ -324,12 +324,12 @@ def fusion_makes_no_product_faster() -> None:
     above = one["products with weights"] / weights              # @inspect above
     assert above < 1.001, "the time is that of reading the weights"
     misbelief("Generating waits for memory, so fusion helps it most.",
-              "What it waits for are the weights, and each is read once already. Fusion saves the "
-              f"traffic between operations, which takes a {1 / (alone - 1):,.0f}th of that time. A long "
-              "text adds its cache to what is read, and no fusion spares that. Fewer bytes per weight "
-              "would help; so does fusion, but by saving *launches*, which come next.")
+              "What it waits for are the weights, and each is read once already. All the rest, which "
+              f"fusion might let vanish, takes a {1 / (alone - 1):,.0f}th of that time. A long text adds "
+              "its cache to what is read, and no fusion spares that. Fewer bytes per weight would help; "
+              "and fusion does, but by saving *launches*, which come next.")
     few = by_kind(block_operations(64), seconds_at_best)  # @hide
-    question("And with `64` tokens: how many times as fast can the block become at best?",
+    question("And with `64` tokens at once: how many times as fast can the block become at best?",
              answer=sum(few.values()) / few["products with weights"], unit="times", within=0.03,
              why="The weights are still read once, which takes as long as before. All else grows with "
                  "the tokens, from a thousandth and a half for one.")

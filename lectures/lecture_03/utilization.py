@@ -95,10 +95,10 @@ def palm_published_both_numbers() -> None:
 
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask makes half of the pairs useless, and a program can skip them."""
-    note("No token looks at a later one. Who pays for the scores that the mask hides? Written out, "
-         "attention computes them all the same, and throws them away. Cut the queries into blocks, and "
-         "let each look only as far as it "
-         "may:")
+    note("No token looks at a later one, so a causal mask hides about half of all pairs of a query and a "
+         "key. Who pays for their scores? Written out, attention computes them all the same, and throws "
+         "them away. Cut the queries into blocks, and let each look only as far as it may, the last of a "
+         "block at every key up to its own:")
     b, t, h, n = 1, 64, 2, 8
     q, k, v = torch.randn(3, b, t, h, n).double()
 
@@ -113,8 +113,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     shares = [flops(partial(in_blocks, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "in 1, 2, 4 and 32 blocks"
     note("With $m$ blocks it is $(m+1)/2m$ of the pairs, on the way to one half. Fused kernels work "
-         "in such blocks and do skip. So the twelve is a count of what the formula of attention says, "
-         "and six, with the mask, of what the task needs.")
+         "in such blocks, and can skip where they are told that the mask is causal. So the [twelve](#training_costs_six_per_weight_and_twelve_per_pair) "
+         "is a count of what the formula of attention says, and six, with the mask, of what the task needs.")
     blocks = [m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51]  # @hide
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
              answer=blocks[0], unit="blocks",

@@ -314,8 +314,8 @@ def most_alive(  # @stepover
 
 def its_memory_is_measured() -> None:
     """In a plain step the four kinds of memory are never all there in full."""
-    note("How much memory does a step take at its fullest? Less than the four kinds added up: parameters, "
-         "gradients, optimizer state and activations. `most_alive` watches one step of the run. It "
+    note("How much memory does a step take at its fullest? In this run less than four kinds added up: "
+         "parameters, gradients, optimizer state and activations. `most_alive` watches one step of the run. It "
          "returns the most bytes that tensors made in it hold at any moment, and the bytes of Adam's "
          "two averages.")
     model = fresh_model()
@@ -331,8 +331,9 @@ def its_memory_is_measured() -> None:
     below = 1 - peak / predicted                                # @measure below as %
     assert peak < predicted, "less than the four together"
     note("While the backward pass runs, gradients come and activations go. The last gradient arrives when "
-         "hardly an activation is left. What is saved is at most about the smaller of the two, gradients or "
-         "activations. Gradients left from an earlier batch are there all along, and save nothing.")
+         "hardly an activation is left. So the peak lies below the sum, by at most about the smaller of the "
+         "two, gradients or activations; passing tensors take some of it back. Gradients left from an "
+         "earlier batch are there from the start, and the gap is gone.")
     question("The batch is `8` times as large. How many bytes does autograd keep then?",
              answer=saved_bytes_of(lambda: loss_of(model, text.repeat(8, 1)), model.parameters()), unit="B",
              within=0.05,
