@@ -37,8 +37,8 @@ def adam_starts_with_its_longest_steps() -> None:
     when = [1, 2, 10, 100]
     measured = [lengths[t - 1].item() for t in when]  # @inspect measured
     predicted = [settled(t) for t in when]  # @inspect predicted
-    pairs = [(round(m, 1), round(p, 1)) for m, p in zip(measured, predicted)]
-    assert [m for m, _ in pairs] == [p for _, p in pairs], "measured, predicted, to a tenth"
+    rounded = [[round(it, 1) for it in some] for some in (measured, predicted)]
+    assert rounded[0] == rounded[1], "measured, predicted, to a tenth"
     ratio = predicted[0] / settled(10**6)  # @inspect ratio as times
     assert round(ratio, 2) == 4.36, "first step against settled ones"
     note(

@@ -241,7 +241,7 @@ def bill_on_card(  # @stepover
     name: str, width: int, layers: int, batch: int
 ) -> tuple[dict[str, int], int]:
     """How far `memory_allocated` grows with each kind of memory in one step, and the step's peak."""
-    gc.collect()  # now, not in between: a program's first optimizer is held by a cycle of frames
+    gc.collect()  # now, not in between: a first optimizer is held by a cycle
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     stages = [torch.cuda.memory_allocated()]
