@@ -198,7 +198,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
 
     theirs = gradients(pieces)
     assert torch.allclose(gradients(lean), theirs), "the same gradients"
-    kept = [kept_per_token(norm, 64, 2, 16) for norm in (RMSNorm(64), Lean(64))]
+    kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
     in_pieces = (kept[0] - 4) / 64                              # @measure in_pieces as B
     in_one = (kept[1] - 4) / 64                                 # @inspect in_one as B
     assert in_one == 2.0, "bytes a number in one piece"

@@ -170,7 +170,7 @@ def reading_is_work_and_writing_is_waiting() -> None:
     alone = decoding_flops(config, 1, context) / read           # @inspect alone as FLOP/B
     together = forward_flops(config, context, context) / read   # @inspect together as FLOP/B
     assert round(alone, 1) == 1.1, "writing"
-    assert alone * context == together, "reading, if weights and cache were all"
+    assert alone * context == together, "reading, if that were all"
     ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
     note(f"An {H100.name} [does {ridge:.0f} FLOPs while a byte arrives]"
