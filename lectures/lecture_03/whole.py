@@ -314,7 +314,7 @@ def most_alive(  # @stepover
 
 def its_memory_is_measured() -> None:
     """In a plain step the four kinds of memory are never all there in full."""
-    note("How much memory does a step take at its fullest? In this run less than four kinds added up: "
+    note("How much memory does a step take at its fullest? In this run less than the four kinds added up: "
          "parameters, gradients, optimizer state and activations. `most_alive` watches one step of the run. It "
          "returns the most bytes that tensors made in it hold at any moment, and the bytes of Adam's "
          "two averages.")

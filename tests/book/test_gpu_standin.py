@@ -77,7 +77,7 @@ def test_every_gpu_section_runs_to_its_end_at_the_sizes_of_a_large_card(
 ) -> None:
     assert list(big.errors()) == []
     assert [v.text for section in big.sections for v in section.values if v.error] == []
-    # Said with what does not hold, because in one run of many these were not as they should be.
+    # Shown with what does not hold: they tell whether something was freed in the middle of a step.
     watched = measured(big, "the_bill_is_measured_on_the_card", "bills")
     assert unmet(big, sections(lecture)) == NEED_VALUES, watched
     (shape,) = measured(big, "five_formats_are_measured_here", "shape")

@@ -394,9 +394,7 @@ def test_the_page_and_python_agree_on_a_grid(opened: Page) -> None:
         )
     ]  # fmt: skip
     assert len(grid) == 4 * 3**6
-    some = [
-        *sampled(grid, 7)
-    ]  # every value of each field comes, whichever share is taken: 7 divides no length
+    some = [*sampled(grid, 7)]  # 7 shares no factor with the grid, so every value of each field comes
     for row, (outputs, wrong) in zip(some, opened.evaluate(SET, some), strict=True):
         assert wrong == {}, row
         for name, value in expected(row).items():

@@ -35,6 +35,7 @@ _ESCAPES = {
 }
 _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u2030-\u205e\u2070-\u2bff]")
 
+# Letters and their points that are read from right to left, and the words that hold one.
 _LEFT = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
 # From the start of a word only: else a long one would be looked through from each of its letters.
 _TURNED = re.compile(rf"(?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}]))*")
