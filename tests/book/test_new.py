@@ -153,10 +153,10 @@ def test_a_lecture_that_imports_torch_where_it_is_missing_names_the_extra(
 
 
 def test_the_extra_is_what_the_error_says_it_brings() -> None:
-    from litbook.probe.raised import EXTRA as BRINGS
+    from litbook.record.model import LIBRARIES as BRINGS
 
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
-    assert {re.split(r"\W", it)[0] for it in project["optional-dependencies"]["torch"]} == BRINGS
+    assert {re.split(r"\W", it)[0] for it in project["optional-dependencies"]["torch"]} == {*BRINGS}
     assert project["dependencies"] == ["rich"]
 
 

@@ -14,6 +14,7 @@ from types import FrameType
 from litbook.probe.making import bounded
 from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
+from litbook.record.model import LIBRARIES
 from litbook.text.lecture import INSTALLED, Lecture
 
 
@@ -28,7 +29,6 @@ def said(error: BaseException | None) -> str:
 
 
 _AMBIGUOUS = re.compile(r"RuntimeError: Boolean value of Tensor with more than one value is ambiguous")
-EXTRA = {"torch", "numpy", "einops", "jaxtyping", "matplotlib"}  # as pyproject.toml has it
 _ENGINE = Path(__file__).resolve().parents[1]
 
 Line = tuple[str, int, str, str]
@@ -79,7 +79,7 @@ def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iter
 
 def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
-    if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
+    if isinstance(error, ModuleNotFoundError) and error.name in LIBRARIES:
         return "\npip install 'litbook[torch]'"
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"

@@ -134,6 +134,10 @@ class Device:
     count: int | None = None  # how many the program saw; it computed on the first of them
 
 
+# What lectures compute with, as the extra `torch` in pyproject.toml brings it.
+LIBRARIES = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """Where, when and with what a record was made."""
@@ -150,6 +154,11 @@ class Environment:
     commit: str | None  # ends in "+" when the working tree had changes
     date: str  # UTC, ISO 8601, to the second
     seed: int
+
+    @property
+    def machine_name(self) -> str:
+        """What readers know the machine by: its GPU, or where the run used none its processor."""
+        return self.device.name if self.device.kind != "cpu" else self.cpu or self.device.name
 
 
 # ---------------------------------------------------------------------------- the text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from litbook.record.model import Record
+from litbook.record.model import LIBRARIES, Record
 from litbook.render import books, margin, markup, prose, report, values
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
@@ -94,7 +94,7 @@ FACTS: dict[str, Callable[[Record], str]] = {
     later("threads of torch"): lambda r: str(r.environment.threads or ""),
     later("operating system"): lambda r: f"{r.environment.os}, {r.environment.machine}",
     "Python": lambda r: r.environment.python,
-    **{name: _version(name) for name in ("torch", "numpy", "einops", "jaxtyping", "matplotlib")},
+    **{name: _version(name) for name in LIBRARIES},
     later("date"): lambda r: day(r.environment.date),
     later("commit"): lambda r: r.environment.commit or "",
     later("time taken"): lambda r: f"{number(r.seconds)} s" if r.seconds else "",

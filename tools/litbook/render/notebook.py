@@ -249,7 +249,7 @@ def _opening(made: _Made, shelf: books.Book, book: str, beside: set[str]) -> Non
     text = [
         f"# {made.text.markdown(title)}",
         _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs),
-        _(_HOW, machine=plain(_machine(record))),
+        _(_HOW, machine=plain(record.environment.machine_name)),
     ]
     made.prose("opening", "\n\n".join(text))
 
@@ -516,14 +516,9 @@ def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) ->
     text = standin.bounded(in_words(snapshot, value.unit or ""))
     if value.kind == "measure":
         when = day(record.environment.date)
-        where = _("(measured on {machine}, {day})", machine=_machine(record), day=when)
+        where = _("(measured on {machine}, {day})", machine=record.environment.machine_name, day=when)
         return f"{value.text} = {standin.one_line(text)}   {where}\n"
     return f"{value.text} = {text}\n"
-
-
-def _machine(record: model.Record) -> str:
-    device = record.environment.device
-    return device.name if device.kind != "cpu" else record.environment.cpu or device.name
 
 
 def _stream(text: str) -> Any:

@@ -329,8 +329,6 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
     """Where every number on the page comes from."""
     record, environment = book.record, book.record.environment
     claims = verdicts.rulings(record, book.recordings, mine)
-    device = environment.device
-    machine = device.name if device.kind != "cpu" else environment.cpu or device.name
     versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]
     commit = environment.commit or ""
     facts = [
@@ -340,7 +338,7 @@ def _foot(book: Book, mine: Sequence[Section], part: Section | None) -> Html:
                 "run on {machine}, {n} core",
                 "run on {machine}, {n} cores",
                 environment.cores,
-                machine=machine,
+                machine=environment.machine_name,
             )
         ),
         markup.text(", ".join([f"Python {environment.python}", *versions])),

@@ -137,7 +137,7 @@ def tally(lectures: Sequence[tuple[Record, Sequence[Record]]]) -> Html:
     if not found:
         return markup.NOTHING
     environment = lectures[0][0].environment
-    machine = environment.cpu if environment.device.kind == "cpu" else environment.device.name
+    machine = environment.machine_name
     torch = environment.versions.get("torch", "")
     where = _(
         "run on {machine}, {day}", machine=machine + (torch and f", torch {torch}"), day=day(environment.date)

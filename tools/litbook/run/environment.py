@@ -14,9 +14,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from litbook.record.model import Device, Environment
-
-LIBRARIES = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
+from litbook.record.model import LIBRARIES, Device, Environment
 
 
 def environment(lecture: Path, device: str, seed: int) -> Environment:

@@ -37,7 +37,6 @@ from litbook.text.lecture import INSTALLED
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
-LIBRARIES = ("numpy", "torch", "matplotlib")  # imported before the state of the world is noted
 
 
 class Owner(Protocol):
@@ -136,7 +135,7 @@ def _words(words: str, path: Path) -> contextlib.AbstractContextManager[None]:
 
 def import_libraries(wanted: set[str]) -> None:
     """Import what is wanted of the large libraries, so that their state can be noted first."""
-    for name in LIBRARIES:
+    for name in model.LIBRARIES:
         if name in wanted:
             with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
                 importlib.import_module(name)

@@ -212,10 +212,11 @@ def _takes(record: Record, name: str) -> str:
     """What it took to run a page of a lecture: time, on which machine, memory, and packages."""
     book, where = books.outline(record), record.environment
     part = next((it for it in book.parts if book.page(it) == name), None)
-    machine = where.cpu if where.device.kind == "cpu" else where.device.name
     held, of = record.peak / 2**30, where.memory / 2**30
     took = _(
-        "took {seconds} s on {machine}", seconds=f"{max(1, (part or record).seconds):.0f}", machine=machine
+        "took {seconds} s on {machine}",
+        seconds=f"{max(1, (part or record).seconds):.0f}",
+        machine=where.machine_name,
     )
     if held >= 0.1 and of:  # less is nothing to plan for
         memory = _(

@@ -16,7 +16,7 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, Protocol
 
 import rjsmin
 from mkdocs.config import base
@@ -39,9 +39,6 @@ from litbook.render.edition import Edition
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
-
-if TYPE_CHECKING:
-    from litbook.site.preview import Preview
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
@@ -89,6 +86,13 @@ class Options(base.Config):
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
     words = kinds.Choice(("", *WORDS), default="")  # in whose words the lectures are written; "": in ours
     unbacked = Severity()  # what a number is that nothing backs
+
+
+class Preview(Protocol):
+    """What makes pages when they are asked for: `litbook.site.preview` has it."""
+
+    def pages(self) -> Pages: ...
+    def whole(self) -> list[Edition]: ...
 
 
 class LitbookPlugin(BasePlugin[Options]):
