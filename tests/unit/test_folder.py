@@ -50,6 +50,47 @@ def output(record: model.Record) -> str:
 # ------------------------------------------------------------------------------- the text
 
 
+def test_hide_at_the_docstring_of_a_file_hides_all_of_that_file(tmp_path):
+    found = read(
+        tmp_path,
+        init="""\
+            \"\"\"A lecture.\"\"\"
+            from .figures import plot
+            def main():
+                section()
+            def section():
+                plot(1)
+        """,
+        figures="""\
+            \"\"\"What the pages
+            do not show.\"\"\"  # @hide
+            import math
+            WIDTH = 7
+            def plot(n):
+                return math.sqrt(n * WIDTH)
+        """,
+    )
+    kinds = {found.file_of_statement(i).name: set() for i in range(len(found.statements))}
+    for i, statement in enumerate(found.statements):
+        kinds[found.file_of_statement(i).name].add(statement.kind)
+    assert kinds == {"": {"doc", "code", "def", "section"}, "figures": {"hidden"}}
+    assert [f.name for f in found.functions if f.hidden] == ["plot"]
+
+
+def test_hide_at_the_docstring_of_a_file_with_sections_is_refused(tmp_path):
+    sections = """\
+        \"\"\"A lecture.\"\"\"  # @hide
+        def main():
+            section()
+        def section():
+            x = 1
+    """
+    assert (
+        "__init__.py:1:19: @hide on the docstring of a file with sections would leave nothing to show"
+        in refused(tmp_path, init=sections)
+    )
+
+
 def test_the_files_stand_in_the_order_in_which_main_reaches_them():
     found = source.read(PARTS)
     assert [file.name for file in found.files] == ["", "storage", "compute", "models"]

@@ -25,7 +25,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "inspect": "show these expressions, after the line has run: `x, f(y) as B`",
     "measure": "the same, for what depends on the machine or the clock: it is never compared",
     "clear": "the player stops showing these expressions",
-    "hide": "the line, block or definition runs and is not shown",
+    "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
     "zero": "on a claim: that it is zero, or nothing, is the point",
@@ -325,6 +325,8 @@ def attach(
             continue
         if directive.name == "hide":
             found.hidden.add(anchor)
+            if anchor is file.tree.body[0] and ast.get_docstring(file.tree, clean=False) is not None:
+                _hide_file(found, file, directive, problems)
         elif directive.name == "stepover":
             _step_over(found, file, directive, anchor, problems)
         elif directive.name == "zero":
@@ -369,6 +371,16 @@ def _homeless(file: File, directive: Directive) -> Problem:
         what = f"@{directive.name} stands on a line of its own and belongs to no statement"
         way_out = "put it at the end of the statement it is about"
     return directive.problem(file, "homeless-directive", what, way_out)
+
+
+def _hide_file(found: Lecture, file: File, directive: Directive, problems: list[Problem]) -> None:
+    """Hide everything in a file, unless it has sections."""
+    kinds = {spec.kind for spec in found.functions if spec.file == file.number}
+    if kinds & {"main", "part", "section"}:
+        what = "@hide on the docstring of a file with sections would leave nothing to show"
+        way_out = "put it on what is not to be shown"
+        problems.append(directive.problem(file, "bad-directive", what, way_out))
+    found.hidden.update(file.tree.body)
 
 
 def _step_over(
