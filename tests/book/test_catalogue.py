@@ -22,9 +22,10 @@ from babel.messages.frontend import CommandLineInterface
 from tests.records import H200, PLACE, fill
 from tests.running import REPO
 
+from litbook.document import margin
 from litbook.project import recording_of
 from litbook.record import encoding, model, recordings
-from litbook.render import catalogue, margin, script_words
+from litbook.render import catalogue, script_words
 from litbook.run.run import run
 
 ENGINE = REPO / "tools" / "litbook"

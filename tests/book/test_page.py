@@ -18,6 +18,7 @@ from tests.records import H200, PLACE, fill, line, ran, record, step
 from tests.running import record as run
 from tests.running import section
 
+from litbook.document import margin
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -41,7 +42,6 @@ from litbook.render import (
     evidence,
     figures,
     ledger,
-    margin,
     markup,
     page,
 )

@@ -16,6 +16,8 @@ from tests.records import fill
 from tests.running import line_of, messages, record, section, write
 
 from litbook import question
+from litbook.document import pieces
+from litbook.document.blocks import Question
 from litbook.errors import AuthorError
 from litbook.record import encoding, model
 from litbook.render import page, prose, questions, values
@@ -384,10 +386,16 @@ def test_a_tensor_as_an_answer_is_drawn(tmp_path: Path) -> None:
 HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)>\n\n# head"
 
 
+def box(piece: model.Piece, evidence: Evidence) -> str:
+    block = pieces.block(piece, pieces.answer(piece, evidence))
+    assert isinstance(block, Question)
+    return questions.box(block, evidence.entry, prose.Setting(prose.Citations({})), [])
+
+
 def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.Record) -> None:
     hostile = replace(asked(made)[0], text=HOSTILE, data=HOSTILE, unit=HOSTILE, answer=0)
     one = replace(made.by_key["one"], snapshots=(model.Scalar("str", HOSTILE),))
-    body = questions.box(hostile, Evidence(made, one, one.first), prose.Setting(prose.Citations({})))
+    body = box(hostile, Evidence(made, one, one.first))
     assert set(re.findall(r"</?(\w+)", body)) <= {
         "div",
         "p",
@@ -407,7 +415,7 @@ def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.R
 
 def test_the_answer_of_a_section_that_ran_elsewhere_names_the_recording(made: model.Record) -> None:
     there = Evidence(made, made.by_key["one"], 1, "NVIDIA H200, 20 Nov 2026")
-    body = questions.box(asked(made)[0], there, prose.Setting(prose.Citations({})))
+    body = box(asked(made)[0], there)
     assert "24 B NVIDIA H200, 20 Nov 2026" in words(body)
 
 

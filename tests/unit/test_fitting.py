@@ -1,4 +1,4 @@
-"""What fits beside a line: no note makes a gap in the code, none is lost, and none is said twice."""
+"""What fits beside a line: no entry makes a gap in the code, none is lost, and none is said twice."""
 
 from __future__ import annotations
 
@@ -6,51 +6,102 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litbook.render import fitting, markup
+from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.html import margin
+from litbook.record.model import Series
+from litbook.render import prose
 from litbook.render.markup import Html
 
-
-def note(text: str) -> Html:
-    return markup.tag("div", markup.text(text), class_="lb-val")
+SETTING = prose.Setting(prose.Citations({}))
 
 
-def test_notes_that_have_rows_of_their_own_stay_as_they_are():
-    assert fitting.fit([note("x 1"), note("y 2")], 2) == f"{note('x 1')} {note('y 2')}"
+def entry(width: int) -> Shown:
+    """An entry of so many characters, two of them its name and a space."""
+    return Shown("x", "x" * (width - 2))
 
 
-def test_a_long_note_wraps_over_the_rows_of_its_own_statement():
-    assert fitting.fit([note("x" * 80)], 2) == note("x" * 80)
+def drawn(*entries: Entry) -> str:
+    return " ".join(margin.html(it, SETTING) for it in entries)
 
 
-def test_short_notes_of_one_row_stand_side_by_side():
-    assert (
-        fitting.fit([note("x 1"), note("y 2")], 1) == f'<div class="lb-run">{note("x 1")} {note("y 2")}</div>'
-    )
+def fit(entries: list[Shown], rows: int) -> Html:
+    return margin.fit(entries, rows, SETTING)
 
 
-def test_a_long_note_without_room_opens_where_it_stands():
-    body = f'<summary><div class="lb-run">{note("x" * 80)}</div></summary>'
-    assert fitting.fit([note("x" * 80)], 1) == f'<details class="lb-more lb-m lb-w">{body}</details>'
+def test_entries_that_have_rows_of_their_own_stay_as_they_are():
+    assert fit([entry(3), entry(4)], 2) == drawn(entry(3), entry(4))
+
+
+def test_a_long_entry_wraps_over_the_rows_of_its_own_statement():
+    assert fit([entry(80)], 2) == drawn(entry(80))
+
+
+def test_short_entries_of_one_row_stand_side_by_side():
+    assert fit([entry(3), entry(4)], 1) == f'<div class="lb-run">{drawn(entry(3), entry(4))}</div>'
+
+
+def test_a_long_entry_without_room_opens_where_it_stands():
+    body = f'<summary><div class="lb-run">{drawn(entry(80))}</div></summary>'
+    assert fit([entry(80)], 1) == f'<details class="lb-more lb-m lb-w">{body}</details>'
 
 
 def test_what_fits_a_wide_margin_is_to_be_opened_only_in_a_narrower_one():
-    assert fitting.fit([note("x" * 48)], 1).startswith('<details class="lb-more lb-m"><summary>')
+    assert fit([entry(48)], 1).startswith('<details class="lb-more lb-m"><summary>')
+
+
+def opens(one: Entry) -> str:
+    """The widths of the page at which this entry has to be opened, where it has one row."""
+    return margin.fit([one], 1, SETTING).partition("><summary>")[0].removeprefix('<details class="lb-more ')
 
 
 @pytest.mark.parametrize(
-    "text, characters", [("abc", 3), ("中文", 4), ("é", 1), ("a &lt; b", 5), ("<b>x</b>", 1)]
+    "text, wide",
+    [
+        ("x" * 40, False),
+        ("中" * 20, False),
+        ("中" * 21, True),
+        ("e\u0301" * 40, False),
+        ("a < b" * 8, False),
+        ("x" * 41, True),
+    ],
 )
-def test_characters_are_counted_as_wide_as_they_are(text, characters):
-    assert fitting.width(text) == characters
+def test_characters_are_counted_as_wide_as_they_are(text, wide):
+    assert (opens(Shown("x", text)) == "lb-m") is wide
 
 
-@given(st.lists(st.integers(1, 200), min_size=1, max_size=6), st.integers(1, 8))
-def test_every_note_stands_there_once_and_what_needs_more_rows_can_be_opened(lengths, rows):
-    notes = [note("x" * n) for n in lengths]
-    it = fitting.fit(notes, rows)
-    assert it.count("x") == sum(lengths)
-    for name, room in fitting.MARGINS.items():
-        running = sum(lengths) + fitting.BETWEEN * (len(lengths) - 1)
+SERIES = Series(0, 1, "x", tuple(range(5)), (1.0, 2.0, 3.0, 4.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Shown("x", "1" * 30, turns="1,000 turns"),
+        Shown("x", "1" * 20, turns="9 turns", series=SERIES),
+        Shown("x", "1" * 30, badge="own storage"),
+        Shown("x", "1" * 30, measured="Some GPU"),
+        Shown("x", "1" * 10, elsewhere=(("1", "2"),)),
+        Judged("holds", "1 = 1" * 9),
+        Judged("fails", "1 = 1" * 8),
+        Judged("holds", "1 = 1" * 6, times="1,000 times"),
+        Judged("needs-device", "", remark="(needs another device, for minutes and minutes)"),
+        Judged("holds", "", caption="a caption that stands in no line of the code here"),
+        Raised("ValueError: " + "x" * 40),
+    ],
+)
+def test_everything_that_an_entry_says_takes_room(one):
+    assert opens(one).startswith("lb-m")
+
+
+def test_a_promise_takes_little():
+    assert not margin.fit([Promise("x: Float[Tensor, 'a b']")], 1, SETTING).startswith("<details")
+
+
+@given(st.lists(st.integers(3, 200), min_size=1, max_size=6), st.integers(1, 8))
+def test_every_entry_stands_there_once_and_what_needs_more_rows_can_be_opened(lengths, rows):
+    made = fit([entry(n) for n in lengths], rows)
+    assert made.count("lb-val") == len(lengths)
+    for name, room in margin.MARGINS.items():
+        running = sum(lengths) + margin.BETWEEN * (len(lengths) - 1)
         stacked = sum(-(-n // room) for n in lengths)
-        opens = f"lb-{name}" in it.partition("<summary>")[0]
-        assert opens == (min(stacked, -(-running // room)) > rows) or (opens and stacked <= rows)
+        opened = f"lb-{name}" in made.partition("<summary>")[0]
+        assert opened == (min(stacked, -(-running // room)) > rows) or (opened and stacked <= rows)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from litbook.document import margin
 from litbook.record.model import LIBRARIES, Record
-from litbook.render import books, margin, markup, prose, report, values
+from litbook.render import books, markup, prose, report, values
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
 from litbook.render.markup import Html, tag

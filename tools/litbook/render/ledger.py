@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from litbook.document import margin
 from litbook.record.model import Claim, Environment, Record, Section, grouped
-from litbook.render import badge, books, margin, markup, prose, values, verdicts
+from litbook.render import badge, books, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition

@@ -6,20 +6,23 @@ prose (unknown citations, formulas that cannot be shown, broken links) is added 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
+from litbook.document import section as document
+from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
 from litbook.errors import Problem
+from litbook.html.section import body, heading, show
 from litbook.record.model import Record, Section
-from litbook.render import books, markup, path, player, prose, questions, verdicts
+from litbook.render import books, drawings, markup, path, player, prose, questions, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, ngettext
 from litbook.render.catalogue import number as count
 from litbook.render.evidence import statements
 from litbook.render.markup import Html, tag
-from litbook.render.section import body, heading, waits
 from litbook.render.sheet import Sheet, Text
+
+EXCERPT = 12  # lines of code at most, on the front page
 
 
 def pages(
@@ -81,32 +84,30 @@ def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
 
 def drawing(record: Record, name: str) -> Html:
     """The first storage that the section `name` draws; else empty."""
-    sheet = _excerpts(record)
+    book = books.of(record, books.NOTHING_CITED, (), [])
     for section in (it for it in record.sections if it.name == name):
-        if found := re.search(r'<figure class="lb-storage">.*?</figure>', "".join(body(sheet, section, 2))):
-            return Html(found[0])
+        for block in document.blocks(book, section):
+            for thing in block.things if isinstance(block, Shelf) else ():
+                if isinstance(thing, Storage):
+                    return drawings.storage(thing.views)
     return markup.NOTHING
 
 
-def _excerpts(record: Record) -> Sheet:
-    """For pieces that are shown on another page: nothing in them is an address."""
+def excerpt(record: Record) -> Html:
+    """The first short block of code with a value and a claim that holds beside its lines; else empty.
+
+    It is shown on another page: nothing in it is an address.
+    """
     sheet = _sheet(books.of(record, books.NOTHING_CITED, (), []), books.INDEX)
     sheet.links, sheet.anchored = {}, False
-    return sheet
-
-
-def excerpt(record: Record) -> Html:
-    """The first short block of code with a value and a claim that holds beside its lines; else empty."""
-    sheet = _excerpts(record)
     for section in (it for it in record.sections if it.kind == "section"):
-        for block in body(sheet, section, 2):
-            if (
-                block.count("lb-n") <= 12
-                and "lb-val" in block
-                and "lb-claim lb-holds" in block
-                and "lb-failed" not in block
-            ):
-                return block
+        for block in document.blocks(sheet.book, section):
+            if not isinstance(block, Code) or len(block.rows) > EXCERPT:
+                continue
+            beside = [entry for row in block.rows for entry in row.entries]
+            verdicts_ = {it.verdict for it in beside if isinstance(it, Judged)}
+            if verdicts_ == {"holds"} and any(isinstance(it, Shown) for it in beside):
+                return show(sheet, section, 2, [block])[0]
     return markup.NOTHING
 
 
@@ -155,7 +156,7 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     title, blocks = heading(sheet, target, level + 1), body(sheet, target, level + 1)
     record = sheet.record
     # An aside in an aside lies in its fold, and what waits for a device has one of its own.
-    if not target.aside or record.by_key[target.parent].aside or waits(sheet, target):
+    if not target.aside or record.by_key[target.parent].aside or document.waits(sheet.book, target):
         return [*title, *blocks]
     found = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
     words = [markup.text(_("Aside")), *([verdicts.counts(found)] if found else [])]

@@ -17,9 +17,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from litbook.document import margin
 from litbook.record.limits import CALLS, STEPS
 from litbook.record.model import Claim, Error, Frame, Record, Section, Snapshot, Statement, Value
-from litbook.render import books, margin, markup, values
+from litbook.render import books, markup, values
 from litbook.render.books import Book, Entry
 from litbook.render.catalogue import _, ngettext
 from litbook.render.evidence import gather, origin, others

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 
-from litbook.render import catalogue, margin, markup
+from litbook.document import margin
+from litbook.render import catalogue, markup
 from litbook.render.catalogue import _, later
 from litbook.render.markup import Html
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from litbook.document.margin import DEVICES, SIGNS
 from litbook.record.model import Record, Section, Verdict
 from litbook.render import books, markup
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, ngettext, number
 from litbook.render.evidence import here, others
-from litbook.render.margin import DEVICES, SIGNS
 from litbook.render.markup import Html, tag
 
 WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first

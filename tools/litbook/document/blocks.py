@@ -1,0 +1,314 @@
+"""A section as a reader meets it: a list of blocks in reading order, and beside a row of code its entries.
+
+These are the forms alone; `section` makes the blocks of a section, `pieces` those of what an author handed
+over. Page, notebook and terminal each walk them with one `match` that `assert_never` closes, so that a kind
+which one of them forgets is a type error. Prose is Markdown as its author wrote it, values are text or
+snapshots of the record; lines are those of the file that the section stands in. Nothing here is HTML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from litbook.record.model import WITHIN, Claim, Error, Mapping, Opaque, Series, Snapshot, Tensor, Verdict
+
+# ---------------------------------------------------------------------------- what the author handed over
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A note; of one that never ran what it says anyway."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misbelief:
+    """What is commonly said, and what the machine says."""
+
+    line: int
+    said: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question's captured answer.
+
+    `working` is how it comes about: its expression, and the same with values put in. `stamp` names the
+    recording that it is from, if any. Right is what is at most 1 + `within` times too large or too small.
+    """
+
+    value: Snapshot
+    unit: str | None = None
+    working: tuple[str, ...] = ()
+    stamp: str = ""
+    within: float = WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question. Without an answer it never ran, and `missing` says why."""
+
+    line: int
+    text: str
+    hint: str = ""
+    answer: Answer | None = None
+    why: str = ""
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure: the SVG of Matplotlib, what it shows in words, and its caption."""
+
+    line: int
+    svg: str
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture of the author's, as a data URI, and how many pixels of the page it takes; 0: its own."""
+
+    line: int
+    data: str
+    alt: str
+    caption: str = ""
+    width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that stands alone. `target` is an address, `function:NAME` or `cite:KEY`."""
+
+    line: int
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What these lines printed, together."""
+
+    lines: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a lecturer says; no page shows it."""
+
+    line: int
+    text: str
+
+
+Told = Prose | Misbelief | Question | Figure | Image | Link | Output | Speech
+"""What an author's word has come to."""
+
+
+# ---------------------------------------------------------------------------- beside a line of code
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value beside its line.
+
+    `turns` counts a loop's iterations in words, `series` is its course; `badge` says with whom it shares its
+    storage. `measured` is the device of a measurement, `elsewhere` the same on others: value and stamp.
+    `promise` is the annotation whose promise of dtype and axes the value keeps.
+    """
+
+    name: str
+    text: str
+    turns: str = ""
+    series: Series | None = None
+    badge: str = ""
+    measured: str = ""
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    failed: bool = False
+    promise: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """An annotation that keeps its promise of dtype and axes, where no value stands beside it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim beside its line: the verdict, both sides with their values, and what else is to be said of it.
+
+    `caption` is empty where the line of code already has it. `times` says how often the claim was judged,
+    `remark` on which device, or what that still needs.
+    """
+
+    verdict: Verdict
+    sides: str
+    caption: str = ""
+    times: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An error beside its line, in short; its box says more."""
+
+    message: str
+
+
+Entry = Shown | Promise | Judged | Raised
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of code by its number, and what stands beside it, which may take so many `rows`."""
+
+    number: int
+    entries: tuple[Entry, ...] = ()
+    rows: int = 1
+    reached: bool = True
+    failed: bool = False
+
+
+# ---------------------------------------------------------------------------- below a block of code
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One operand of a failed claim: its source, and what it was."""
+
+    text: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A claim that fails: where it stands, and what each side was."""
+
+    claim: Claim
+    path: str
+    sides: tuple[Side, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that went wrong, and the file of the section where it came up."""
+
+    error: Error
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Floats by name, to be compared bit by bit."""
+
+    values: tuple[tuple[str, Tensor], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A tensor that has more to show than its line."""
+
+    name: str
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A value that shows itself."""
+
+    name: str
+    value: Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Mappings with the same keys and one unit, each with its name."""
+
+    rows: tuple[tuple[str, Mapping], ...]
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """One small storage, with the views on it by name."""
+
+    views: tuple[tuple[str, Tensor], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All that the record has of a text that is too long for a line; `cut` if the text itself went on."""
+
+    name: str
+    text: str
+    cut: bool
+
+
+Shelved = Bits | Card | Display | Table | Storage | Whole
+"""What is taller than a line."""
+
+
+# ---------------------------------------------------------------------------- the blocks of a section
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Rows of code that stand together, so many spaces further left than in their file."""
+
+    rows: tuple[Row, ...]
+    dedent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """What belongs to lines of a section that shows no code at all."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What came out of the code above it and is taller than a line."""
+
+    things: tuple[Shelved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """Lines that are not shown as code: links to them lead here."""
+
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A further section, by its key, where it is called."""
+
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A section of which nothing has been seen, for want of a device, and what it will show."""
+
+    aside: bool
+    state: str  # why
+    promise: str  # what it shows where it runs
+    command: str  # which runs it
+    inside: tuple[Block, ...]
+
+
+Block = Told | Code | Loose | Shelf | Failure | Trouble | Unshown | Call | Absence | Fold

@@ -1,0 +1,275 @@
+"""What stands beside a line of code, as data: values, claims, errors. One short line each."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
+from litbook.render import bits, values
+from litbook.render.catalogue import _, later, ngettext, number
+from litbook.render.evidence import Evidence, Other
+
+LONGEST = 90  # characters of an error beside its line
+ROOM = 40  # characters of a claim that fit on one line of the margin
+SHORT = 48  # characters up to which a mapping needs no table
+PLAIN = ("True", "False", "None")  # sides that are said once
+# Calls that compare two values, and how the margin writes them.
+AS_SIGNS = {
+    "torch.equal(": " = ",
+    "not torch.equal(": " ≠ ",
+    "torch.allclose(": " ≈ ",
+    "math.isclose(": " ≈ ",
+}
+SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
+DEVICES = {"cuda": later("a GPU"), "slow": later("minutes"), "": later("another device")}
+WORDS = {
+    "holds": later("holds"),
+    "fails": later("fails"),
+    "not-reached": later("not reached"),
+    "needs-device": later("not run"),
+}
+Badges = dict[tuple[int, str], str]  # (step, expression) -> what is said of its storage
+
+
+def entries(
+    evidence: Evidence, others: Sequence[Other], here: Section, code: Collection[int]
+) -> defaultdict[int, list[Entry]]:
+    """All that stands beside the lines of a section. `here` is its entry in the record of this build.
+
+    A claim whose line is not among those of `code` says its caption here.
+    """
+    found = defaultdict[int, list[Entry]](list)
+    badges = sharing(evidence)
+    for group in groups(evidence.values):
+        found[group[0].line].append(_shown(group, evidence, others, badges))
+    for claim in evidence.claims:
+        beside = found[claim.line]
+        kept = claim.kind == "axes" and claim.verdict == "holds"
+        if kept and beside and isinstance(beside[0], Shown):
+            # The promise of an annotation belongs to the variable, which is the first value of its line.
+            beside[0] = replace(beside[0], promise=claim.text)
+            continue
+        entry = Promise(claim.text) if kept else _judged(claim, evidence, others, here, claim.line in code)
+        beside.insert(1 if claim.kind == "axes" else len(beside), entry)
+    for error in evidence.errors:
+        if error.kind != "inspect":  # of an inspection its value says so already
+            found[error.line].append(Raised(error.message[:LONGEST]))
+    return found
+
+
+def groups(found: Sequence[Value]) -> list[list[Value]]:
+    """Values of one expression on one line: several where a loop or a second inspection shows it again."""
+    return list(grouped(found, lambda value: (value.line, value.text, value.kind, value.unit)).values())
+
+
+# ---------------------------------------------------------------------------- values
+
+
+def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], badges: Badges) -> Shown:
+    """The entry of what one expression was, once or in a loop."""
+    value = group[0]
+    first, last = brief(value, evidence), brief(group[-1], evidence)
+    text = first if len(group) == 1 else f"{first} … {last}"
+    if len(group) > 1 and first == last:
+        text = _("{value} … unchanged", value=first)
+
+    # How many iterations, as far as the loops' records tell, and the course of the number over them.
+    loops = {v.loop for v in group if v.loop is not None}
+    total = sum(evidence.entry.loops[loop].count for loop in loops)
+    if len(loops) == 1:
+        turns = ngettext("{n} turn", "{n} turns", total)
+    elif loops:
+        turns = _("{n} turns of {loops} loops", n=number(total), loops=number(len(loops)))
+    else:
+        turns = _("first and last of {n}", n=number(len(group))) if len(group) > 1 else ""
+    series: Series | None = None
+    if turns:
+        place = value.loop, value.line, value.text
+        series = next((it for it in evidence.series if (it.loop, it.line, it.text) == place), None)
+
+    device = evidence.record.environment.device.name
+    measured = value.kind == "measure"
+    # A recording's date and versions are in the box above.
+    where = device if evidence.stamp else _("measured on {device}", device=device)
+    return Shown(
+        value.text,
+        text,
+        turns,
+        series,
+        badges.get((value.step, value.text), "") if len(group) == 1 else "",
+        where if measured else "",
+        _elsewhere(value, evidence, others) if measured and not evidence.stamp else (),
+        any(v.error for v in group),
+    )
+
+
+def brief(value: Value, evidence: Evidence) -> str:
+    """One value as short text."""
+    snapshot = evidence.snapshot_of(value)
+    if value.error or snapshot is None:
+        return "✗ " + (value.error or _("no value"))
+    long = len(values.line(snapshot, value.unit)) > SHORT and not values.measurement(snapshot)
+    if isinstance(snapshot, Mapping) and snapshot.items and long:
+        count = ngettext("{n} entry", "{n} entries", snapshot.length)
+        return f"{snapshot.type.rpartition('.')[2]} · {count}"  # its table is on the shelf
+    if isinstance(snapshot, Tensor) and bits.drawable(snapshot):
+        return values.line(snapshot)  # its bits are on the shelf
+    if isinstance(snapshot, Opaque) and snapshot.form and long:
+        return snapshot.type.rpartition(".")[2]  # what it shows of itself is on the shelf
+    return values.line(snapshot, value.unit)
+
+
+def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> tuple[tuple[str, str], ...]:
+    """The same measurement in recordings of other devices: what it was there, and their stamps."""
+
+    def alike(evidence: Evidence) -> list[Value]:
+        return [v for v in evidence.values if v.text == value.text and v.kind == "measure"]
+
+    nth = [v.step for v in alike(evidence)].index(value.step)
+    recorded = [other.at(evidence.first) for other in others]
+    return tuple(
+        (brief(same[nth], there), there.stamp) for there in recorded if nth < len(same := alike(there))
+    )
+
+
+def sharing(evidence: Evidence) -> Badges:
+    """By step and expression: `same storage as x`; `own storage` where others share.
+
+    A badge says nothing of a name that has another value by then: a view of what `x` was before `x = x + 1`
+    shares storage with an earlier `x`.
+    """
+    tensors: list[tuple[Value, int]] = []
+    for value in evidence.values:
+        snapshot = evidence.snapshot_of(value)
+        if value.loop is None and isinstance(snapshot, Tensor) and snapshot.storage is not None:
+            tensors.append((value, snapshot.storage))
+    now = {(value.step, value.text): storage for value, storage in tensors}
+    latest: dict[str, tuple[int, Value]] = {}  # expression -> its storage, and where it was last seen
+    names: dict[int, list[str]] = {}
+    badges: Badges = {}
+    fresh: list[tuple[int, str]] = []
+    for value, storage in tensors:
+        latest |= {text: (own, value) for (step, text), own in now.items() if step == value.step}
+        sharers = names.setdefault(storage, [])
+        others = [name for name in sharers if name != value.text]
+        if not sharers:
+            fresh.append((value.step, value.text))
+        elif sharers[0] != value.text:
+            still = (
+                name
+                for name in others
+                if latest[name][0] == storage and not _rebound(latest[name][1], value, evidence)
+            )
+            name = next(still, "")
+            badges[value.step, value.text] = (
+                _("same storage as {name}", name=name)
+                if name
+                else _("shares storage with an earlier {name}", name=others[0])
+            )
+        if value.text not in sharers:
+            sharers.append(value.text)
+    if badges:
+        first = min(badges)
+        badges |= {key: _("own storage") for key in fresh if key > first}
+    return badges
+
+
+def _rebound(seen: Value, value: Value, evidence: Evidence) -> bool:
+    """Whether a statement that ran after `seen`, up to `value`, sets a name of that expression."""
+    names = set(seen.reads or [seen.text])
+    entry = evidence.entry
+    return any(
+        frame == value.frame and not names.isdisjoint(entry.statements[statement].binds)
+        for frame, statement in entry.steps[seen.step + 1 : value.step + 1]
+    )
+
+
+# ---------------------------------------------------------------------------- claims
+
+
+def _judged(
+    claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section, in_code: bool
+) -> Judged:
+    """The verdict and both sides; the caption stands in the code, and else here."""
+    return Judged(
+        claim.verdict,
+        sides(claim, evidence.entry.snapshots),
+        "" if in_code else claim.caption,
+        ngettext("{n} time", "{n} times", claim.count) if claim.count > 1 else "",
+        _remark(claim, evidence, others, here),
+    )
+
+
+def _remark(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section) -> str:
+    """On which device a claim was judged, or what it needs."""
+    if evidence.stamp:  # the section's box says the rest
+        return evidence.record.environment.device.name
+    if claim.verdict != "needs-device":
+        return ""
+    for other in others:
+        for there in other.entry.claims:
+            if there.text == claim.text and there.verdict in ("holds", "fails"):
+                parts = _(WORDS[there.verdict]), sides(there, other.entry.snapshots), other.stamp
+                return " · ".join(filter(None, parts))
+    # Of a section the box says which device.
+    return "" if here.requires else _("(needs {device})", device=_(DEVICES.get(claim.why, claim.why)))
+
+
+def caption(claim: Claim) -> str:
+    """The caption: the author's, or for an annotation that holds the engine's."""
+    return _(claim.caption) if claim.kind == "axes" and claim.caption else claim.caption
+
+
+def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
+    """Both sides' values in the claim's test, or why an annotation does not hold; "" where nothing ran."""
+    if claim.verdict in ("not-reached", "needs-device"):
+        return ""
+    if claim.kind == "axes":
+        return claim.why
+    return _held(claim, snapshots) if claim.verdict == "holds" else values.claim(claim, snapshots)
+
+
+def _held(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
+    """What holds, with its values: `6 = 6`; equal sides that need a second line are named once."""
+    shown = values.sides(claim, snapshots)
+    if len(claim.form) != len(shown) + 1:
+        return values.claim(claim, snapshots)
+    for called, sign in AS_SIGNS.items():
+        if len(shown) == 2 and claim.form[:2] == (called, ", "):
+            claim = replace(claim, form=("", sign, ""))
+    claim = replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+    text = values.claim(claim, snapshots)
+    # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
+    bare = [
+        side if "'" in side or '"' in side else re.sub(r"(?<=\d)\.0(?![\d.])", "", side) for side in shown
+    ]
+    one, *others = dict.fromkeys(bare)
+    alone = len(shown) > 1 and not any(claim.form[:: len(shown)])
+    if others or not alone or not {*claim.form[1:-1]} <= {" = ", " ≈ ", " is "}:
+        return text
+    if one in PLAIN:
+        return one
+    if len(text) <= ROOM:
+        return text
+    return _("both {value}", value=one) if len(shown) == 2 else _("all {value}", value=one)
+
+
+# ---------------------------------------------------------------------------- what is not here
+
+
+def absence(device: str, evidence: Evidence, others: Sequence[Other]) -> str:
+    """Why a section has nothing of this build, and whose recording stands in its place, if there is one."""
+    why = not_run(device)
+    if evidence.stamp:
+        return _("{why}. What stands here was recorded: {stamp}.", why=why, stamp=evidence.stamp)
+    older = [other.stamp for other in others if other.entry.ran]
+    return _("{why}. Recorded: {stamp}.", why=why, stamp=older[0]) if older else f"{why}."
+
+
+def not_run(device: str) -> str:
+    """The one wording of what waits for a device: `Not run (needs a GPU)`."""
+    return _("Not run (needs {device})", device=_(DEVICES.get(device, device)))

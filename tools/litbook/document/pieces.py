@@ -1,0 +1,101 @@
+"""What an author's word left in the record -> its block; and what the word says where it never ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from litbook.document.blocks import (
+    Answer,
+    Figure,
+    Image,
+    Link,
+    Misbelief,
+    Output,
+    Prose,
+    Question,
+    Speech,
+    Told,
+)
+from litbook.record.model import Piece
+from litbook.render.evidence import Evidence, unspoken
+from litbook.render.values import short
+from litbook.text import working
+from litbook.text.words import ASKED
+
+EXPRESSION = 120  # characters of an expression that an answer shows
+PUT_IN = 30  # characters of a value that is put into one
+
+
+def block(piece: Piece, answer: Answer | None = None) -> Told:
+    """The block of one piece; `answer` is that of a question."""
+    match piece.kind:
+        case "note":
+            return Prose(piece.line, piece.text)
+        case "misbelief":
+            return Misbelief(piece.line, piece.text, piece.data)
+        case "question":
+            return Question(piece.line, piece.text, piece.data, answer, piece.why)
+        case "figure":
+            return Figure(piece.line, piece.data, piece.alt, piece.text)
+        case "image":
+            return Image(piece.line, piece.data, piece.alt, piece.text, piece.width)
+        case "link":
+            return Link(piece.line, piece.text, piece.data)
+        case "output":
+            return Output((piece.line,), piece.text)
+        case "speaker":
+            return Speech(piece.line, piece.text)
+
+
+def silent(line: int, prose: str, missing: str) -> Told:
+    """What a piece that never ran says anyway; `missing` is why a question has no answer."""
+    text = unspoken(prose)
+    if text.startswith(ASKED):
+        return Question(line, text.removeprefix(ASKED).strip(), missing=missing)
+    return Prose(line, text)
+
+
+def answer(piece: Piece, evidence: Evidence, source: str = "") -> Answer | None:
+    """The answer that the run gave to a question; `source` is the text of the call that asked."""
+    if piece.answer is None:
+        return None
+    # What the section has shown before the question goes into the working, as one would write it there.
+    seen = [(v.text, v.value) for v in evidence.values if v.line <= piece.line and v.kind == "inspect"]
+    seen += [(o.text, o.value) for c in evidence.claims if c.line <= piece.line for o in c.operands]
+    values = {text: short(evidence.snapshot(at)) for text, at in seen if at is not None}
+    steps = working.steps(source, {text: value for text, value in values.items() if 0 < len(value) <= PUT_IN})
+    return Answer(
+        evidence.snapshot(piece.answer),
+        piece.unit,
+        tuple(step for step in steps if len(step) <= EXPRESSION),
+        evidence.stamp,
+        piece.within,
+    )
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """A link on the line of a note stands in its paragraph, and what goes on behind: `note("…"), link(…)`."""
+    result: list[Piece] = []
+    for piece in pieces:
+        above = result[-1] if result else replace(piece, kind="output")
+        joins = piece.kind == "link" and not piece.data.startswith("cite:")
+        goes_on = piece.kind == "note" and above.text.endswith(")") and re.match(r"[a-z,.;:(]", piece.text)
+        alike = (above.line, above.step, above.kind) == (piece.line, piece.step, "note")
+        if alike and "\n" not in above.text and (joins or goes_on):
+            space = " " * (piece.text[:1] not in ",.;:")
+            added = link(piece.text, piece.data) if joins else piece.text
+            result[-1] = replace(above, text=above.text.rstrip() + space + added)
+        else:
+            result.append(piece)
+    return result
+
+
+def link(text: str, target: str) -> str:
+    """A link as Markdown, to an address, a work or a function of the lecture."""
+    kind, _, name = target.partition(":")
+    if kind == "cite":
+        return f"{text} [@{name}]"
+    words = "".join("\\" + c if c in "\\`*_{}[]()<>#+-.!" else c for c in text or name)
+    return f"[{words}]({f'#{name}' if kind == 'function' else target})"

@@ -1,0 +1,159 @@
+"""One section of a lecture, its text and what is known of it -> its blocks, in source order.
+
+In go a lecture and a section; what it shows is the evidence of its first call, here or in a recording. It
+knows no form in which blocks are shown.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Sequence
+
+from litbook.document import margin, pieces
+from litbook.document.blocks import Absence, Block, Call, Code, Entry, Fold, Loose, Row, Told, Unshown
+from litbook.document.shelf import Shelves
+from litbook.record.model import Piece, Section
+from litbook.render import outline
+from litbook.render.books import Book
+from litbook.render.catalogue import _, ngettext
+from litbook.render.evidence import DRAWING, columns, gather, others, statements
+from litbook.text.words import SEEN
+
+
+def blocks(book: Book, section: Section) -> list[Block]:
+    """Prose, code and what came out of a section, in source order."""
+    return _Section(book, section).blocks()
+
+
+def waits(book: Book, section: Section) -> bool:
+    """Whether nothing of a section has been seen, for want of a device; of a part, its sections say so."""
+    inside = any(it.parent == section.key for it in book.record.sections)
+    return (
+        bool(section.requires)
+        and not inside
+        and not section.ran
+        and not any(other.entry.ran for other in others(section, book.recordings))
+    )
+
+
+class _Section:
+    """One section, what is known of it, and which of its lines are shown as code."""
+
+    def __init__(self, book: Book, section: Section) -> None:
+        self.book, self.section = book, section
+        self.lines = book.lines[section.file]
+        self.others = others(section, book.recordings)
+        self.evidence = gather(book.record, section, book.recordings)
+        self.waits = waits(book, section)
+        # Of a recording the prose is the recording's; else of a note that never ran what it says anyway.
+        self.silent = [] if self.evidence.stamp else [it for it in statements(section) if it.prose]
+        hidden = book.hidden.get(section.file, ())
+        self.items = outline.outline(section, self.lines, hidden, self._tells)
+        self.code = sorted(n for item in self.items if isinstance(item, outline.Code) for n in item.lines)
+        self.shelves = Shelves(self.evidence, book.path(section))
+        # By the shown line that they stand beside; none where all of them wait.
+        self.beside: dict[int, list[Entry]] = {}
+        found = {} if self.waits else margin.entries(self.evidence, self.others, section, self.code)
+        for line in sorted(found):
+            self.beside.setdefault(self._home(line), []).extend(found[line])
+
+    def blocks(self) -> list[Block]:
+        section, device = self.section, self.section.requires
+        found: list[Block] = []
+        if device and not (self.evidence.calls and not self.evidence.stamp) and not self.waits:
+            found.append(Absence(margin.absence(device, self.evidence, self.others)))
+        if not self.code:  # values and failures have no line to stand at
+            found += [Loose(tuple(self.beside[0]))] if 0 in self.beside else []
+            found += self.shelves.below(lambda line: self._home(line) == 0)
+
+        # What is shown as prose, or not at all, leaves the numbers of its lines behind, for links.
+        shown, at = set(self.code), section.first - 1
+
+        def unshown(end: int) -> None:
+            if numbers := tuple(n for n in range(at + 1, end + 1) if n not in shown):
+                found.append(Unshown(numbers))
+
+        for item in self.items:
+            match item:
+                case outline.Code(lines):
+                    unshown(lines[-1])
+                    found.append(self._rows(lines))
+                    found += self.shelves.below(lambda line, lines=lines: self._home(line) in lines)  # type: ignore[misc]
+                    at = max(at, lines[-1])
+                case outline.Told(first, last):
+                    unshown(last)
+                    found += self._told(first, last)
+                    at = max(at, last)
+                case outline.Call(line, target):
+                    unshown(line)
+                    found.append(Call(target))
+                    at = max(at, line)
+        unshown(section.last)
+        return [self._fold(found)] if self.waits else found
+
+    def _home(self, line: int) -> int:
+        """The shown line beside which a line's values stand: at or above it, else the first; 0 for none."""
+        above = bisect.bisect_right(self.code, line)
+        return self.code[max(0, above - 1)] if self.code else 0
+
+    def _tells(self, first: int, last: int) -> bool:
+        """Whether prose or a picture came from these lines."""
+        told = any(p.kind in SEEN and first <= p.line <= last for p in self.evidence.pieces)
+        return told or any(first <= note.first <= last for note in self.silent)
+
+    def _told(self, first: int, last: int) -> list[Told]:
+        """The prose and pictures of these lines; of a note that never ran, what it says anyway."""
+        seen = [it for it in self.evidence.pieces if it.kind in SEEN and first <= it.line <= last]
+        if not seen:
+            device = self.section.requires
+            why = margin.not_run(device) if device else _("Not reached")
+            return [
+                pieces.silent(note.first, note.prose, why)
+                for note in self.silent
+                if first <= note.first <= last
+            ]
+        return [
+            pieces.block(it, pieces.answer(it, self.evidence, self._source(it))) for it in pieces.joined(seen)
+        ]
+
+    def _source(self, piece: Piece) -> str:
+        """The text of the statement that handed a piece over."""
+        its = (it for it in self.evidence.statements if it.first <= piece.line <= it.last)
+        numbers = next((range(it.first, it.last + 1) for it in its), range(0))
+        return "\n".join(self.lines[n - 1].text for n in numbers)
+
+    def _rows(self, numbers: Sequence[int]) -> Code:
+        """A block of code: lines, and what stands beside them."""
+        lines, evidence = self.lines, self.evidence
+        texts = (lines[n - 1] for n in numbers)
+        dedent = min((it.indent for it in texts if it.text.strip() and not it.in_string), default=0)
+        failed = {n for c in evidence.claims if c.verdict == "fails" for n in range(c.line, c.last + 1)}
+        last = {n: it.last for it in evidence.statements for n in range(it.first, it.last + 1)}
+        rows = []
+        for i, number in enumerate(numbers):
+            # Its entries may take the rows of the statement's own lines, and blank ones after it, up to the
+            # next line that has entries.
+            following = itertools.takewhile(lambda n: n not in self.beside, numbers[i + 1 :])
+            end = last.get(number, number)
+            own = itertools.takewhile(lambda n, end=end: n <= end or not lines[n - 1].text.strip(), following)  # type: ignore[misc]
+            entries = tuple(self.beside.get(number, ()))
+            count = 1 + len(list(own)) if entries else 1
+            rows.append(Row(number, entries, count, number not in evidence.dimmed, number in failed))
+        return Code(tuple(rows), dedent)
+
+    def _fold(self, inside: Sequence[Block]) -> Fold:
+        """A section that waits for a device: what it will show, and how to run it."""
+        section = self.section
+        prose = [it.prose for it in section.statements]
+        tables = [names for text in prose for part in text.split("\n\n") if (names := columns(part))]
+        drawn = sum(text.startswith(DRAWING) for text in prose)
+        promise = [
+            ngettext("{n} claim", "{n} claims", len(section.claims)),
+            *(_("a table ({columns})", columns=" · ".join(names)) for names in tables),
+            *([ngettext("{n} drawing", "{n} drawings", drawn)] if drawn else []),
+        ]
+        how = section.name if section.requires == "slow" else f"--device {section.requires}"
+        state = margin.absence(section.requires or "", self.evidence, self.others).rstrip(".")
+        command = f"litbook run {self.book.record.lecture} {how}"
+        return Fold(section.aside, state, ", ".join(promise), command, tuple(inside))

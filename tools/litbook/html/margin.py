@@ -1,0 +1,150 @@
+"""What stands beside a line of code -> HTML, and how wide it is."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import assert_never
+
+from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.document.margin import SIGNS, WORDS
+from litbook.render import drawings, markup, prose
+from litbook.render.catalogue import _
+from litbook.render.markup import Html, tag
+
+# Characters of a row: the margin's width over .6 em, the advance of common monospaced fonts. litbook.css says
+# from which width of the page on they hold.
+MARGINS = {"m": 42, "w": 56}  # middle, wide
+PICTURE = 12  # characters that a sparkline takes
+BETWEEN = 3  # characters between notes that share a row
+SMALL, BADGE, FRAME = 0.92, 0.85, 1.9  # sizes of type in litbook.css, and a badge's frame in characters
+
+
+def fit(entries: Sequence[Entry], rows: int, setting: prose.Setting) -> Html:
+    """The entries of a line that has `rows`: in rows, else side by side, else to be opened in place.
+
+    They have the rows of their own statement, and blank ones after it: so the code keeps its rhythm, and no
+    value stands beside another line. What needs more is clipped to these rows by the style sheet, and opens
+    where it stands. How wide the margin is, only the reader's window knows: so this is worked out for each
+    width that `litbook.css` tells apart, and becomes classes.
+    """
+    drawn = markup.join((html(entry, setting) for entry in entries), " ")
+    widths = [_widths(entry) for entry in entries]
+    if all(
+        sum(max(1, math.ceil(width / room)) for entry in widths for width in entry) <= rows
+        for room in MARGINS.values()
+    ):
+        return drawn
+    # In one run of text; what other devices say of a value has rows of its own there, too.
+    wide = sum(map(sum, widths)) + BETWEEN * (len(widths) - 1)
+    below = sum(len(entry) - 1 for entry in widths)
+    tight = [name for name, room in MARGINS.items() if max(1, math.ceil(wide / room)) + below > rows]
+    running = tag("div", drawn, class_="lb-run")
+    if not tight:
+        return running
+    return tag(
+        "details", tag("summary", running), class_=" ".join(["lb-more", *(f"lb-{name}" for name in tight)])
+    )
+
+
+def html(entry: Entry, setting: prose.Setting) -> Html:
+    """One entry."""
+    match entry:
+        case Shown():
+            return _shown(entry)
+        case Promise(text):
+            return _promise(text)
+        case Judged():
+            return _judged(entry, setting)
+        case Raised(message):
+            return tag("div", tag("strong", "✗ ", _("error")), " ", message, class_="lb-val lb-bad")
+    assert_never(entry)
+
+
+def _shown(entry: Shown) -> Html:
+    parts = [tag("b", entry.name), markup.SPACE, tag("span", entry.text, class_="lb-text")]
+    if entry.turns:
+        parts.append(tag("small", f" {entry.turns}"))
+    if entry.series and (drawn := drawings.sparkline(entry.series)):
+        parts += [markup.SPACE, drawn]
+    if entry.badge:
+        parts += [markup.SPACE, tag("span", entry.badge, class_="lb-badge")]
+    if entry.measured:
+        parts += [markup.SPACE, tag("small", entry.measured, class_="lb-measured")]
+    parts += [
+        tag("div", tag("span", text, class_="lb-text"), " ", tag("small", stamp), class_="lb-else")
+        for text, stamp in entry.elsewhere
+    ]
+    drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
+    return markup.join([drawn, _promise(entry.promise)]) if entry.promise else drawn
+
+
+def _promise(text: str) -> Html:
+    """A kept promise of dtype and axes, in few words."""
+    sign = tag("span", "✓", class_="lb-sign", title=text)
+    words = tag("span", " ", _("dtype and axes"), class_="lb-words")
+    return tag("span", sign, words, class_="lb-claim lb-axes")
+
+
+def _judged(entry: Judged, setting: prose.Setting) -> Html:
+    verdict = entry.verdict
+    said = markup.text(_(WORDS[verdict]))
+    if verdict == "holds":
+        said = tag("span", f"{said}:", class_="lb-said")
+    elif verdict == "fails":
+        said = tag("strong", said)
+    parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), " ", said, " "]
+    if entry.caption:
+        parts += [prose.inline(entry.caption, setting), " "]
+    if entry.sides:
+        parts.append(tag("span", entry.sides, class_="lb-sides"))
+    if entry.times:
+        parts.append(tag("small", " · ", entry.times))
+    if entry.remark:
+        parts += [" ", tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
+    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
+
+
+# ---------------------------------------------------------------------------- how wide
+
+
+def _widths(entry: Entry) -> list[float]:
+    """About how many characters of code wide an entry is on one row, and each row that is always its own."""
+    match entry:
+        case Shown():
+            width = _advance(f"{entry.name} {entry.text}")
+            if entry.turns:
+                width += _small(f" {entry.turns}")
+            if entry.series and drawings.sparkline(entry.series):
+                width += 1 + PICTURE
+            if entry.badge:
+                width += 1 + BADGE * _advance(entry.badge) + FRAME
+            if entry.measured:
+                width += 1 + _small(entry.measured) + BETWEEN  # dots, put before it by the style sheet
+            width += entry.promise != ""
+            return [width, *(_advance(text) + 1 + _small(stamp) for text, stamp in entry.elsewhere)]
+        case Promise():
+            return [_advance(f"✓ {_('dtype and axes')}")]
+        case Judged():
+            words = [SIGNS[entry.verdict], "" if entry.verdict == "holds" else _(WORDS[entry.verdict])]
+            words += [entry.caption] if entry.caption else []
+            width = _advance(" ".join([*words, entry.sides]).strip())
+            if entry.times:
+                width += _small(f" · {entry.times}")
+            if entry.remark:
+                width += 1 + _small(entry.remark) + (BETWEEN if entry.sides else 0)
+            return [width]
+        case Raised(message):
+            return [_advance(f"✗ {_('error')} {message}")]
+    assert_never(entry)
+
+
+def _small(text: str) -> float:
+    return SMALL * _advance(text)
+
+
+def _advance(text: str) -> float:
+    """How many characters of a monospaced font a text takes."""
+    wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return wide - sum(unicodedata.combining(c) > 0 for c in text)
