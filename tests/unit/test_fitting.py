@@ -51,7 +51,7 @@ def test_what_fits_a_wide_margin_is_to_be_opened_only_in_a_narrower_one():
 
 def opens(one: Entry) -> str:
     """The widths of the page at which this entry has to be opened, where it has one row."""
-    return margin.fit([one], 1, SETTING).partition("><summary>")[0].removeprefix('<details class="lb-more ')
+    return margin.fit([one], 1, SETTING).partition('"><summary>')[0].removeprefix('<details class="lb-more ')
 
 
 @pytest.mark.parametrize(

@@ -223,11 +223,11 @@ def _trouble(block: Trouble) -> Html:
     }.get(error.kind, _("The lecture raised here."))
     parts = [tag("p", tag("strong", head), " ", tag("small", f"{block.path}:{error.line}"))]
     if error.trace:
-        lines = (
-            f"{_('{place} in {name}', place=f'{path}:{line}', name=name)}\n    {source.strip()}"
+        places = (
+            (_("{place} in {name}", place=f"{path}:{line}", name=name), source)
             for path, line, name, source in error.trace
         )
-        parts.append(tag("pre", "\n".join(lines)))
+        parts.append(tag("pre", "\n".join(f"{place}\n    {source.strip()}" for place, source in places)))
     elif error.text:
         parts.append(tag("code", error.text.strip(), class_="lb-source"))
     return tag("div", *parts, tag("p", tag("code", error.message)), class_="lb-failure")
