@@ -39,15 +39,14 @@ BOXES = {
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
     "probe": Box({"errors", "record", "text", "snapshot"}, FORMATS, "it formats nothing"),
     "run": Box({"errors", "record", "text", "snapshot", "probe"}, FORMATS, "it formats nothing"),
-    "render": Box(
-        {"errors", "record", "text", "document", "html"}, {"torch", "ast"}, "it executes no lecture"
-    ),
+    "render": Box({"errors", "record", "text"}, {"torch", "ast"}, "it executes no lecture"),
     "site": Box({"errors", "record", "text", "run", "render"}, {"torch", "ast"}, "lectures run elsewhere"),
     "cli": Box(
         {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
     ),
 }
-SHARED = {"project": "errors", "checks": "cli", "compat": "probe"}  # modules that share another one's row
+# Modules and packages that share another one's row.
+SHARED = {"project": "errors", "checks": "cli", "compat": "probe", "document": "render", "html": "render"}
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.

@@ -125,7 +125,7 @@ def _widths(entry: Entry) -> list[float]:
             width += entry.promise != ""
             return [width, *(_advance(text) + 1 + _small(stamp) for text, stamp in entry.elsewhere)]
         case Promise():
-            return [_advance(f"✓ {_('dtype and axes')}")]
+            return [_advance("✓ " + _("dtype and axes"))]
         case Judged():
             words = [SIGNS[entry.verdict], "" if entry.verdict == "holds" else _(WORDS[entry.verdict])]
             words += [entry.caption] if entry.caption else []
@@ -136,7 +136,7 @@ def _widths(entry: Entry) -> list[float]:
                 width += 1 + _small(entry.remark) + (BETWEEN if entry.sides else 0)
             return [width]
         case Raised(message):
-            return [_advance(f"✗ {_('error')} {message}")]
+            return [_advance("✗ " + _("error") + " " + message)]
     assert_never(entry)
 
 

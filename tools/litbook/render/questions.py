@@ -26,7 +26,7 @@ def box(question: Question, section: Section, setting: prose.Setting, paper: lis
     The answer is added to those that stand at the page's end. One that never ran says why it has no answer.
     """
     if question.missing:
-        asked = prose.passage(f"{_(ASKED)} {question.text}", setting)
+        asked = prose.passage(_(ASKED) + " " + question.text, setting)
         missing = _("{why}: the answer comes from the run.", why=question.missing)
         return tag("div", asked, tag("p", tag("small", missing)), class_="lb-ask", role="note")
     title: list[Html | str] = [_("Check yourself")]
