@@ -75,7 +75,7 @@ coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches,
 	  $(PY) -m coverage html --quiet --directory build/coverage/html && \
 	  echo 'line by line: build/coverage/html/index.html' && exit $$status
 
-size:  ## count the engine and the longest things in it
+size:  ## count the engine: code, functions, what is used once, circles of imports
 	@'$(PYTHON)' tools/size.py
 
 words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/locale/litbook.pot

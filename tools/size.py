@@ -1,19 +1,36 @@
 """Count the engine and the book: `python tools/size.py [DIR]`, the same way for any tree.
 
-A line is a line of a Python file, blank ones and comments with it. A class or function reaches from its
-`class` or `def` to its last line; what is nested counts too. Nothing is imported, so any tree will do.
+- A code line holds some part of a statement: no blank line, no comment alone, no docstring. Imports count.
+- A function is a `def`, nested ones and methods too, from there to its last line; a class likewise.
+- A private function used once belongs to a module, not to a class or a function; its name begins with one
+  underscore and stands twice in its file: where it is defined and where it is used. Its share is of all
+  lines; blank ones and docstrings count on both sides.
+- A circle is a set of modules each of which imports all the others, itself or through them, wherever the
+  import stands: at the top, in a function, for types alone.
+
+Nothing is imported, so any tree will do.
 """
 
 from __future__ import annotations
 
 import ast
+import io
+import re
 import sys
-from collections.abc import Iterator
+import tokenize
+import types
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 LONG_CLASS, LONG_FUNCTION = 300, 80  # lines; longer ones are listed by name
 
-Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = ast.ClassDef | Function
+Kind = type[ast.AST] | types.UnionType
+LAYOUT = {getattr(tokenize, name) for name in "COMMENT NL NEWLINE INDENT DEDENT ENDMARKER".split()}
 
 
 def main(words: list[str]) -> int:
@@ -22,37 +39,150 @@ def main(words: list[str]) -> int:
         print(__doc__)
         return 0 if len(words) == 1 else 2
     root = Path(*words) if words else Path(__file__).resolve().parent.parent
-    engine = root / "tools" / "litbook"
-    if not engine.is_dir():
+    if not (root / "tools" / "litbook").is_dir():
         print(f"{root} has no tools/litbook: name the root of a working tree", file=sys.stderr)
         return 2
-    print("\n".join(report(root, engine)))
+    print("\n".join(report(root)))
     return 0
 
 
-def report(root: Path, engine: Path) -> Iterator[str]:
+def report(root: Path) -> Iterator[str]:
     """The count, line by line."""
-    modules = python_files(engine)
-    found = [it for file in modules for it in definitions(file, file.relative_to(root).as_posix())]
-    classes = [(size, name) for size, name, node in found if isinstance(node, ast.ClassDef)]
-    functions = [(size, name) for size, name, node in found if not isinstance(node, ast.ClassDef)]
-    lectures = sorted((lines(file), file.relative_to(root).as_posix()) for file in lecture_files(root))
-    yield row(sum(map(lines, modules)), "engine, Python lines")
-    yield row(sum(map(lines, (root / "tools").glob("*.py"))), "the commands beside it, tools/*.py")
-    yield row(len(modules), "modules")
-    yield row(sum(file.parent == engine for file in modules), "modules directly in tools/litbook")
-    yield from too_long(classes, LONG_CLASS, "classes")
-    yield from too_long(functions, LONG_FUNCTION, "functions")
+    engine = [Module.read(file, root / "tools") for file in python_files(root / "tools" / "litbook")]
+    lines = sum(len(module.lines) for module in engine)
+    functions = [function for module in engine for function in module.functions]
+    once = [function for module in engine for function in module.used_once()]
+    names = {module.name for module in engine}
+    knots = circles({module.name: module.imports(names) for module in engine})
+    share = 100 * sum(map(length, once)) / max(lines, 1)
+
+    # what a redesign has to lower
+    yield row(sum(module.code for module in engine), "code lines of the engine")
+    yield row(len(functions), "functions")
+    yield row(sum(map(length, once)), f"lines in {len(once):,} private functions used once, {share:.1f} %")
+    yield row(len(knots), "circles of modules")
+    yield from (f"{'':>10}{' '.join(knot)}" for knot in knots)
+
+    yield f"\n{'code':>8}{'functions':>11}{'used once':>11}{'modules':>9}"
+    for package in sorted({module.package for module in engine}):
+        inside = [module for module in engine if module.package == package]
+        code = sum(module.code for module in inside)
+        defined = sum(len(module.functions) for module in inside)
+        used_once = sum(len(module.used_once()) for module in inside)
+        yield f"{code:>8,}{defined:>11,}{used_once:>11,}{len(inside):>9,}  {package}"
+
+    yield ""
+    yield row(lines, "lines of the engine with blank ones, comments and docstrings")
+    yield from too_long(engine, ast.ClassDef, LONG_CLASS, "classes")
+    yield from too_long(engine, Function, LONG_FUNCTION, "functions")
+    lectures = [(len(file.read_text("utf-8").splitlines()), file) for file in lecture_files(root)]
     if lectures:
-        yield row(lectures[-1][0], f"longest lecture file, {lectures[-1][1]}")
-    yield row(sum(map(lines, python_files(root / "tests"))), "tests, Python lines")
+        longest, file = max(lectures)
+        yield row(longest, f"longest lecture file, {file.relative_to(root).as_posix()}")
+    tests = [file.read_text("utf-8").splitlines() for file in python_files(root / "tests")]
+    yield row(sum(map(len, tests)), "lines of the tests")
 
 
-def too_long(found: list[tuple[int, str]], limit: int, what: str) -> Iterator[str]:
-    """How many are longer than `limit`, and which."""
-    long = sorted((it for it in found if it[0] > limit), reverse=True)
+@dataclass(frozen=True)
+class Module:
+    """One file of the engine: its name as it is imported, its text and its tree."""
+
+    name: str
+    path: str
+    text: str
+    tree: ast.Module
+
+    @staticmethod
+    def read(file: Path, root: Path) -> Module:
+        """The module in `file`; its name begins below `root`."""
+        path = file.relative_to(root)
+        parts = path.with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = file.read_text(encoding="utf-8")
+        return Module(name, f"{root.name}/{path.as_posix()}", text, ast.parse(text))
+
+    @property
+    def package(self) -> str:
+        """The folder of the engine that it lies in: `litbook/run`, or `litbook` alone."""
+        return "/".join(self.path.split("/")[1:-1][:2])
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def code(self) -> int:
+        """How many of its lines are code."""
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        code = {n for t in tokens if t.type not in LAYOUT for n in range(t.start[0], t.end[0] + 1)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node) is not None:
+                first = node.body[0]
+                code -= {*range(first.lineno, (first.end_lineno or first.lineno) + 1)}
+        return len(code)
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+    def used_once(self) -> list[Function]:
+        """Its private functions that one place uses."""
+        words = Counter(re.findall(r"\w+", self.text))
+        return [node for node in self.tree.body if isinstance(node, Function)
+                if re.match(r"_(?!_)", node.name) and words[node.name] == 2]  # fmt: skip
+
+    def imports(self, modules: Collection[str]) -> set[str]:
+        """Those of `modules` that it imports."""
+        names = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                # `from litbook.text import source` is of the file text/source.py, if there is one
+                for alias in node.names:
+                    file = f"{node.module}.{alias.name}"
+                    names.add(file if file in modules else node.module)
+        return names & {*modules} - {self.name}
+
+
+def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """The sets of modules that import each other, by their names, sorted."""
+    reached = {module: reach(imports, module) for module in imports}
+    knots = {
+        frozenset({module, *(other for other in reached[module] if module in reached[other])})
+        for module in imports
+        if module in reached[module]
+    }
+    return sorted(map(sorted, knots))
+
+
+def reach(imports: Mapping[str, set[str]], module: str) -> set[str]:
+    """What `module` imports, itself or through others; itself where a way leads back."""
+    reached: set[str] = set()
+    ahead = [module]
+    while ahead:
+        for name in imports[ahead.pop()] - reached:
+            reached.add(name)
+            ahead.append(name)
+    return reached
+
+
+def too_long(modules: list[Module], kind: Kind, limit: int, what: str) -> Iterator[str]:
+    """How many definitions of that kind are longer than `limit`, and which, the longest first."""
+    places = [
+        (length(node), f"{module.path}:{node.lineno} {node.name}")
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, Definition) and isinstance(node, kind)
+    ]
+    long = sorted((place for place in places if place[0] > limit), reverse=True)
     yield row(len(long), f"{what} over {limit} lines")
     yield from (f"{size:>18,}  {name}" for size, name in long)
+
+
+def length(node: Definition) -> int:
+    """How many lines a class or function has."""
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def row(count: int, what: str) -> str:
@@ -69,19 +199,6 @@ def lecture_files(root: Path) -> Iterator[Path]:
     """The files of every lecture, be it a file or a folder."""
     for lecture in (root / "lectures").glob("lecture_*"):
         yield from python_files(lecture) if lecture.is_dir() else [lecture] if lecture.suffix == ".py" else []
-
-
-def lines(file: Path) -> int:
-    """How many lines `file` has."""
-    return len(file.read_text(encoding="utf-8").splitlines())
-
-
-def definitions(file: Path, name: str) -> Iterator[tuple[int, str, Definition]]:
-    """The length, the place and the node of every class and function, nested ones too."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, Definition):
-            last = node.end_lineno or node.lineno
-            yield last - node.lineno + 1, f"{name}:{node.lineno} {node.name}", node
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ def test_the_size_needs_no_environment(machine: Machine, repo: Path) -> None:
     shutil.copytree(repo / "tools", machine.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     done = machine.make("size", PYTHON=sys.executable)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^ *\d+,\d{3}  engine, Python lines$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ *\d+,\d{3}  code lines of the engine$", done.stdout, re.MULTILINE)
     assert not (machine.folder / ".venv").exists()
 
 

@@ -14,6 +14,35 @@ TREE = {
     "tools/litbook/run/__init__.py": "",
     "tools/litbook/run/long.py": "class Long:\n    def longer(self):\n        # a comment\n\n"
     + "        pass\n" * 298,
+    # three code lines of seven: a string is its lines, the text of the module and the comment are none
+    "tools/litbook/run/said.py": '"""What it is\nfor."""\n\n# a comment\nx = """one\n\nthree"""  # and another\n',
+    "tools/litbook/run/once.py": """\
+import litbook.run.said
+
+def public():
+    return _once() + _twice() + _twice() + __dunder()
+
+def _once():
+
+    def _nested():
+        "A docstring."
+        return 1
+
+    return _nested()
+
+def _twice(): return 2
+def __dunder(): return 3
+
+class Other:
+    def _method(self):
+        return self._method
+""",
+    # each of the three ways to import makes a circle; to import from a package is none with its own file
+    "tools/litbook/text/__init__.py": "HERE = 1\n",
+    "tools/litbook/text/a.py": "from litbook.text import b, HERE\nfrom litbook.text.c import D\n",
+    "tools/litbook/text/b.py": "def later():\n    import litbook.text.a\n",
+    "tools/litbook/text/c.py": "if TYPE_CHECKING:\n    from litbook.text.b import later\n",
+    "tools/litbook/text/d.py": "from litbook.text.a import b\nimport json\n",
     "lectures/lecture_02/__init__.py": "a = 1\n" * 5,
     "lectures/lecture_02/parts/tensors.py": "a = 1\n" * 9,
     "lectures/lecture_03.py": "a = 1\n" * 7,
@@ -22,16 +51,24 @@ TREE = {
 }
 
 COUNT = """\
-     303  engine, Python lines
-       3  the commands beside it, tools/*.py
-       3  modules
-       1  modules directly in tools/litbook
+     324  code lines of the engine
+       8  functions
+       7  lines in 1 private functions used once, 2.1 %
+       1  circles of modules
+          litbook.text.a litbook.text.b litbook.text.c
+
+    code  functions  used once  modules
+       0          0          0        1  litbook
+     315          7          1        4  litbook/run
+       9          1          0        5  litbook/text
+
+     338  lines of the engine with blank ones, comments and docstrings
        1  classes over 300 lines
                302  tools/litbook/run/long.py:1 Long
        1  functions over 80 lines
                301  tools/litbook/run/long.py:2 longer
        9  longest lecture file, lectures/lecture_02/parts/tensors.py
-       2  tests, Python lines
+       2  lines of the tests
 """
 
 
