@@ -6,7 +6,7 @@ Plain text when the output is no terminal: no colour, no boxes, one fact a line,
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, assert_never
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -14,6 +14,19 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
+from litbook.document import pieces
+from litbook.document.blocks import (
+    Answer,
+    Figure,
+    Image,
+    Link,
+    Misbelief,
+    Output,
+    Prose,
+    Question,
+    Speech,
+    Told,
+)
 from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
@@ -127,37 +140,54 @@ class Terminal:
 
     def piece(self, piece: model.Piece) -> None:
         """Prose, a figure, a link, printed output."""
-        text = common(harmless(piece.text))
-        if piece.kind == "output":
-            self._print(harmless(piece.text))
-        elif piece.kind == "note":
-            self._gap()
-            self._say(Markdown(text) if self.console.is_terminal else text)
-            self._gap()
-        elif piece.kind == "misbelief":
-            self._gap()
-            self._say(Text.assemble(("Commonly said: ", "bold red"), text))
-            self._say(Text.assemble(("Run: ", "bold green"), common(harmless(piece.data))))
-            self._gap()
-        elif piece.kind == "speaker":
-            self._say(Text(f"[speaker note] {text}", style="dim"))
-        elif piece.kind == "link":
-            target = piece.data.removeprefix("function:").replace("cite:", "@", 1)
-            self._say(f"[{text}] {target}")
-        else:
-            self._say(Text(f"[{piece.kind}: {text or harmless(piece.alt)}]", style="magenta"))
+        self.told(pieces.block(piece))
         self.waits = False
 
     def question(self, piece: model.Piece, answer: model.Snapshot) -> None:
-        """A question, and its answer below: a terminal folds nothing."""
-        self._gap()
-        self._say(Text.assemble(("Check yourself: ", "bold blue"), common(harmless(piece.text))))
-        if piece.data:
-            self._say(Text.assemble(("Hint: ", "bold blue"), common(harmless(piece.data))))
-        self._say(Text.assemble(("Answer: ", "bold green"), values.line(answer, piece.unit)))
-        if piece.why:
-            self._say(Text(harmless(piece.why)))
-        self._gap()
+        """A question with its answer."""
+        self.told(pieces.block(piece, Answer(answer, piece.unit)))
+
+    def told(self, block: Told) -> None:
+        """What a word of the author has come to; a terminal folds nothing."""
+        match block:
+            case Prose(_, text):
+                self._gap()
+                text = common(harmless(text))
+                self._say(Markdown(text) if self.console.is_terminal else text)
+                self._gap()
+            case Misbelief(_, said, run):
+                self._gap()
+                self._speak("Commonly said: ", "bold red", said)
+                self._speak("Run: ", "bold green", run)
+                self._gap()
+            case Question(_, text, hint, answer, why):
+                self._gap()
+                self._speak("Check yourself: ", "bold blue", text)
+                if hint:
+                    self._speak("Hint: ", "bold blue", hint)
+                if answer:
+                    line = values.line(answer.value, answer.unit)
+                    self._say(Text.assemble(("Answer: ", "bold green"), line))
+                if why:
+                    self._say(Text(harmless(why)))
+                self._gap()
+            case Figure(_, _, alt, caption) | Image(_, _, alt, caption):
+                kind = type(block).__name__.lower()
+                words = common(harmless(caption)) or harmless(alt)
+                self._say(Text(f"[{kind}: {words}]", style="magenta"))
+            case Link(_, text, target):
+                address = target.removeprefix("function:").replace("cite:", "@", 1)
+                self._say(f"[{common(harmless(text))}] {address}")
+            case Output(_, text):
+                self._print(harmless(text))
+            case Speech(_, text):
+                self._say(Text(f"[speaker note] {common(harmless(text))}", style="dim"))
+            case _:
+                assert_never(block)
+
+    def _speak(self, head: str, style: str, text: str) -> None:
+        """Prose behind words of our own."""
+        self._say(Text.assemble((head, style), common(harmless(text))))
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
