@@ -21,8 +21,9 @@ def built(folder: str) -> Found:
     from mkdocs.commands import build
     from mkdocs.config import load_config
 
+    from litbook.document import notebook
     from litbook.record import compare
-    from litbook.render import notebook, page, player
+    from litbook.render import page, player
     from litbook.run import process
 
     parts: dict[str, float] = {}

@@ -12,8 +12,9 @@ import pytest
 from tests.book.test_page import SITE, ids
 from tests.running import REPO, record
 
+from litbook.notebook import ipynb
 from litbook.record import model
-from litbook.render import notebook, page
+from litbook.render import page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -137,7 +138,7 @@ def test_a_long_core_is_read_in_hours(tmp_path: Path) -> None:
 
 
 def test_a_notebook_says_aside_in_the_heading(made: model.Record) -> None:
-    cells = json.loads(notebook.notebooks(made)["part.ipynb"])["cells"]
+    cells = json.loads(ipynb.files(made)["part.ipynb"])["cells"]
     headings = ["".join(it["source"]) for it in cells if it["cell_type"] == "markdown"]
     assert [it for it in headings if it.startswith("##") and "heading" not in it] == [
         "## The core", "## Off the path (aside)", "### Below (aside)",

@@ -15,8 +15,12 @@ from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, searched, section
 
+from litbook.document.notebook import Notebook
+from litbook.document.notebook import notebooks as document
+from litbook.html import notebook as notebook_page
+from litbook.notebook import ipynb
 from litbook.record import model
-from litbook.render import formulas, notebook, notebook_page, standin
+from litbook.render import formulas, standin
 from litbook.render.bibliography import Entry
 from litbook.render.prose import ELEMENTS
 from litbook.site.plugin import LitbookPlugin
@@ -248,10 +252,15 @@ def records(tmp_path_factory) -> dict[str, model.Record]:
 
 
 @pytest.fixture(scope="module")
+def hostile(records) -> Notebook:
+    return document(records["hostile"], modules=MODULES)["index.ipynb"]
+
+
+@pytest.fixture(scope="module")
 def made(records) -> dict[str, str]:
     found = {}
     for name, it in records.items():
-        for file, text in notebook.notebooks(it, modules=MODULES).items():
+        for file, text in ipynb.files(it, modules=MODULES).items():
             found[f"{name}/{file}"] = text
     return found
 
@@ -334,7 +343,7 @@ def test_a_first_cell_says_what_it_needs_and_what_colab_lacks(made):
 
 def test_the_same_record_gives_the_same_bytes_and_every_cell_has_its_own_id(records, made):
     for name, it in records.items():
-        for file, text in notebook.notebooks(it, modules=MODULES).items():
+        for file, text in ipynb.files(it, modules=MODULES).items():
             assert text == made[f"{name}/{file}"]
             ids = [cell.id for cell in nbformat.reads(text, as_version=4).cells]
             assert len(set(ids)) == len(ids)
@@ -363,7 +372,7 @@ def test_imports_are_folded(made):
 
 def test_constants_are_folded(tmp_path):
     it = record(tmp_path, section("a = WIDE  # @inspect a", "WIDE = 10\n"))
-    cells = nbformat.reads(notebook.notebooks(it)["index.ipynb"], as_version=4).cells
+    cells = nbformat.reads(ipynb.files(it)["index.ipynb"], as_version=4).cells
     (constant,) = [c for c in cells if "WIDE = 10" in c.source]
     assert constant.source == "# Constants\nWIDE = 10"
     assert constant.metadata.jupyter == {"source_hidden": True}
@@ -409,7 +418,7 @@ def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tm
     one = here.by_key["one"]
     values = tuple(replace(v, line=v.line + 1) for v in there.by_key["one"].values)  # below the decorator
     there = fill(there, "one", digest=one.digest, first=one.first, values=values)
-    made = notebook.notebooks(here, recordings=[there])["index.ipynb"]
+    made = ipynb.files(here, recordings=[there])["index.ipynb"]
     assert "x = 3\n" in notebooks_text(made)
     assert "The outputs are from NVIDIA H200, 19 Nov 2026" in "\n".join(sources(made, "markdown"))
 
@@ -417,7 +426,7 @@ def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tm
 def test_citations_are_named_and_listed_and_links_lead_to_sections(tmp_path):
     it = record(tmp_path, section('note("As [@glu2020] says, see [here](#two) and [there](#nowhere).")').replace(
         "    one()\n", "    one()\n    two()\n") + "\ndef two():\n    '''Two `x` more.'''\n    y = 1\n")  # fmt: skip
-    made = notebook.notebooks(it, bibliography=WORK)["index.ipynb"]
+    made = ipynb.files(it, bibliography=WORK)["index.ipynb"]
     prose = sources(made, "markdown")
     assert "As ([N. Shazeer 2020](https://example.org/a)) says, see [here](#Two-x-more) and there." in prose
     assert prose[-1] == (
@@ -430,7 +439,7 @@ def test_citations_are_named_and_listed_and_links_lead_to_sections(tmp_path):
 
 def test_a_failed_claim_is_an_error_where_it_stands_and_the_notebook_goes_on(tmp_path):
     it = record(tmp_path, section('x = 2\nassert x == 3, "three"\ny = 5  # @inspect y'))
-    made = notebook.notebooks(it)["index.ipynb"]
+    made = ipynb.files(it)["index.ipynb"]
     cells = [c for c in nbformat.reads(made, as_version=4).cells if c.cell_type == "code"]
     failed = next(c for c in cells if "assert" in c.source)
     assert "raises-exception" in failed.metadata.tags
@@ -443,7 +452,7 @@ def test_a_failed_claim_is_an_error_where_it_stands_and_the_notebook_goes_on(tmp
 
 def test_a_section_that_raised_stays_a_function_whose_call_raises(tmp_path):
     it = record(tmp_path, section('print("before")\nx = {}["a"]\ny = x  # @inspect y'))
-    made = notebook.notebooks(it)["index.ipynb"]
+    made = ipynb.files(it)["index.ipynb"]
     call = nbformat.reads(made, as_version=4).cells[-1]
     assert call.source.endswith("one()")
     assert [o.output_type for o in call.outputs] == ["stream", "error"]
@@ -452,7 +461,7 @@ def test_a_section_that_raised_stays_a_function_whose_call_raises(tmp_path):
 
 def test_an_expression_that_could_not_be_shown_is_a_comment(tmp_path):
     it = record(tmp_path, section("size = 1  # @inspect siez\ny = size"))
-    made = sources(notebook.notebooks(it)["index.ipynb"])[-1]
+    made = sources(ipynb.files(it)["index.ipynb"])[-1]
     assert "pass  # siez is not shown: @inspect siez raised NameError: name 'siez' is not defined" in made
 
 
@@ -470,8 +479,8 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 # ---------------------------------------------------------------------------- its page
 
 
-def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(made):
-    page = notebook_page.page(made["hostile/index.ipynb"], PLACE)
+def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(hostile):
+    page = notebook_page.page(hostile, PLACE)
     tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", page))
     assert tags <= ELEMENTS | {"details", "summary", "samp"} | formulas.ELEMENTS
     assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", page)
@@ -481,18 +490,16 @@ def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreig
     assert re.findall(r"^#+ ", page, re.MULTILINE) == ["# ", "## "]
 
 
-def test_without_a_place_on_github_there_is_no_colab_link_but_a_sentence(made):
-    page = notebook_page.page(made["hostile/index.ipynb"], PLACE)
+def test_without_a_place_on_github_there_is_no_colab_link_but_a_sentence(hostile):
+    page = notebook_page.page(hostile, PLACE)
     assert "colab.research" not in page
     assert "download it, then choose File, Upload notebook in Google Colab" in page
     assert 'href="../a.ipynb" download="lecture_02-a.ipynb"' in page
     assert 'href="../../a/"' in page
 
 
-def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(made):
-    page = notebook_page.page(
-        made["hostile/index.ipynb"], PLACE, "https://github.com/owner/repo/blob/gh-pages/"
-    )
+def test_with_a_place_on_github_the_colab_link_leads_to_the_file_there(hostile):
+    page = notebook_page.page(hostile, PLACE, "https://github.com/owner/repo/blob/gh-pages/")
     address = f"owner/repo/blob/gh-pages/{PLACE}"
     assert f'href="https://colab.research.google.com/github/{address}"' in page
     assert "Upload" not in page
@@ -584,9 +591,9 @@ def test_rows_of_a_matrix_stand_below_each_other():
     assert standin.tensor("float32", (2, 4), "cuda:0", 32, [], "", 0) == "float32 (2, 4) on cuda:0, 32 B"
 
 
-def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars():
-    cell = {"cell_type": "markdown", "source": ["With $s$ and `$t$`,\n", "5 $ or 6 $."]}
-    page = notebook_page.page(json.dumps({"cells": [cell]}), PLACE)
+def test_formulas_on_a_page_become_mathml_and_code_keeps_its_dollars(tmp_path):
+    it = record(tmp_path, section('note("With $s$ and `$t$`,\\n5 $ or 6 $.")'))
+    page = notebook_page.page(document(it)["index.ipynb"], PLACE)
     assert page.count("<math") == 1
     assert "<code>$t$</code>" in page and "5 $ or 6 $." in page
 
@@ -622,8 +629,7 @@ def test_notebook_pages_fit_ask_nobody_and_report_no_error(browser, address, wid
 
 def test_nothing_of_a_hostile_notebook_runs_in_a_browser(browser, tmp_path):
     hostile = record(tmp_path, LECTURES["hostile"], "lecture_hostile.py")  # alone: others need the event loop
-    text = notebook.notebooks(hostile, modules=MODULES)["index.ipynb"]
-    html = notebook_page.page(text, PLACE)
+    html = notebook_page.page(document(hostile, modules=MODULES)["index.ipynb"], PLACE)
     page = browser.new_page()
     ran: list[str] = []
 

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.test_folder import folder, plainly
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.render import notebook, page, player, report
+from litbook.notebook import ipynb
+from litbook.render import page, player, report
 from litbook.run import process
 from litbook.run.run import run
 from litbook.text import source, unrun
@@ -198,7 +199,7 @@ def test_it_is_recorded_shown_linked_and_entered_under_its_own_lines(tmp_path: P
 
 def test_the_notebook_has_what_it_needs_of_it(tmp_path: Path) -> None:
     record = run(alone(tmp_path))
-    [text] = notebook.notebooks(record, modules={"tallies.py": TALLIES}).values()
+    [text] = ipynb.files(record, modules={"tallies.py": TALLIES}).values()
     assert "def product(n):" in text and "TERMS = 2" in text
     assert "tallies" not in text.partition("# Imports")[2].partition("def product")[0]
 
@@ -209,7 +210,7 @@ def test_a_notebook_says_which_import_it_needs(tmp_path: Path) -> None:
     )
     record = run(alone(tmp_path, text.replace("link(product)", "pass")))
     with pytest.raises(UnusableLecture, match="import what you need: from tallies import …"):
-        notebook.notebooks(record)
+        ipynb.files(record)
 
 
 def test_its_false_assert_fails_the_run_whoever_catches_it(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ BOXES = {
     ),
 }
 # Modules and packages that share another one's row.
-SHARED = {"project": "errors", "checks": "cli", "compat": "probe", "document": "render", "html": "render"}
+SHARED = {"project": "errors", "checks": "cli", "compat": "probe"}
+SHARED |= dict.fromkeys(("document", "html", "notebook"), "render")
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.

@@ -31,15 +31,17 @@ def pages(
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
+    ways: Mapping[str, Html] | None = None,
 ) -> dict[str, str]:
     """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
-    what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name.
+    what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
+    `ways` what else stands below the titles of pages.
     """
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
-    return {name: _page(book, name) for name in book.pages}
+    return {name: _page(book, name, (ways or {}).get(name, markup.NOTHING)) for name in book.pages}
 
 
 def one(
@@ -49,11 +51,12 @@ def one(
     recordings: Sequence[Record] = (),
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
+    way: Html = markup.NOTHING,
 ) -> str:
     """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
-    return _page(book, book.pages[book.pages.index(name)])
+    return _page(book, book.pages[book.pages.index(name)], way)
 
 
 def titles(record: Record) -> list[tuple[str, str]]:
@@ -133,10 +136,10 @@ def _address(book: Book, section: Section) -> str:
 # ---------------------------------------------------------------------------- the pages
 
 
-def _page(book: Book, name: str) -> str:
+def _page(book: Book, name: str, way: Html) -> str:
     if not book.parts:
-        return _single(book)
-    return _contents(book) if name == books.INDEX else _part(book, book.pages.index(name) - 1)
+        return _single(book, way)
+    return _contents(book, way) if name == books.INDEX else _part(book, book.pages.index(name) - 1, way)
 
 
 def _sheet(book: Book, page: str) -> Sheet:
@@ -164,12 +167,13 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     return [*title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
 
 
-def _single(book: Book) -> str:
+def _single(book: Book, way: Html) -> str:
     """A lecture without parts."""
     sheet, record = _sheet(book, books.INDEX), book.record
     parts = [
         markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
+        way,
         path.line(book),
         player.host(book, books.INDEX),
         verdicts.alarm(book, books.INDEX, record.sections),
@@ -182,13 +186,14 @@ def _single(book: Book) -> str:
     return markup.page(parts)
 
 
-def _contents(book: Book) -> str:
+def _contents(book: Book, way: Html) -> str:
     """The lecture's contents: what main says, and its parts with their theses and claims."""
     sheet, record = _sheet(book, books.INDEX), book.record
     sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
     parts = [
         markup.heading(1, prose.inline(record.title, sheet.setting)),
         verdicts.summary(book, record.sections),
+        way,
         path.line(book),
         verdicts.alarm(book, books.INDEX, record.sections),
         *body(sheet, record.main, 1),
@@ -200,7 +205,7 @@ def _contents(book: Book) -> str:
     return markup.page(parts)
 
 
-def _part(book: Book, number: int) -> str:
+def _part(book: Book, number: int, way: Html) -> str:
     """One part: its sections, the definitions it is the first to use, and the way on."""
     part, record = book.parts[number], book.record
     page = book.page(part)
@@ -213,6 +218,7 @@ def _part(book: Book, number: int) -> str:
         _around(book, number, place, class_="lb-around lb-eyebrow", aria_label=_("place in this lecture")),
         markup.heading(1, title, book.anchor(part)),
         verdicts.summary(book, mine),
+        way,
         player.host(book, page),
         verdicts.alarm(book, page, mine),
         *body(sheet, part, 1),

@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from litbook.document import notebook
 from litbook.errors import LitbookError, Problem
+from litbook.html import notebook as notebook_page
+from litbook.notebook import ipynb
 from litbook.project import Project
 from litbook.record.model import Record
 from litbook.render import (
     books,
     devices,
     ledger,
+    markup,
     misbeliefs,
-    notebook,
-    notebook_page,
     page,
     pictures,
     player,
@@ -28,10 +30,12 @@ from litbook.render import (
 from litbook.render.bibliography import Bibliography
 from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
+from litbook.render.markup import Html
 from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
+FOLDER = notebook_page.FOLDER  # of a lecture's notebooks
 # After the lectures.
 ENDS = {"misbeliefs": misbeliefs.TITLE, "ledger": later("Ledger"), "devices": devices.TITLE}
 DATA = ("claims.json", "claims.svg")
@@ -80,7 +84,7 @@ class Pages:
         if "notebooks" in self.choices.without:
             return []
         return [
-            f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name.removesuffix('.ipynb')}.md"
+            f"{PLACE}/{it.folder}/{FOLDER}/{name.removesuffix('.ipynb')}.md"
             for it in self.editions
             for name in notebook.pages(it.record).values()
         ]
@@ -109,9 +113,10 @@ class Pages:
                 return devices.page(self.editions, differing(self.editions))
             case [folder, name]:
                 it = next(it for it in self.editions if it.folder == folder)
-                made = page.one(it.record, name, self.bibliography, it.recordings, problems, self.others)
-                return made if "notebooks" in self.choices.without else _linked(it, name, made)
-            case [folder, notebook.FOLDER, _]:
+                ways = {} if "notebooks" in self.choices.without else _ways(it)
+                way = ways.get(name, markup.NOTHING)
+                return page.one(it.record, name, self.bibliography, it.recordings, problems, self.others, way)
+            case [folder, "notebooks", _]:
                 return self._notebook(folder)[place]
         raise LookupError(place)
 
@@ -122,7 +127,7 @@ class Pages:
                 return ledger.data(self.editions)
             case ["claims.svg"]:
                 return ledger.tally(self.editions)
-            case [folder, notebook.FOLDER, name] if name.endswith(".ipynb"):
+            case [folder, "notebooks", name] if name.endswith(".ipynb"):
                 return self._notebook(folder).get(place)
             case [folder, *rest]:
                 for it in self.editions:
@@ -142,12 +147,13 @@ class Pages:
     def of(self, it: Edition, found: Found) -> Iterator[tuple[str, str | bytes]]:
         """Every file of one lecture, with its content; what is wrong with it goes into `found`."""
         problems: list[Problem] = []
-        made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others)
+        notebooks = self.notebooks_of(it, late := Found())
+        ways = _ways(it) if notebooks else {}
+        made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others, ways)
         problems_of(it, found, self.choices.unbacked, problems)
-        made |= player.data(it.record, it.recordings)
-        notebooks = self.notebooks_of(it, found)
-        for name, text in made.items():
-            yield f"{PLACE}/{it.folder}/{name}", _linked(it, name, text) if notebooks else text
+        found.wrong += late.wrong
+        for name, text in (made | player.data(it.record, it.recordings)).items():
+            yield f"{PLACE}/{it.folder}/{name}", text
         yield from notebooks.items()
         yield from self.pictures(it.folder)
 
@@ -181,12 +187,12 @@ class Pages:
         except LitbookError as error:
             found.wrong.append(f"{it.folder} has no notebooks: {error}")
             return {}
-        files = {f"{PLACE}/{it.folder}/{notebook.FOLDER}/{name}": text for name, text in made.items()}
-        shown = {
-            f"{place.removesuffix('.ipynb')}.md": notebook_page.page(text, place, self.colab)
-            for place, text in files.items()
-        }
-        return files | shown
+        files = dict[str, str]()
+        for name, it_ in made.items():
+            place = f"{PLACE}/{it.folder}/{FOLDER}/{name}"
+            files[place] = ipynb.text(it_)
+            files[f"{place.removesuffix('.ipynb')}.md"] = notebook_page.page(it_, place, self.colab)
+        return files
 
     def _notebook(self, folder: str) -> dict[str, str]:
         """The same of the lecture in `folder`; nothing where there is none."""
@@ -202,10 +208,12 @@ class Pages:
         return [f"{PLACE}/ledger/{it.folder}/{name}" for it in there for name, _ in ledger.titles(it)]
 
 
-def _linked(it: Edition, name: str, text: str) -> str:
-    """A page with a link to its notebook, if it has one."""
-    files = notebook.pages(it.record)
-    return notebook_page.linked(text, name, files[name], _takes(it.record, name)) if name in files else text
+def _ways(it: Edition) -> dict[str, Html]:
+    """For every page that has a notebook the link to it."""
+    return {
+        name: notebook_page.way(name, file, _takes(it.record, name))
+        for name, file in notebook.pages(it.record).items()
+    }
 
 
 def _takes(record: Record, name: str) -> str:

@@ -27,9 +27,10 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook.errors import LitbookError, NotFound
+from litbook.html import notebook as notebook_page
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
-from litbook.render import catalogue, frame, notebook_page, script_words, verdicts
+from litbook.render import catalogue, frame, script_words, verdicts
 from litbook.render import page as front
 from litbook.render import report as failures
 from litbook.render.bibliography import Bibliography

@@ -1,0 +1,636 @@
+"""A record and its lecture's text -> the notebooks of its pages, as data: cells, and what each has put out.
+
+One notebook for each page of a lecture: for each part, or for a lecture without parts. There is none of a
+whole lecture of many parts: its parts share no names by design, and one namespace for all of them would only
+add collisions; a reader wants the part in hand, in seconds.
+
+Prose is blocks, code lies open in cells (`cells` decides what can), `# @inspect` became `show(...)`. What a
+cell printed when it was recorded is its output. What lecturers say (`speaker_note`) is left out: the page's
+player has it. `notebook.ipynb` writes these cells for Jupyter, `html.notebook` as a page.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from litbook.document import pieces
+from litbook.document.blocks import Answer, Told
+from litbook.record import model
+from litbook.render import books, evidence, standin, values
+from litbook.render.bibliography import Bibliography
+from litbook.render.catalogue import _, day, later
+from litbook.render.notebook_prose import plain
+from litbook.render.notebook_values import in_words
+from litbook.render.order import moments
+from litbook.render.standin import bounded, one_line
+from litbook.text import cells
+from litbook.text.lecture import Function, Watch
+from litbook.text.rows import Code
+from litbook.text.source import parse_sources
+from litbook.text.words import STATED
+
+ON_COLAB = ("torch", "numpy", "matplotlib")  # what https://colab.research.google.com has installed
+ENDS = ("exception", "exit", "author")  # errors that end a section
+FIRST = 3  # turns of a loop that a notebook's `show` prints
+OURS = ("has_cuda", "reseed", "section", "show")  # what a notebook's cells call, besides the author's words
+
+
+# ---------------------------------------------------------------------------- what a notebook holds
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """The heading of a section, or of the whole; `section` is its name."""
+
+    text: str
+    level: int
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Words of the engine about what follows, in Markdown."""
+
+    text: str
+
+
+Part = Title | Remark | Told
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A cell of prose. Headings inside it stand below that of the section `function`; None: of the whole."""
+
+    role: str
+    parts: tuple[Part, ...]
+    function: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a cell printed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a cell's code handed over while it ran."""
+
+    block: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The exception that ended a cell: its class, its message, and the lines it came from."""
+
+    name: str
+    message: str
+    lines: tuple[str, ...]
+
+
+Result = Printed | Handed | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A cell of code, and what it put out when it was recorded; folded, its `title` says what it is."""
+
+    role: str
+    text: str
+    results: tuple[Result, ...] = ()
+    tags: tuple[str, ...] = ()  # "hide-input", "hide-cell": folded, alone or with what it put out
+    title: str = ""
+
+
+Cell = Words | Program
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook: its cells, and what its prose may refer to.
+
+    `levels` are those of the headings of its sections, by number of their function; `known` are the headings
+    of the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
+    `addresses` where these stand in the lecture's pages, from its folder.
+    """
+
+    lecture: str
+    section: str
+    title: str
+    cells: tuple[Cell, ...]
+    bibliography: Bibliography
+    levels: Mapping[int, int]
+    known: Mapping[str, str]
+    elsewhere: Mapping[str, str]
+    addresses: Mapping[str, str]
+    numbers: dict[str, int]
+
+
+# ---------------------------------------------------------------------------- making them
+
+
+@dataclass
+class _Run:
+    """What a record, with the recordings there are, says of the functions of its text; by their numbers."""
+
+    record: model.Record
+    functions: Sequence[Function]
+    recordings: Sequence[model.Record]
+
+    def __post_init__(self) -> None:
+        places: dict[tuple[int, str, str], model.Section]
+        places = {(it.file, it.kind, it.name): it for it in self.record.sections}
+        self._section = [places.get((it.file, it.kind, it.name)) for it in self.functions]
+        self._of = functools.cache(
+            lambda key: evidence.gather(self.record, self.record.by_key[key], self.recordings)
+        )
+
+    def section(self, function: int) -> model.Section:
+        """The section, or module, that a function of the text is."""
+        found = self._section[function]
+        assert found is not None
+        return found
+
+    def function(self, section: model.Section) -> int:
+        """The number of a section in the lecture's text."""
+        return self._section.index(section)
+
+    def of(self, section: model.Section) -> evidence.Evidence:
+        """What is known of a section."""
+        return self._of(section.key)
+
+    @cached_property
+    def order(self) -> dict[tuple[str, int, bool], int]:
+        """When a step of a section came, and when what was shown after it."""
+        found: dict[tuple[str, int, bool], int] = {}
+        for number, moment in enumerate(moments(self.record)):
+            place = moment.section.key, moment.step
+            found[*place, True] = number
+            found.setdefault((*place, False), number)
+        return found
+
+
+@dataclass
+class _Making:
+    """One notebook in the making."""
+
+    run: _Run
+    layout: cells.Layout
+    cells: list[Cell] = field(default_factory=list)
+
+    def word(self, name: str) -> str:
+        """What a word of ours is called in this notebook: its name, unless the lecture has given it away."""
+        while name in self.layout.names:
+            name += "_"
+        return name
+
+    def prose(self, role: str, *parts: Part, function: int | None = None) -> None:
+        """A cell of prose."""
+        self.cells.append(Words(role, parts, function))
+
+    def code(
+        self,
+        role: str,
+        lines: Sequence[str],
+        results: Sequence[Result] = (),
+        tags: Sequence[str] = (),
+        title: str = "",
+    ) -> None:
+        """A cell of code."""
+        self.cells.append(Program(role, "\n".join(lines), tuple(results), tuple(tags), title))
+
+
+def notebooks(
+    record: model.Record,
+    *,
+    modules: Mapping[str, str] | None = None,
+    bibliography: Bibliography = books.NOTHING_CITED,
+    recordings: Sequence[model.Record] = (),
+    book: str = "",
+) -> dict[str, Notebook]:
+    """File names (`first-part.ipynb`; `index.ipynb` of a lecture without parts) to notebooks.
+
+    `modules` are the Python files beside the lecture, by their path from its folder. A notebook depends on
+    the record, on them and on `book`, the title of the whole, alone. Raises `UnusableLecture` where the
+    record's source is no lecture.
+    """
+    shelf = books.of(record, bibliography, recordings, [])
+    lecture = parse_sources(record.sources)
+    run = _Run(record, lecture.functions, recordings)
+    raised = {section.name for section, error in record.errors() if error.kind in ENDS}
+    files = _files_of(shelf)
+    roots = [run.function(record.by_key[key]) for key in files]
+    return {
+        files[run.section(layout.root).key]: _notebook(run, shelf, layout, modules or {}, book)
+        for layout in cells.layouts(lecture, roots, raised)
+    }
+
+
+def pages(record: model.Record) -> dict[str, str]:
+    """For every page that has a notebook the notebook's file name."""
+    return {name.removesuffix(".ipynb") + ".md": name for name in _files_of(books.outline(record)).values()}
+
+
+def _files_of(shelf: books.Book) -> dict[str, str]:
+    """The file name of every notebook, by the key of the part or lecture that it is of."""
+    pages = {root.key: shelf.page(root) for root in shelf.parts} or {shelf.record.main.key: books.INDEX}
+    return {key: page.removesuffix(".md") + ".ipynb" for key, page in pages.items()}
+
+
+def _notebook(
+    run: _Run, shelf: books.Book, layout: cells.Layout, modules: Mapping[str, str], book: str
+) -> Notebook:
+    made, record, root = _Making(run, layout), run.record, run.section(layout.root)
+    _opening(made, shelf, book, {_top(name) for name in modules})
+    numbers = {label: it.number for label, it in shelf.numbers.items()}
+    _setup(made, modules, numbers)
+    _items(made)
+
+    # For what stands in another notebook: the title of its part.
+    here = [run.section(item.function) for item in layout.items if isinstance(item, cells.Section)]
+    keys, titles = {it.key for it in here}, {shelf.page(part): books.plain(part) for part in shelf.parts}
+    others: list[tuple[books.Entry, str]]
+    others = [(record.by_key[key], page) for key, page in shelf.place.items() if key not in keys]
+    others += [(record.definition_of[key], page) for key, page in shelf.defined.items()]
+    return Notebook(
+        record.lecture,
+        root.name,
+        record.title if root.kind == "main" else root.heading or root.name,
+        tuple(made.cells),
+        shelf.bibliography,
+        {it.function: it.level for it in reversed(layout.items) if isinstance(it, cells.Section)},
+        {it.name: it.heading or it.name for it in here},
+        {it.name: titles.get(page, record.title) for it, page in others},
+        {it.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(it)}" for it, page in others},
+        numbers,
+    )
+
+
+# ---------------------------------------------------------------------------- the opening
+
+
+_HOW = later(
+    "The outputs below are those of the book's own run on {machine}. `show(…)` prints a value; an `assert` "
+    "is a claim, and stops the notebook if it does not hold. Where a value was *measured*, yours differs. "
+    'Annotations such as `Float[Tensor, "row col"]` were checked in that run; here they only say what is '
+    "meant."
+)
+
+
+def _opening(made: _Making, shelf: books.Book, book: str, beside: set[str]) -> None:
+    """Title, where it comes from, what it needs."""
+    record, root = made.run.record, made.run.section(made.layout.root)
+    title = record.title if root.kind == "main" else root.heading or root.name
+    place = _("A lecture")
+    if root.kind != "main":
+        number = shelf.parts.index(root) + 1
+        place = _("Part {n} of {all} of **{lecture}**", n=number, all=len(shelf.parts), lecture=record.title)
+    if book:
+        place = _("{place} from *{book}*", place=place, book=book)
+    strangers = sorted({*made.layout.modules} - beside - sys.stdlib_module_names - {"litbook"})
+    versions = record.environment.versions
+    packages = [f"{name} {versions.get(name, '').partition('+')[0]}".strip() for name in strangers]
+    needs = _("It needs Python 3.11 or later.")
+    if packages:
+        needs = _("It needs Python 3.11 or later with {packages}.", packages=", ".join(packages))
+    if missing := [name for name in strangers if name not in ON_COLAB]:
+        needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
+    what = _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs)
+    how = _(_HOW, machine=plain(record.environment.machine_name))
+    made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
+
+
+def _setup(made: _Making, modules: Mapping[str, str], numbers: Mapping[str, int]) -> None:
+    """The files that come along, the lecture's imports and constants."""
+    layout, fold = made.layout, ("hide-input",)
+    # What stands in for the engine, and what is so in this notebook alone.
+    ours = inspect.getsource(standin)
+    ours += f"\nSEED = {made.run.record.environment.seed}\nNUMBERS.update({dict(numbers)!r})"
+    files = {"litbook.py": ours, **_files(layout, modules)}
+    title = _("A folder of its own, for the files that come along and for what the cells write")
+    lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
+    lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
+    lines += [f"os.makedirs({folder!r})" for folder in sorted({it.rpartition("/")[0] for it in files} - {""})]
+    if "matplotlib" in layout.modules:
+        lines.append('os.environ["MPLBACKEND"] = "Agg"  # ' + _("figures are kept and shown once"))
+    made.code("setup", lines, tags=fold, title=title)
+    for name, text in files.items():
+        title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
+        made.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
+    words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in OURS]
+    future = [line for line in layout.imports if line.startswith("from __future__")]
+    lines = ["# " + _("Imports"), *future, f"from litbook import {', '.join(words)}"]
+    lines += [*layout.imports[len(future) :], f"{made.word('reseed')}()"]
+    made.code("imports", lines, tags=fold, title=_("Imports"))
+    _cells(made, layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
+
+
+def _files(layout: cells.Layout, files: Mapping[str, str]) -> dict[str, str]:
+    """The modules beside the lecture that the notebook imports, and those that they import."""
+    wanted, waiting = dict[str, str](), list(layout.modules)
+    while waiting:
+        top = waiting.pop(0)
+        for name, text in files.items():
+            if _top(name) == top and name not in wanted:
+                wanted[name] = text
+                waiting += cells.imported(text)
+    return wanted
+
+
+def _top(name: str) -> str:
+    """The first name under which a file is imported."""
+    return name.partition("/")[0].removesuffix(".py")
+
+
+# ---------------------------------------------------------------------------- the cells
+
+
+def _items(made: _Making) -> None:
+    """Sections in order: headings, prose, cells of code."""
+    waiting: list[Code] = []
+    starts: list[str] = []  # what the next cell of code begins with
+
+    def flush() -> None:
+        if waiting:
+            _cells(made, waiting, made.run.functions[waiting[0].function].name, starts)
+            waiting.clear()
+
+    for item in made.layout.items:
+        if isinstance(item, Code):
+            if waiting and _apart(waiting[-1], item):
+                flush()
+            waiting.append(item)
+            continue
+        flush()
+        if isinstance(item, cells.Section):
+            _heading(made, item)
+            starts[:] = [] if item.why else [f"{made.word('reseed')}()"]
+        else:
+            _tell(made, item)
+    flush()
+
+
+def _apart(above: Code, code: Code) -> bool:
+    """Whether two pieces of code stand in different cells."""
+    if above.definition or code.definition:
+        return above.definition != code.definition
+    return (above.hidden, above.device, above.function) != (code.hidden, code.device, code.function)
+
+
+def _heading(made: _Making, item: cells.Section) -> None:
+    """A section begins: its title, and why its cells may do nothing or stand as a function."""
+    section, known = made.run.section(item.function), made.run.of(made.run.section(item.function))
+    stamp = plain(known.stamp)
+    parts: list[Part] = []
+    if item.function != made.layout.root:
+        title = (section.heading or section.name) + _(" (aside)") * section.aside
+        parts.append(Title(title, min(6, item.level), section.name))
+    if item.device:
+        why = _("This section needs {device}: without it, its cells do nothing.", device=item.device)
+        outputs = _("The outputs are from {stamp}.", stamp=stamp) if known.stamp else ""
+        missing = "" if known.stamp or known.calls else _("It is not recorded on a GPU yet.")
+        parts.append(Remark(f"*{why} {outputs or missing}*"))
+    elif known.stamp:
+        parts.append(Remark(_("*This section takes minutes. The outputs are from {stamp}.*", stamp=stamp)))
+    if item.why and not item.device:
+        why, mark, name = item.why.partition(": ")
+        reason = plain(_(why) + mark + name)
+        parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
+    if parts:
+        made.prose(f"heading of {section.name}", *parts)
+
+
+def _cells(made: _Making, found: Sequence[Code], role: str, starts: list[str], title: str = "") -> None:
+    """Neighbouring pieces of code as one cell; a claim that failed ends its cell: there a run stops.
+
+    With a `title` the cells are folded.
+    """
+    group: list[Code] = []
+    for i, code in enumerate(found):
+        group.append(code)
+        if i == len(found) - 1 or _failed(made, code) is not None:
+            _cell(made, group, role, starts, title)
+            group = []
+
+
+def _cell(made: _Making, group: Sequence[Code], role: str, starts: list[str], title: str) -> None:
+    lines: list[str] = []
+    device, definition = group[0].device, group[0].definition and not title
+    if starts and not definition:
+        lines += [("    " if device else "") + text for text in starts]
+        starts.clear()
+    for i, code in enumerate(group):
+        if i and (code.spaced or code.definition):
+            lines += [""] * (1 + code.definition)
+        lines += _text(made, code)
+    if group[-1].quiet:
+        lines[-1] = group[-1].quiet
+    if device:
+        lines = [f"if {made.word('has_cuda')}():", *lines]
+    results = _results(made, group)
+    hidden = all(code.hidden for code in group)
+    tags = ["hide-input"] if title or hidden else []
+    tags += ["raises-exception"] if any(isinstance(it, Ended) for it in results) else []
+    tags += [f"needs-{device}"] if device else []
+    tags += ["definition"] if definition else []
+    made.code(role, lines, results, tags, title or (_("Code that the page folds, too") if hidden else ""))
+
+
+def _text(made: _Making, code: Code) -> list[str]:
+    """The lines of one piece of code, with the calls that show values."""
+    lines: list[str] = []
+    for row in code.rows:
+        if row.watch is None:
+            lines.append(row.text)
+        elif row.inline:
+            lines[-1] += "; " + _call(made, code, row.watch)
+        else:
+            lines.append(row.text + _call(made, code, row.watch))
+    return lines
+
+
+def _call(made: _Making, code: Code, watch: Watch) -> str:
+    """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
+    if why := _unshown(made, code, watch):
+        return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
+    name = _("answer") if watch.kind == "answer" else watch.text
+    unit = f", {_quoted(watch.unit)}" if watch.unit else ""
+    measured = ", measured=True" if watch.kind == "measure" else ""
+    return f"{made.word('show')}({_quoted(name)}, {watch.text}{unit}{measured})"
+
+
+def _quoted(text: str) -> str:
+    """A string as code has it, in double quotes where it can."""
+    return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)
+
+
+def _unshown(made: _Making, code: Code, watch: Watch) -> str:
+    """Why a recorded expression could not be shown."""
+    found = made.run.of(made.run.section(code.function))
+    for value in found.values if watch.kind != "answer" else ():
+        if (value.line, value.text) == (watch.line, watch.text):
+            snapshot = found.snapshot_of(value)
+            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text):
+                return value.error or getattr(snapshot, "why", "")
+    return ""
+
+
+# ---------------------------------------------------------------------------- outputs
+
+
+Event = tuple[int, int, list[Result]]  # its moment, what comes first there, and what was put out
+
+
+def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
+    """What these lines printed and showed when they were recorded, and the failure that ended them."""
+    events = [event for code in group if not code.definition for event in _events(made, code)]
+    results: list[Result] = []
+    for result in (it for event in sorted(events, key=lambda event: event[:2]) for it in event[2]):
+        last = results[-1] if results else None
+        if isinstance(last, Printed) and isinstance(result, Printed):
+            results[-1] = Printed(last.text + result.text)
+        else:
+            results.append(result)
+    return results + [it for it in (_failed(made, code) for code in group) if it is not None]
+
+
+def _called(made: _Making, code: Code) -> Iterator[tuple[model.Section, bool]]:
+    """The sections that these lines call, and those below; and whether the lines are one call, no loop."""
+    section = made.run.section(code.function)
+    for call in evidence.statements(section):
+        if call.kind == "section" and code.first <= call.first <= code.last and call.target != section.key:
+            below = _with_sections(made.run.record, made.run.record.by_key[call.target])
+            once = (call.first, call.last) == (code.first, code.last)
+            yield from ((it, once and it is below[0]) for it in below)
+
+
+def _with_sections(record: model.Record, section: model.Section) -> list[model.Section]:
+    """A section, and those that it calls."""
+    found = {section.key: section}
+    for statement in section.statements:
+        if statement.kind == "section" and statement.target != section.key:
+            found |= {it.key: it for it in _with_sections(record, record.by_key[statement.target])}
+    return list(found.values())
+
+
+def _events(made: _Making, code: Code) -> Iterator[Event]:
+    """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
+    found = made.run.of(made.run.section(code.function))
+    yield from _told_events(made, found, [it for it in found.pieces if code.first <= it.line <= code.last])
+    yield from _shown_events(made, found, [it for it in found.values if code.first <= it.line <= code.last])
+    for section, once in _called(made, code):
+        inner = made.run.of(section)
+        pieces, shown = inner.pieces, inner.values
+        if not (once or inner.stamp):  # what every call of the section said, not only its first
+            own = {number for number, frame in enumerate(section.frames) if not frame.called}
+            pieces = [it for it in section.pieces if it.frame in own]
+            shown = [it for it in section.values if it.frame in own and it.kind != "clear"]
+        yield from _told_events(made, inner, pieces)
+        yield from _shown_events(made, inner, shown)
+
+
+def _moment(made: _Making, found: evidence.Evidence, step: int, shown: bool) -> int:
+    """When in the run a step came, or what was shown after it; of a recording, when in its section."""
+    return step if found.stamp else made.run.order.get((found.entry.key, step, shown), step)
+
+
+def _told_events(made: _Making, found: evidence.Evidence, told: Sequence[model.Piece]) -> Iterator[Event]:
+    """What code handed over, as the stand-in for the engine shows it."""
+    for piece in told:
+        results: list[Result] = []
+        if piece.kind == "output":
+            results = [Printed(piece.text)]
+        elif piece.kind in STATED or piece.kind == "figure":
+            results = [Handed(pieces.block(piece)), *_answered(piece, found)]
+        yield _moment(made, found, piece.step, shown=False), 0, results
+
+
+def _answered(piece: model.Piece, found: evidence.Evidence) -> list[Result]:
+    """What computing a question's answer prints."""
+    if piece.answer is None:
+        return []
+    text = bounded(in_words(found.snapshot(piece.answer), piece.unit or ""))
+    return [Printed(_("answer") + f" = {text}\n")]
+
+
+def _shown_events(made: _Making, found: evidence.Evidence, shown: Sequence[model.Value]) -> Iterator[Event]:
+    """As `show` prints them: three times at most from one place, then an ellipsis."""
+    seen: dict[tuple[int, str, str], int] = {}
+    for value in shown:
+        snapshot = found.snapshot_of(value)
+        if (
+            value.error
+            or snapshot is None
+            or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text)
+        ):
+            continue
+        key = (value.line, value.text, value.kind)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= FIRST + 1:
+            text = _line(value, snapshot, found.record) if seen[key] <= FIRST else f"{value.text} …\n"
+            yield _moment(made, found, value.step, shown=True), 1, [Printed(text)]
+
+
+def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
+    text = bounded(in_words(snapshot, value.unit or ""))
+    if value.kind == "measure":
+        when = day(record.environment.date)
+        where = _("(measured on {machine}, {day})", machine=record.environment.machine_name, day=when)
+        return f"{value.text} = {one_line(text)}   {where}\n"
+    return f"{value.text} = {text}\n"
+
+
+def _failed(made: _Making, code: Code) -> Ended | None:
+    """The claim that failed on these lines, or the exception that ended a section called."""
+    if code.definition:
+        return None
+    record, section = made.run.record, made.run.section(code.function)
+    below = _with_sections(record, section) if code.call else [it for it, _ in _called(made, code)]
+    for it in below:
+        for error in evidence.here(record, it).errors:
+            if error.kind in ENDS:
+                name, _mark, rest = error.message.partition(": ")
+                lines = tuple(f"{path}:{line}: {text.strip()}" for path, line, _, text in error.trace)
+                return Ended(name if name.isidentifier() else "Exception", rest or error.message, lines)
+    for it in [section, *below]:
+        for claim in evidence.here(record, it).claims:
+            here = it is not section or code.first <= claim.line <= code.last
+            if here and claim.verdict == "fails" and claim.kind == "assert":
+                sides = values.claim(claim, it.snapshots)
+                return Ended("AssertionError", claim.caption, (f"assert {claim.text}", sides))
+    return None
+
+
+# ---------------------------------------------------------------------------- prose
+
+
+def _tell(made: _Making, item: cells.Told) -> None:
+    """Prose, pictures and links of one statement; of a note that never ran, what it says anyway."""
+    section = made.run.section(item.function)
+    known, name = made.run.of(section), section.name
+    told = [p for p in known.pieces if item.first <= p.line <= item.last and p.kind in STATED]
+    if not told and not known.stamp:
+        for statement in evidence.statements(section):
+            if statement.prose and item.first <= statement.first <= item.last:
+                block = pieces.silent(statement.first, statement.prose, _("Not run"))
+                made.prose(name, block, function=item.function)
+    for piece in told:
+        answer = None
+        if piece.answer is not None:
+            answer = Answer(known.snapshot(piece.answer), piece.unit, stamp=known.stamp)
+        made.prose(name, pieces.block(piece, answer), function=item.function)
+        if item.answer is not None and piece.kind not in ("link", "image"):
+            # A folded cell that computes the answer.
+            lines, device = _text(made, item.answer), item.answer.device
+            if device:
+                lines = [f"if {made.word('has_cuda')}():", *lines]
+            tags = ["hide-cell", *([f"needs-{device}"] if device else [])]
+            results = [] if piece.frame < 0 else _answered(piece, known)
+            made.code(name, lines, results, tags, _("How the answer is computed"))
