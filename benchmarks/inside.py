@@ -18,6 +18,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import msgspec
+
 from benchmarks import notebooks, texts
 from benchmarks.one import bibliography_of, program, silence
 from benchmarks.spreads import interleaved, spread
@@ -176,7 +178,7 @@ def snapshots(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
     ways = {"pass": once, "read": read, "litbook": shot, "notebook": printed}
     ways |= {"edtrace": whole} if edtrace else {}
     seconds = interleaved(ways, rounds)
-    shown = json.dumps(encoding.plain_data(last["shot"]), ensure_ascii=False)
+    shown = json.dumps(msgspec.to_builtins(last["shot"]), ensure_ascii=False)
     bytes_ = {"bytes": len(shown.encode()), "text bytes": last["text bytes"]}
     return {"seconds": seconds, "edtrace bytes": last.get("edtrace bytes"), **bytes_}
 

@@ -8,8 +8,9 @@ sections into files of their own, as a lecture in a folder has them. Lines of an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from litbook.probe.numbering import Numbering
 from litbook.record import model

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from babel.messages import pofile
 from babel.messages.frontend import CommandLineInterface
+from msgspec.structs import replace
 from tests.records import H200, PLACE, fill
 from tests.running import REPO
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.book.test_page import LECTURE, REFERENCES, at, code_of, ids, lived, recorded, shown, words
 from tests.records import fill, record, split
 from tests.running import SAMPLES

@@ -6,12 +6,12 @@ import ast
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import markdown
 import pytest
+from msgspec.structs import replace
 from tests.book.test_page import REFERENCES, lived, recorded, words
 from tests.records import fill
 from tests.running import record, section

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import nbformat
 import pytest
+from msgspec.structs import replace
 from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, searched, section

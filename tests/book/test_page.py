@@ -5,7 +5,6 @@ from __future__ import annotations
 import html.parser
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +13,7 @@ import markdown
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.records import H200, PLACE, fill, line, ran, record, step
 from tests.running import record as run
 from tests.running import section

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.running import HEAD, REPO, claims, line_of, messages, sampled, section, shown, write
 from tests.running import process as command
 

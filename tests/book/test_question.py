@@ -6,11 +6,11 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from tests.records import fill
 from tests.running import line_of, messages, record, section, write

@@ -11,11 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.book.test_page import at, changed, lived, recorded
 from tests.records import fill, line
 from tests.running import COMMAND, searched

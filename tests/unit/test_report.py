@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.running import SAMPLES, golden, record, section
 
 from litbook.record import encoding, model
@@ -21,8 +21,8 @@ PLACE = model.Environment(
 @pytest.mark.parametrize("name", ["tour", "failing"])
 def test_a_sample_leaves_its_golden_record(name: str) -> None:
     made = run(SAMPLES / f"{name}.py", device="cpu")
-    sections = tuple(dataclasses.replace(section, seconds=0.0) for section in made.sections)
-    made = dataclasses.replace(made, environment=PLACE, seconds=0.0, peak=0, sections=sections)
+    sections = tuple(replace(section, seconds=0.0) for section in made.sections)
+    made = replace(made, environment=PLACE, seconds=0.0, peak=0, sections=sections)
     golden(SAMPLES / f"{name}.json", encoding.dumps(made))
 
 
@@ -51,9 +51,9 @@ def counted(**counts: int) -> model.Record:
         "needs_device": "needs-device",
     }
     made = encoding.read(SAMPLES / "tour.json")
-    claims = [model.Claim(1, 1, "x", verdict=verdicts[k]) for k, n in counts.items() for _ in range(n)]  # type: ignore[arg-type]
-    one = dataclasses.replace(made.main, claims=tuple(claims), errors=())
-    return dataclasses.replace(made, sections=(one,))
+    claims = [model.Claim(1, 1, "x", "", verdicts[k]) for k, n in counts.items() for _ in range(n)]  # type: ignore[arg-type]
+    one = replace(made.main, claims=tuple(claims), errors=())
+    return replace(made, sections=(one,))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,7 @@ def test_a_run_that_took_its_time_says_which_sections_did() -> None:
     inside = [timed("slow", 2.25, "part"), timed("less", 0.5, "part"), timed("quick", 0.01, "part")]
     took = model.Record(9, "lecture_01", "", PLACE, (), sections=(part, *inside))
     assert report.longest([took]) == "longest: slow 2.2 s, less 0.5 s, part 0.2 s"
-    again = dataclasses.replace(
-        took, lecture="lecture_02", sections=(timed("<module>", 9.0, "", "module"), part)
-    )
+    again = replace(took, lecture="lecture_02", sections=(timed("<module>", 9.0, "", "module"), part))
     assert report.longest([took, again]).startswith("longest: lecture_02 part 3.0 s, lecture_01 slow 2.2 s, ")
 
 

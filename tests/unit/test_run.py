@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import signal
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.running import HEAD, called, claims, line_of, messages, record, section, shown, write
 
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
@@ -45,13 +45,13 @@ def third():
 
 def same(record: model.Record) -> model.Record:
     """The record without what differs from run to run on purpose."""
-    environment = dataclasses.replace(record.environment, date="", commit=None)
-    return dataclasses.replace(
+    environment = replace(record.environment, date="", commit=None)
+    return replace(
         record,
         environment=environment,
         seconds=0.0,
         peak=0,
-        sections=tuple(dataclasses.replace(it, seconds=0.0) for it in record.sections),
+        sections=tuple(replace(it, seconds=0.0) for it in record.sections),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.running import examples
 
 from litbook.record import model
@@ -126,7 +126,7 @@ def test_a_very_long_text_ends_visibly():
 
 
 def compare(left: model.Snapshot, right: model.Snapshot, sign: str = " == ") -> str:
-    it = Claim(1, 1, "a == b", form=("", sign, ""), operands=(Operand("a", 0), Operand("b", 1)))
+    it = Claim(1, 1, "a == b", "", "holds", form=("", sign, ""), operands=(Operand("a", 0), Operand("b", 1)))
     return values.claim(it, [left, right])
 
 
@@ -145,12 +145,14 @@ def test_a_tensor_without_axes_is_compared_as_its_number():
 
 
 def test_an_operand_that_was_never_evaluated_stays_source():
-    it = Claim(1, 1, "a and b", form=("", " and ", ""), operands=(Operand("a", 0), Operand("b", None)))
+    it = Claim(
+        1, 1, "a and b", "", "fails", form=("", " and ", ""), operands=(Operand("a", 0), Operand("b", None))
+    )
     assert values.claim(it, [scalar(False)]) == "False and b"
 
 
 def test_a_claim_without_a_form_shows_its_test():
-    assert values.claim(Claim(1, 1, "same(x, y)"), []) == "same(x, y)"
+    assert values.claim(Claim(1, 1, "same(x, y)", "", "holds"), []) == "same(x, y)"
 
 
 @settings(max_examples=examples(500))
@@ -210,7 +212,9 @@ def test_every_number_of_a_dict_has_the_unit_and_text_has_none():
 
 def test_two_floats_that_differ_in_a_late_digit_are_told_apart_wherever_they_are_compared():
     left, right = scalar(0.8), scalar(0.800000011920929)
-    it = Claim(1, 1, "a != b", form=("", " != ", ""), operands=(Operand("a", 0), Operand("b", 1)))
+    it = Claim(
+        1, 1, "a != b", "", "holds", form=("", " != ", ""), operands=(Operand("a", 0), Operand("b", 1))
+    )
     assert values.claim(it, (left, right)) == "0.8 != 0.800000011920929"
     near = (scalar(0.8000000001), scalar(0.8000000002))
     assert values.claim(it, near) == "0.8000000001 != 0.8000000002"

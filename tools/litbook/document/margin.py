@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
 from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
 from litbook.render import bits, values
@@ -240,8 +242,8 @@ def _held(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
         return values.claim(claim, snapshots)
     for called, sign in AS_SIGNS.items():
         if len(shown) == 2 and claim.form[:2] == (called, ", "):
-            claim = replace(claim, form=("", sign, ""))
-    claim = replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
+            claim = structs.replace(claim, form=("", sign, ""))
+    claim = structs.replace(claim, form=tuple(part.replace(" == ", " = ") for part in claim.form))
     text = values.claim(claim, snapshots)
     # `[1.0, 3.0] == [1, 3]` holds, and both are `[1, 3]`: the `.0` of whole floats goes, but in no text.
     bare = [

@@ -13,10 +13,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import astuple
 
 from litbook.probe import raised
 from litbook.probe.verdicts import caption_of, names_in

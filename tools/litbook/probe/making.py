@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
+
+from msgspec.structs import replace
 
 from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, Seen
 from litbook.probe.numbering import Numbering

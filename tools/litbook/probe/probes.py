@@ -31,10 +31,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from litbook.probe.events import Begun, Event, Log, LoopState
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, STEPS

@@ -17,11 +17,12 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from litbook.errors import AuthorError, Place
 from litbook.probe import raised

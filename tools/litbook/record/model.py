@@ -1,4 +1,4 @@
-"""The record of one run: frozen dataclasses.
+"""The record of one run: frozen structs, which msgspec writes and reads.
 
 This is the waist of the house. What stands before it (text, probe, run) makes a `Record` and formats
 nothing; what stands behind it (compare, render, site) reads a `Record` and executes nothing. It knows no
@@ -11,14 +11,16 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+import msgspec
+
 # History of the format: a reader takes this one alone, and says of any other how to record anew.
+#   4  places, lines, steps, claims and numbers are written as they are, a row with all of its values
 #   3  a list of sections, each whole in itself
 #   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
 #   1  first published form
-SCHEMA = 3
+SCHEMA = 4
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
@@ -26,43 +28,53 @@ Number = int | float | bool | str
 BITS = 2000  # an integer up to 640 digits is written in decimal under every `sys.set_int_max_str_digits`
 
 
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A JSON object. A field that holds its default is left out, and one that is unknown is refused."""
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A JSON list of the values of all fields, in their order: what there is most of."""
+
+
 # ---------------------------------------------------------------------------- snapshots
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Shot(Part, frozen=True, tag_field="kind", tag=str.lower):
+    """A bounded copy of a value; in JSON its `kind` says which form it has."""
+
+    @property
+    def kind(self) -> str:
+        """`scalar`, `sequence`, `mapping`, `tensor` or `opaque`."""
+        return type(self).__name__.lower()
+
+
+class Scalar(Shot, frozen=True):
     """A value that one short text says whole: numbers, strings, `None`, dtypes, devices."""
 
     type: str
     text: str  # Python's repr, bounded
     number: Number | None = None  # for int, float and bool: the value itself
     cut: bool = False  # the text was too long and ends early
-    kind: Literal["scalar"] = "scalar"
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Shot, frozen=True):
     """A list, tuple, set or `torch.Size`: the first items, and how many there were."""
 
     type: str
     length: int
     items: tuple[Snapshot, ...] = ()
-    kind: Literal["sequence"] = "sequence"
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Shot, frozen=True):
     """A dict, dataclass, named tuple, `torch.finfo`: names or keys with their values."""
 
     type: str
     length: int
     keys: tuple[Snapshot, ...] = ()
     items: tuple[Snapshot, ...] = ()
-    kind: Literal["mapping"] = "mapping"
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Part, frozen=True):
     """What reading a tensor once tells. `mean` and `std` leave NaN and inf out."""
 
     min: Number | None = None
@@ -73,8 +85,7 @@ class Stats:
     inf: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Shot, frozen=True):
     """A tensor or array: its metadata, and a corner of its values, never the whole of a large one.
 
     Sizes, strides and offsets count elements; `bytes` and `storage_bytes` count bytes. Two tensors
@@ -98,11 +109,9 @@ class Tensor:
     values: tuple[Number, ...] = ()  # the corner, row-major
     memory: tuple[Number, ...] | None = None  # the whole storage, flat, when it is small
     bits: tuple[str, ...] | None = None  # of floats inspected `as bits`: the first values' bits, hexadecimal
-    kind: Literal["tensor"] = "tensor"
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Shot, frozen=True):
     """Any other object: its type and a bounded text, or why there is none."""
 
     type: str
@@ -111,7 +120,6 @@ class Opaque:
     why: str = ""  # "repr raised ValueError", "repr took too long", "nested too deep" ...
     media: str = ""  # of a value that shows itself: "image/svg+xml", "image/png", "text/latex" or "text/html"
     form: str = ""  # what it shows, as it gave it: not harmless; of a PNG in base64
-    kind: Literal["opaque"] = "opaque"
 
 
 Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
@@ -120,8 +128,7 @@ Snapshot = Scalar | Sequence | Mapping | Tensor | Opaque
 # ---------------------------------------------------------------------------- where it ran
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Part, frozen=True):
     """The device that a run computed on. `slug` names its recordings: `cpu`, `some-gpu`."""
 
     kind: str  # "cpu" or "cuda"
@@ -138,8 +145,7 @@ class Device:
 LIBRARIES = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Part, frozen=True):
     """Where, when and with what a record was made."""
 
     python: str
@@ -164,8 +170,7 @@ class Environment:
 # ---------------------------------------------------------------------------- the text
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Part, frozen=True):
     """One file of the lecture. `cuts` says where a shown line ends, before its directive."""
 
     path: str
@@ -177,8 +182,7 @@ class Source:
 StatementKind = Literal["code", "claim", "piece", "section", "def", "doc", "hidden"]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Row, frozen=True):
     """One statement: its lines, counted from the first of its section or definition, and what it is."""
 
     first: int
@@ -190,8 +194,7 @@ class Statement:
     binds: tuple[str, ...] = ()  # the names to which its header gives a new value
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Part, frozen=True):
     """A helper or class of the lecture. It stands once, however many sections call it.
 
     `key` names it within the lecture: `mean`, `Decoder.forward`, and in a folder `models.Decoder.forward`.
@@ -222,8 +225,7 @@ class Definition:
 # ---------------------------------------------------------------------------- what happened
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Row, frozen=True):
     """One call, of the section itself or of a definition. `line` of its `parent` is where it came from."""
 
     called: int = 0  # 0: the section; n: the n-th of the section's `calls`
@@ -243,8 +245,7 @@ WITHIN = 0.01  # how far off an answer may be, unless its author says
 PieceKind = Literal["note", "misbelief", "question", "figure", "image", "link", "output", "speaker"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Part, frozen=True):
     """Something the author handed over: prose, a picture, a link, printed output.
 
     `line` is the line of the section's own statement, also when a helper made it.
@@ -264,8 +265,7 @@ class Piece:
     within: float = WITHIN  # right is what is at most 1 + this times too large or too small
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Row, frozen=True):
     """What one inspected expression was, after the statement on `line` had run for the `turn`-th time.
 
     `line` counts from the first line of what `frame` calls.
@@ -285,8 +285,7 @@ class Value:
     reads: tuple[str, ...] = ()  # the names in the expression, where it is more than a name
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Row, frozen=True):
     """One run of a loop: how many iterations there were, and which of them were kept."""
 
     frame: int
@@ -296,8 +295,7 @@ class Loop:
     kind: Literal["for", "while"] = "for"
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Part, frozen=True):
     """A number watched over a loop, thinned evenly: what a sparkline is drawn from."""
 
     loop: int
@@ -310,8 +308,7 @@ class Series:
 Verdict = Literal["holds", "fails", "not-reached", "needs-device"]
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Row, frozen=True):
     """One side of a comparison, or an argument of a test: its source and what it was."""
 
     text: str
@@ -319,8 +316,7 @@ class Operand:
     address: bool = False  # as of a `Value`
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Part, frozen=True):
     """An `assert` of a section, or an annotation that promises dtype and axes.
 
     `form` is the test's source around its operands: `("", " == ", "")` for `a == b`.
@@ -330,8 +326,8 @@ class Claim:
     line: int
     last: int
     text: str
-    caption: str = ""
-    verdict: Verdict = "not-reached"
+    caption: str
+    verdict: Verdict
     kind: Literal["assert", "axes"] = "assert"
     count: int = 0
     form: tuple[str, ...] = ()
@@ -341,8 +337,7 @@ class Claim:
     zero: bool = False  # its author says that zero, or nothing, is the point
 
 
-@dataclass(frozen=True, slots=True)
-class Assert:
+class Assert(Part, frozen=True):
     """An assert that ran and is no claim, or any whose test `raised`: what, where nobody reported it.
 
     `key` is that of the section or definition it stands in, from whose first line `line` counts.
@@ -354,8 +349,7 @@ class Assert:
     raised: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Error:
+class Error(Part, frozen=True):
     """Something that went wrong while a section ran.
 
     `line` is the section's own line beside which it is shown. `trace` holds the lecture's lines and those of
@@ -374,8 +368,7 @@ class Error:
 SectionKind = Literal["module", "main", "part", "section"]
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Part, frozen=True, dict=True):
     """One section of a run, whole in itself: its text's lines, and all that happened while it ran.
 
     Nothing in it points outside: statements, frames, steps, values, snapshots and storages are numbered
@@ -404,9 +397,7 @@ class Section:
     frames: tuple[Frame, ...] = ()
     steps: tuple[tuple[int, int], ...] = ()  # (frame, statement of what it calls), in order of execution
     dropped: int = 0  # steps that ran but were folded away or over the budget
-    unreached: tuple[
-        tuple[int, int], ...
-    ] = ()  # (as `Frame.called`, statement): never reached in this section
+    unreached: tuple[tuple[int, int], ...] = ()  # (as `Frame.called`, statement): never reached
     pieces: tuple[Piece, ...] = ()
     values: tuple[Value, ...] = ()
     loops: tuple[Loop, ...] = ()
@@ -439,8 +430,7 @@ class Section:
         return found
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Part, frozen=True, dict=True):
     """Everything that one run left, enough for a renderer that has neither the lecture nor torch.
 
     `sections` stand in the order of the book: what the modules' own lines do, `main`, then every part with

@@ -13,8 +13,9 @@ import os
 import re
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from litbook.errors import RecordError
 from litbook.record import encoding, model

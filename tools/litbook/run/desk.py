@@ -16,9 +16,10 @@ import hashlib
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from litbook.errors import LitbookError
 from litbook.record import encoding, model

@@ -7,8 +7,10 @@ why a strict build of it fails, as text. It runs nothing and makes no page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from litbook.errors import LitbookError, Problem
 from litbook.project import Project, name_of, recordings_of

@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from litbook.record import model
 from litbook.record.limits import ONE_TEXT, TYPE_NAME
 from litbook.snapshot import libraries
@@ -125,4 +127,4 @@ def _numpy_scalar(value: Any) -> model.Scalar:
     if letter not in "biuf":
         return shown
     item = float(value) if letter == "f" else value.item()  # item() of a longdouble is one still
-    return dataclasses.replace(shown, number=numbers([item], letter == "f" and width <= 4)[0])
+    return replace(shown, number=numbers([item], letter == "f" and width <= 4)[0])

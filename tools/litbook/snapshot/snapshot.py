@@ -15,9 +15,10 @@ This module knows which module to ask, and what may still be spent. It does not 
 
 from __future__ import annotations
 
-import dataclasses
 import json.encoder
 from typing import Any
+
+from msgspec.structs import replace
 
 from litbook.errors import Stopped
 from litbook.record import model
@@ -166,7 +167,7 @@ class _Walk:
         if form is None and not why:
             return None
         said, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
-        return dataclasses.replace(said, media=media, form=text, why=said.why or why)
+        return replace(said, media=media, form=text, why=said.why or why)
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
         self.nodes -= TENSOR_NODES
@@ -218,7 +219,7 @@ class _Walk:
             weight = _weight(shot.text)
             if weight > max(self.text, 0):
                 fits = shot.text[: max(self.text, 0) * len(shot.text) // weight]
-                shot = dataclasses.replace(shot, text=fits, cut=True)
+                shot = replace(shot, text=fits, cut=True)
             self.text -= weight
         return shot
 

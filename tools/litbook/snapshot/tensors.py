@@ -6,12 +6,13 @@ shapes, strides and devices. It does not know what contains a tensor, only what 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from litbook.errors import Stopped
 from litbook.record import model
@@ -146,7 +147,7 @@ class _Seen(ABC):
         values, corner, found = self._values()
         memory = _or(None, self._memory, values if corner is None else ())
         bits = _or(None, self._bits) if self.allowance.bits else None
-        return dataclasses.replace(
+        return replace(
             self.meta, **known, stats=found, corner=corner, values=values, memory=memory, bits=bits
         )
 
