@@ -78,8 +78,8 @@ coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches,
 size:  ## count the engine: code, functions, what is used once, circles of imports
 	@'$(PYTHON)' tools/size.py
 
-words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/locale/litbook.pot
-	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k later --omit-header --add-location=file -o tools/litbook/locale/litbook.pot tools
+words: $(STAMP)  ## list the engine's words that readers see, for translators: tools/litbook/translations/locale/litbook.pot
+	$(PY) -m babel.messages.frontend -q extract -F pyproject.toml -k later --omit-header --add-location=file -o tools/litbook/translations/locale/litbook.pot tools
 
 build: $(STAMP)  ## what `site` does, without the last words
 	$(PY) -m mkdocs build --strict

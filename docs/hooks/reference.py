@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -59,26 +58,17 @@ def commands() -> str:
 
 
 def foreign() -> str:
-    """The words of other tools that lectures may go on using, by the modules of `litbook.compat`."""
-    parts = [f"### {name}\n\n{_table(module)}\n\n{words(module, 4)}" for name, module in compat()]
-    return "\n".join(["## Words of other tools\n", *parts] if parts else [])
+    """Other tools' words that lectures may go on using; nothing where their package is not here."""
+    try:
+        module = importlib.import_module("litbook.edtrace.words")
+    except ModuleNotFoundError:
+        return ""
+    return f"## Words of other tools\n\n### edtrace\n\n{_table(module)}\n\n{words(module, 4)}"
 
 
 def _table(module: ModuleType) -> str:
     """The table in a module's docstring: what each of its words is here."""
     return "\n".join(line for line in (module.__doc__ or "").splitlines() if line.startswith("|"))
-
-
-def compat() -> Iterator[tuple[str, ModuleType]]:
-    """The modules that hold other tools' words, by their names; none where there are none."""
-    try:
-        package = importlib.import_module("litbook.compat")
-    except ModuleNotFoundError:
-        return
-    for it in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"litbook.compat.{it.name}")
-        if hasattr(module, "__all__"):
-            yield it.name, module
 
 
 PLACES: dict[str, Callable[[], str]] = {

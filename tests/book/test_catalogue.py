@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from tests.records import H200, PLACE, fill
 from tests.running import REPO
 
+from litbook import translations
 from litbook.document import margin
 from litbook.project import recording_of
 from litbook.record import encoding, model, recordings
@@ -29,7 +30,7 @@ from litbook.render import catalogue, script_words
 from litbook.run.run import run
 
 ENGINE = REPO / "tools" / "litbook"
-POT = ENGINE / "locale" / "litbook.pot"
+POT = ENGINE / "translations" / "locale" / "litbook.pot"
 LECTURE = '''"""Μνήμη"""
 import torch
 from jaxtyping import Float
@@ -215,7 +216,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "eo.po").open("wb") as file:
         pofile.write_po(file, words)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalogue, "LOCALE", folder)
+        patch.setattr(translations, "LOCALE", folder)
         made = build(folder / "book", "eo")
     catalogue.use("en")
     return made
@@ -354,7 +355,7 @@ def test_a_language_has_its_own_plurals_numbers_and_dates(
         'msgstr[0] "{n} teza"\nmsgstr[1] "{n} tezy"\nmsgstr[2] "{n} tez"\n',
         encoding="utf-8",
     )
-    monkeypatch.setattr(catalogue, "LOCALE", tmp_path)
+    monkeypatch.setattr(translations, "LOCALE", tmp_path)
 
     def claims(n: int) -> str:
         return catalogue.ngettext("{n} claim", "{n} claims", n).replace("\xa0", " ")

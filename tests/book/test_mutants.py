@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.running import LITBOOK, record, section, write
 
-from litbook.run import trials
+from litbook.mutants import trials
+from litbook.mutants.claims import trials as trials_of
 from litbook.text import source
-from litbook.text.mutants import trials as trials_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="claims are tried in forked processes")
 
@@ -25,7 +25,7 @@ def changes(test: str) -> list[tuple[str, ...]]:
 
 def survivors(folder: Path, body: str, before: str = "") -> list[tuple[str, ...]]:
     """What survives in a lecture whose one section is `body`."""
-    found, _ = trials.tried(write(folder, section(body, before)))
+    found, _ = trials.try_claims(write(folder, section(body, before)))
     assert [outcome.unsteady for outcome in found if outcome.unsteady] == []
     return [tuple(m.change for m in trial.mutants) for outcome in found for trial in outcome.survivors]
 
@@ -147,7 +147,7 @@ def test_trying_changes_nothing_for_the_section(tmp_path: Path) -> None:
     second = random.random()  # @inspect second
     """
     file = write(tmp_path, section(body))
-    _, tried = trials.tried(file)
+    _, tried = trials.try_claims(file)
     plain = record(tmp_path, section(body), device="cpu")
     assert [it.snapshots for it in tried.sections] == [it.snapshots for it in plain.sections]
     assert [it.claims for it in tried.sections] == [it.claims for it in plain.sections]
@@ -169,23 +169,23 @@ def test_a_mutant_that_does_not_end_has_failed(tmp_path: Path, monkeypatch: pyte
 
 def test_a_claim_that_does_not_hold_when_it_is_tried_is_unsteady(tmp_path: Path) -> None:
     body = "import os\nhere = os.getpid()\nassert os.getpid() == here"
-    (found,), _ = trials.tried(write(tmp_path, section(body)))
+    (found,), _ = trials.try_claims(write(tmp_path, section(body)))
     assert found.unsteady == "fails"
-    (found,), _ = trials.tried(write(tmp_path, section("x = 1\nassert x == 2")))
+    (found,), _ = trials.try_claims(write(tmp_path, section("x = 1\nassert x == 2")))
     assert found.unsteady == "fails"
 
 
 def test_an_annotation_is_tried_too(tmp_path: Path) -> None:
     before = "import torch\nfrom jaxtyping import Float, Shaped\nfrom torch import Tensor\n"
     body = 'x: Float[Tensor, "a 3"] = torch.ones(2, 3)\ny: Float[Tensor, "a"] = torch.ones(2)'
-    found, _ = trials.tried(write(tmp_path, section(body, before)))
+    found, _ = trials.try_claims(write(tmp_path, section(body, before)))
     assert [[t.mutants[0].change for t in outcome.trials] for outcome in found] == [
         ["Float -> Bool", "'a 3' -> 'a 3 _'", "'a 3' -> 'a'", "'a 3' -> 'a 4'"],
         ["Float -> Bool", "'a' -> 'a _'", "'a' -> ''", "a = 2 -> 3"],
     ]
     assert [outcome.left for outcome in found] == [[], []]
     loose = 'x: Shaped[Tensor, "..."] = torch.ones(2, 3)'
-    assert [o.trials for o in trials.tried(write(tmp_path, section(loose, before)))[0]] == [[]]
+    assert [o.trials for o in trials.try_claims(write(tmp_path, section(loose, before)))[0]] == [[]]
 
 
 # ---------------------------------------------------------------------------- the command
@@ -235,7 +235,7 @@ PRINTED = "number 100 -> 90 and 100 -> 110"
 
 @pytest.mark.parametrize("change", [PRINTED, PRINTED.removeprefix("number "), "100 -> 90", "100 -> 110"])
 def test_an_excuse_may_name_a_trial_as_it_is_listed(tmp_path: Path, change: str) -> None:
-    (found,), _ = trials.tried(
+    (found,), _ = trials.try_claims(
         write(tmp_path, section(f"x = 3\nassert x < 100  # survives: {change}: it: is"))
     )
     assert [found.excuse(trial) for trial in found.left] == ["it: is"]
@@ -248,12 +248,12 @@ def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_
     body = (
         "x = 'ab'\nassert x.strip('c: d') == 'ab'  # survives: 'c: d' -> 'c: d~' and 'c: d' -> '': none there"
     )
-    (found,), _ = trials.tried(write(tmp_path, section(body)))
+    (found,), _ = trials.try_claims(write(tmp_path, section(body)))
     assert [found.excuse(trial) for trial in found.left] == ["none there"]
     before = (
         "class Both:\n    def __bool__(self):\n        return bool(next(turns))\nturns = iter([False] * 9)\n"
     )
-    (found,), _ = trials.tried(
+    (found,), _ = trials.try_claims(
         write(tmp_path, section("assert not Both() or True  # survives: not not dropped: so it is", before))
     )
     assert "so it is" in {found.excuse(trial) for trial in found.left}

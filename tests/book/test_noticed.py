@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from tests.running import LITBOOK, section, write
 
-from litbook.run import noticed
+from litbook.mutants import noticed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forked processes")
 
 
 def unnoticed(folder: Path, body: str, before: str = "") -> list[str]:
     """The changes of a lecture whose one section is `body` that nothing notices."""
-    found, record = noticed.noticed(write(folder, section(body, before)))
+    found, record = noticed.try_changes(write(folder, section(body, before)))
     assert [error.message for _, error in record.errors()] == []
     return [it.change for tried in found for it in tried.unnoticed]
 
@@ -92,7 +92,7 @@ def test_a_section_that_raises_the_second_time_is_not_tried(repo: Path, tmp_path
 
 def test_trying_changes_nothing_for_the_lecture(tmp_path: Path) -> None:
     text = section("seen.append(1)\nx = len(seen)  # @inspect x\nassert x == 1", "seen = []\n")
-    found, record = noticed.noticed(write(tmp_path, text))
+    found, record = noticed.try_changes(write(tmp_path, text))
     assert [claim.verdict for _, claim in record.claims()] == ["holds"]
     assert found[0].made == found[0].count == 3
 
@@ -104,8 +104,8 @@ def test_every_section_gets_its_part_of_the_time(tmp_path: Path) -> None:
     )
     file = write(tmp_path, f'"""L."""\ndef main():\n    s0()\n    s1()\n{sections}')
     start = time.monotonic()
-    found, _ = noticed.noticed(file, seconds=4)
-    again, _ = noticed.noticed(file, seconds=4)
+    found, _ = noticed.try_changes(file, seconds=4)
+    again, _ = noticed.try_changes(file, seconds=4)
     assert time.monotonic() - start < 16
     assert [it.section for it in found] == ["s0", "s1"]
     assert all(0 < it.count < it.made for it in found)
@@ -116,7 +116,7 @@ def test_every_section_gets_its_part_of_the_time(tmp_path: Path) -> None:
 
 def test_a_part_is_tried_without_its_sections(tmp_path: Path) -> None:
     text = '"""L."""\ndef main():\n    part()\ndef part():\n    n = 2\n    assert n == 2\n    inner()\ndef inner():\n    x = 3\n    assert x == 3\n'
-    found, _ = noticed.noticed(write(tmp_path, text))
+    found, _ = noticed.try_changes(write(tmp_path, text))
     assert [(it.section, it.made, len(it.unnoticed)) for it in found] == [("inner", 2, 0), ("part", 2, 0)]
 
 

@@ -7,8 +7,8 @@ import ast
 import pytest
 from tests.running import section
 
+from litbook.mutants.changes import changes
 from litbook.text import source
-from litbook.text.changes import changes
 
 
 def changed(body: str, before: str = "") -> list[str]:

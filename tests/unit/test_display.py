@@ -13,6 +13,7 @@ import sympy
 from PIL import Image
 from tests.running import record, section
 
+import litbook.display.drawing  # noqa: F401  it draws what `forms` shows
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import SHOWN
 from litbook.record.model import Opaque, Piece

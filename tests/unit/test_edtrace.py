@@ -15,8 +15,8 @@ from tests.unit.test_author import PIXEL
 from tests.unit.test_terminal import printed
 
 import litbook
+import litbook.edtrace.words as edtrace
 from litbook import cli
-from litbook.compat import edtrace
 from litbook.errors import AuthorError, LitbookError
 from litbook.project import Project
 from litbook.record import model
@@ -85,7 +85,7 @@ def test_each_word_hands_over_what_it_is_in_ours(
     tmp_path: Path, line: str, expected: tuple[str, ...]
 ) -> None:
     head = "from lectrace import Reference, link, note, system_text, table, text, video\n"
-    head += "from litbook.compat.edtrace import graph, make_graph\n"
+    head += "from litbook.edtrace.words import graph, make_graph\n"
     assert said(record(tmp_path, lecture(line, head), words="lectrace")) == [expected]
 
 
@@ -116,7 +116,7 @@ def test_the_names_are_there_for_the_run_alone_and_each_module_by_its_own(tmp_pa
 
 
 def test_who_ports_imports_the_words_from_litbook(tmp_path: Path) -> None:
-    made = record(tmp_path, lecture('text("one")', "from litbook.compat.edtrace import text\n"))
+    made = record(tmp_path, lecture('text("one")', "from litbook.edtrace.words import text\n"))
     assert said(made) == [("note", "one")] and kinds(made)['text("one")'] == "piece"
 
 

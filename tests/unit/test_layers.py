@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from litbook import optional
+
 ENGINE = Path(__file__).resolve().parents[2] / "tools" / "litbook"
 
 FORMATS = {"html", "rich", "markdown"}
@@ -46,8 +48,19 @@ BOXES = {
     ),
 }
 # Modules and packages that share another one's row.
-SHARED = {"project": "errors", "checks": "cli", "compat": "probe"}
+SHARED = {"project": "errors", "optional": "errors", "checks": "cli"}
 SHARED |= dict.fromkeys(("document", "html", "notebook"), "render")
+OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
+    "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
+    "display": Box({"errors", "record", "snapshot", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),
+    "translations": Box({"errors", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),
+    "mutants": Box(
+        {"errors", "record", "text", "snapshot", "probe", "run", "render", "cli"},
+        {"html", "rich"},
+        "it prints nothing",
+    ),
+}
+ROWS = BOXES | OPTIONAL
 FACADE = {"__init__": "probe"}  # the author's words, re-exported: no box, and nobody imports it
 
 # Loading these loads no torch, whatever they import in turn.
@@ -91,15 +104,17 @@ def why_not(box: str, imported: str) -> str | None:
     """Why the box may not import the dotted name; None if it may."""
     head, *parts = imported.split(".")
     if head != "litbook":
-        banned = box in BOXES and head in BOXES[box].banned
-        return BOXES[box].why if banned else None
+        row = ROWS.get(box)
+        return row.why if row and head in row.banned else None
     other = SHARED.get(parts[0], parts[0]) if parts else "__init__"
-    other = other if other in BOXES else "__init__"
+    other = other if other in ROWS else "__init__"
     if other == box:
         return None
     if box in FACADE:
         return None if other == FACADE[box] else f"it hands on names of {FACADE[box]} alone"
-    may = BOXES[box].may
+    if other in OPTIONAL:
+        return "the package may not be there; what it does is in a table that it fills: see optional.py"
+    may = ROWS[box].may
     return None if other in may else f"it may import {', '.join(sorted(may)) or 'the standard library'}"
 
 
@@ -110,7 +125,7 @@ def problems(engine: Path) -> list[str]:
         box, where = box_of(file, engine), file.relative_to(engine.parent.parent)
         if file.stem in ("utils", "util", "helpers", "misc"):
             found.append(f"{where}:1: a file called {file.name}: name it after what it does")
-        if box not in BOXES and box not in FACADE:
+        if box not in ROWS and box not in FACADE:
             found.append(
                 f"{where}:1: {box!r} is no box of the house: give it a row in tests/unit/test_layers.py"
             )
@@ -148,6 +163,12 @@ def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:
 def test_there_are_nine_boxes_and_each_is_there() -> None:
     assert len(BOXES) == 9
     assert BOXES.keys() <= {box_of(file, ENGINE) for file in ENGINE.rglob("*.py")}
+
+
+def test_what_is_optional_is_named_in_one_file_and_each_is_there() -> None:
+    assert (
+        optional.PACKAGES.keys() == OPTIONAL.keys() <= {box_of(file, ENGINE) for file in ENGINE.rglob("*.py")}
+    )
 
 
 def test_the_rows_allow_for_no_circle() -> None:
@@ -237,6 +258,21 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
             "render imports litbook.run.run: it may import errors",
         ),
         ("__init__", "from litbook.run import run", "__init__ imports litbook.run.run: it hands on names of"),
+        (
+            "run/run",
+            "from litbook.edtrace import words",
+            "run.py:1: run imports litbook.edtrace.words: the package may not be there",
+        ),
+        (
+            "edtrace/words",
+            "from litbook.display import asking",
+            "edtrace imports litbook.display.asking: the pack",
+        ),
+        (
+            "translations/__init__",
+            "import torch",
+            "__init__.py:1: translations imports torch: it executes no",
+        ),
         ("utils", "", "utils.py:1: a file called utils.py: name it after what it does"),
         (
             "attic",

@@ -11,6 +11,7 @@ import pytest
 import litbook
 import reference
 from litbook.cli import COMMANDS
+from litbook.edtrace import words
 from litbook.text.directives import DIRECTIVES
 
 
@@ -34,10 +35,7 @@ def test_the_reference_has_each_directive_and_command(page: str) -> None:
 
 
 def test_the_reference_has_each_word_of_other_tools(page: str) -> None:
-    missing = [
-        name for _, module in reference.compat() for name in module.__all__ if f"#### `{name}`\n" not in page
-    ]
-    assert missing == []
+    assert [name for name in words.__all__ if f"#### `{name}`\n" not in page] == []
 
 
 def test_no_comment_is_left_on_the_page(page: str) -> None:

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litbook.errors import LitbookError, NotFound, RecordError
+from litbook import optional
+from litbook.errors import LitbookError, NotFound
 from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 EXIT = """\
 exit status: 0 every claim holds; 1 a claim failed, a value differs from its recording, or the lecture
 raised; 2 the lecture, its recording or the command line cannot be used; 130 interrupted"""
+
+
+optional.bring_in("edtrace")
 
 
 class NotKept(LitbookError):
@@ -84,7 +88,12 @@ def litbook(arguments: Sequence[str] | None = None) -> int:
 
 def _status(program: str, answer: Callable[[], int]) -> int:
     """What a command ends with, whatever stops it; errors are printed here."""
-    _prepare_streams()
+    # Printing never fails for a character that the terminal lacks, nor when there is no terminal at all.
+    if sys.stdout is None:  # closed by the shell: `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  kept open for the process
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return answer()
     except LitbookError as error:
@@ -97,15 +106,6 @@ def _status(program: str, answer: Callable[[], int]) -> int:
         _complain(f"cannot print: {getattr(error, 'strerror', None) or error}", program)
         _leave_stdout()
         return 2
-
-
-def _prepare_streams() -> None:
-    """Printing never fails for a character that the terminal lacks, nor when there is no terminal at all."""
-    if sys.stdout is None:  # closed by the shell: `>&-`
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  kept open for the process
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _leave_stdout() -> None:
@@ -153,7 +153,12 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
-    add("--words", choices=WORDS, default="", help="in whose words it is written (default: as its book says)")
+    add(
+        "--words",
+        choices=WORDS or None,
+        default="",
+        help="in whose words it is written (default: as its book says)",
+    )
     return parser
 
 
@@ -234,12 +239,18 @@ def _check_command(words: list[str]) -> int:
     path = _lecture(asked.lecture).resolve()
     from litbook import checks
 
-    found, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
-    for name in asked.checks or (["mutants"] if asked.sections else checks.ALL):
-        it = checks.ASKED[name](path, wanted)
-        _say("\n\n".join([*map(harmless, it.said), f"{asked.lecture}: {it.summary}"]))
-        found |= it.wrong
-    return int(found)
+    optional.bring_in("mutants")
+    wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
+    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:4]):
+        if name in checks.CHECKS:
+            checked = checks.CHECKS[name](path, wanted)
+            _say("\n\n".join([*map(harmless, checked.said), f"{asked.lecture}: {checked.summary}"]))
+            wrong |= checked.wrong
+        elif asked.checks or asked.sections:
+            raise optional.Missing("mutants")
+        else:
+            _complain(str(optional.Missing("mutants")))
+    return int(wrong)
 
 
 def _new_command(words: list[str]) -> int:
@@ -355,8 +366,12 @@ def _list_sections(path: Path) -> int:
 
 
 def _run(path: Path, asked: argparse.Namespace) -> int:
-    keep = asked.record or asked.approve
-    _check_writable(asked.out)
+    """Run a lecture, compare what it says with its recording, keep it where that is asked for, and say so."""
+    keep, out = asked.record or asked.approve, asked.out
+    if out is not None and out.is_dir():
+        raise LitbookError(f"--out {out}: this is a folder\n    name a file in it")
+    if out is not None and not out.resolve().parent.is_dir():
+        raise LitbookError(f"--out {out}: there is no folder {out.parent}\n    create it first")
     from litbook.run import process
 
     record = process.record_of(
@@ -369,57 +384,63 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
     against = _against(path, record)
-    kept = _keep(against, record, asked) if keep else None
-    status = _close(record, against, kept, asked, _lost(path, record))
-    if asked.out is not None:
-        _write(asked.out, record)
+    kept, trouble = "", against.unusable
+    if keep:
+        try:
+            kept, trouble = _keep(against, record, asked.approve), None
+        except LitbookError as error:
+            trouble = error
+    status = _close(record, against, kept, trouble, asked, _lost(path, record))
+    if out is not None:
+        _write(out, record)
     return status
 
 
 def _close(
     record: model.Record,
     against: Against,
-    kept: str | LitbookError | None,
+    kept: str,
+    trouble: LitbookError | None,
     asked: argparse.Namespace,
     lost: list[str],
 ) -> int:
-    """The failures in full, what differs from the recording, then the line that counts."""
+    """Say what a run came to, and return its exit status.
+
+    First the failures in full, then what differs from the recording, then the line that counts. `kept` says
+    how the recording was written, which accepts what differs; `trouble` is a recording that cannot be read,
+    or why none was written.
+    """
     from litbook.render import report, values
 
+    holds, differing = report.holds(record), against.differing(record)
+    contradicting = [it for it in differing if it.contradicts]
     if not asked.quiet:
         _say()
+    said = [*report.problems(record), *map(harmless, lost), *report.remarks(record)]
+    said += [harmless(str(it)) for it in differing]
+    if differing and against.recording and (releases := report.releases(record, against.recording)):
+        said.append(releases)
+    if differing and not kept and holds:  # else --approve would refuse
+        program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
+        command = f"{program} {asked.lecture} --device {record.environment.device.kind} --approve"
+        said.append(harmless(f"If the new values are the right ones: {command}"))
+    if kept:
+        said.append(kept)
+    if not asked.quiet and (took := report.longest([record])):
+        said.append(harmless(took))
     summary = report.summary(record)
-    differing = against.differing(record)
-    accepted = isinstance(kept, str)
-    said = [
-        *report.problems(record),
-        *map(harmless, lost),
-        *report.remarks(record),
-        *(harmless(str(found)) for found in differing),
-    ]
-    contradicting = [d for d in differing if d.contradicts]
     if lost:
         summary += f"; {values.many(len(lost), 'reference')} to nothing"
     if contradicting:
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
     elif differing:
         summary += f"; {values.many(len(differing), 'section')} newer than {against.shown}"
-    if differing and against.recording and (releases := report.releases(record, against.recording)):
-        said.append(releases)
-    if differing and not accepted and report.holds(record):  # else --approve would refuse
-        said.append(_way_out(asked, record))
-    if isinstance(kept, str):
-        said.append(kept)
-    if not asked.quiet and (took := report.longest([record])):
-        said.append(harmless(took))
     _say("\n\n".join([*said, summary]))
-    if isinstance(kept, LitbookError):
-        _complain(str(kept), asked.program)
-    elif against.unusable and not accepted:
-        _complain(str(against.unusable), asked.program)
-    if lost or not report.holds(record) or (contradicting and not accepted):
+    if trouble:
+        _complain(str(trouble), asked.program)
+    # What is wrong with the lecture comes before what is wrong with its recording.
+    if lost or not holds or (contradicting and not kept):
         return 1
-    trouble = kept if isinstance(kept, LitbookError) else None if accepted else against.unusable
     return trouble.exit_status if trouble else 0
 
 
@@ -436,10 +457,10 @@ def _lost(path: Path, record: model.Record) -> list[str]:
     except NoBook:
         cited = path.parent / "references.bib"
     try:
-        known = bibliography.read(cited) if cited.is_file() else None
+        entries = bibliography.read(cited) if cited.is_file() else None
     except LitbookError as error:
         return [str(error)]
-    return list(map(str, references.lost(record, path.resolve().parent, known)))
+    return list(map(str, references.lost(record, path.resolve().parent, entries)))
 
 
 # ---------------------------------------------------------------------------- recordings
@@ -460,8 +481,8 @@ class Against:
 
     def differing(self, record: model.Record) -> list[compare.Difference]:
         """What differs. That a section's text is new is no difference while sections are run alone."""
-        found = self.comparison.differences if self.comparison else ()
-        return [d for d in found if not (record.asked and d.kind in ("text", "section"))]
+        differences = self.comparison.differences if self.comparison else ()
+        return [d for d in differences if not (record.asked and d.kind in ("text", "section"))]
 
 
 def _against(path: Path, record: model.Record) -> Against:
@@ -478,40 +499,30 @@ def _against(path: Path, record: model.Record) -> Against:
         return Against(file, unusable=error)
 
 
-def _keep(against: Against, record: model.Record, asked: argparse.Namespace) -> str | LitbookError:
-    """Write the recording, and say so; or why not."""
+def _keep(against: Against, record: model.Record, approve: bool) -> str:
+    """Write the recording, and say so. Raises `LitbookError` where it may not, or cannot, be written."""
     from litbook.record import recordings
     from litbook.render import report
 
     if not report.holds(record):
-        return NotKept(
+        raise NotKept(
             "not recorded: a claim fails or the lecture raised\n"
             "    a recording is of a run in which every claim holds"
         )
-    if not asked.approve and against.unusable:
-        return against.unusable
-    if not asked.approve and against.differing(record):
-        return NotKept(
+    if not approve and against.unusable:
+        raise against.unusable
+    if not approve and against.differing(record):
+        raise NotKept(
             f"not recorded: {against.shown} says something else\n    --approve accepts what differs"
         )
     if against.comparison and not against.comparison.differences:
         return (
             f"{against.shown} stays as it is: no value, claim or section differs (delete it to record afresh)"
         )
-    try:
-        if record.asked:
-            record = recordings.renewed(against.recording, record, against.shown)
-        recordings.write(against.file, record)
-    except RecordError as error:
-        return error
+    if record.asked:
+        record = recordings.renewed(against.recording, record, against.shown)
+    recordings.write(against.file, record)
     return f"recorded in {against.shown}"
-
-
-def _way_out(asked: argparse.Namespace, record: model.Record) -> str:
-    device = record.environment.device.kind
-    program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
-    command = f"{program} {asked.lecture} --device {device} --approve"
-    return harmless(f"If the new values are the right ones: {command}")
 
 
 def _compare(files: Sequence[Path]) -> int:
@@ -529,13 +540,6 @@ def _compare(files: Sequence[Path]) -> int:
 
 
 # ---------------------------------------------------------------------------- the record in a file
-
-
-def _check_writable(out: Path | None) -> None:
-    if out is not None and out.is_dir():
-        raise LitbookError(f"--out {out}: this is a folder\n    name a file in it")
-    if out is not None and not out.resolve().parent.is_dir():
-        raise LitbookError(f"--out {out}: there is no folder {out.parent}\n    create it first")
 
 
 def _write(out: Path, record: model.Record) -> None:

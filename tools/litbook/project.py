@@ -10,6 +10,8 @@ import contextlib
 import glob
 import os
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +23,9 @@ CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
-WORDS = ("edtrace", "lectrace")  # in whose words, but ours, lectures may be written
+# In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
+# other tools' words fill it.
+WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
 CHECKOUT = (
     Path(__file__).resolve().parents[2]
 )  # the tree that this litbook stands in, where it is not installed
@@ -74,13 +78,13 @@ class Project:
     def words_around(lecture: Path) -> str:
         """In whose words the lecture's book says that its lectures are written; "" for ours.
 
-        Raises `LitbookError` for words that nobody knows.
+        Raises `LitbookError` for words that nobody knows, where there are any.
         """
         config = next((it / CONFIG for it in lecture.parents if (it / CONFIG).is_file()), None)
         if config is None or "words:" not in _text(config):
             return ""
         words = str(_options(_said(config)).get("words") or "")
-        if words and words not in WORDS:
+        if words and WORDS and words not in WORDS:
             raise LitbookError(f"{CONFIG}: words is {words!r}\n    there are: {', '.join(WORDS)}")
         return words
 

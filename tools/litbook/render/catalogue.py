@@ -1,73 +1,77 @@
 """The words that a reader sees and no author wrote: in English where they are used, and looked up here.
 
-`locale/LANGUAGE.po` of the engine has their translations; a text that it lacks stays English. Nothing but a
-site asks for a language, so what prints to a terminal speaks English and needs no Babel.
+A site asks for its language, and whoever knows one puts it into `LANGUAGES`; what it lacks stays English.
+Nothing but a site asks, so what prints to a terminal speaks English.
 """
 
 from __future__ import annotations
 
 import datetime
-import gettext
-import io
-from pathlib import Path
+from collections.abc import Callable
 
 from litbook.text.words import later as later  # noqa: PLC0414 (mypy: other modules take it from here)
 
-LOCALE = Path(__file__).resolve().parents[1] / "locale"
-
-_found = gettext.NullTranslations()
-_language = ""  # of `_found`, as Babel calls it; "" is English
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
-def use(language: str) -> None:
-    """From now on words and numbers are those of `language` (`de`, `pt-BR`), if the engine has its words."""
-    global _found, _language
-    _found, _language = gettext.NullTranslations(), ""
-    file = LOCALE / f"{language}.po"
-    if file.is_file():
-        from babel.messages import mofile, pofile
+class Language:
+    """English. Another language says each of these in its own way."""
 
-        packed = io.BytesIO()
-        with file.open("rb") as text:
-            mofile.write_mo(packed, pofile.read_po(text, locale=language.replace("-", "_")))
-        packed.seek(0)
-        _found, _language = gettext.GNUTranslations(packed), language.replace("-", "_")
+    name = "en"  # as browsers call it
+
+    def text(self, text: str, /) -> str:
+        """The text in this language."""
+        return text
+
+    def plural(self, one: str, more: str, n: int, /) -> str:
+        """The form of the text for `n` things."""
+        return one if n == 1 else more
+
+    def number(self, value: float, places: int) -> str:
+        """A number with so many decimals."""
+        return f"{value:,.{places}f}"
+
+    def day(self, when: datetime.date) -> str:
+        """A date."""
+        return f"{when.day} {MONTHS[when.month - 1]} {when.year}"
+
+
+# Each takes the name of a language (`de`, `pt-BR`), and returns it where it has its words.
+LANGUAGES: list[Callable[[str], Language | None]] = []
+_language = Language()
+
+
+def use(language: str) -> None:
+    """From now on words and numbers are those of `language`, if anybody has its words."""
+    global _language
+    known = (find(language) for find in LANGUAGES)
+    _language = next(filter(None, known), Language())
 
 
 def _(text: str, **values: object) -> str:
     """The text in the site's language, with these values in the place of their `{names}`."""
-    text = _found.gettext(text)
+    text = _language.text(text)
     return text.format(**values) if values else text
 
 
 def ngettext(one: str, more: str, n: int, **values: object) -> str:
     """The form of the text for `n` things; `{n}` in it is their number."""
-    return _found.ngettext(one, more, n).format(n=number(n), **values)
+    return _language.plural(one, more, n).format(n=number(n), **values)
 
 
 def language() -> str:
     """The language of words and numbers, as browsers call it."""
-    return _language.replace("_", "-") or "en"
+    return _language.name
 
 
 def number(value: float, places: int = 0) -> str:
     """A count, or a number with so many decimals, as the site's language writes it: `1,200`."""
-    if not _language:
-        return f"{value:,.{places}f}"
-    from babel.numbers import format_decimal
-
-    return format_decimal(value, f"#,##0.{'0' * places}", locale=_language)
+    return _language.number(value, places)
 
 
 def day(date: str) -> str:
     """An ISO date as `20 Nov 2026`; anything else as it stands."""
     try:
-        when = datetime.date.fromisoformat(date[:10])
+        return _language.day(datetime.date.fromisoformat(date[:10]))
     except ValueError:
         return date
-    if not _language:
-        return f"{when.day} {MONTHS[when.month - 1]} {when.year}"
-    from babel.dates import format_date
-
-    return format_date(when, locale=_language)

@@ -20,10 +20,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from litbook import optional
 from litbook.errors import LitbookError
 from litbook.record import encoding
 from litbook.run import run
 from litbook.run.desk import Desk
+
+optional.bring_in("edtrace", "display.asking")
 
 
 def main() -> NoReturn:

@@ -22,10 +22,11 @@ from types import FrameType
 from typing import NoReturn, Protocol
 
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
+from litbook.optional import Missing
 from litbook.probe import author, raised
 from litbook.probe.instrument import instrument_files
 from litbook.probe.recorder import Listener, Recorder
-from litbook.project import Project
+from litbook.project import WORDS, Project
 from litbook.record import model
 from litbook.run import beside, ending, state
 from litbook.run import device as device_memory
@@ -33,7 +34,7 @@ from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
 from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import source
-from litbook.text.lecture import INSTALLED
+from litbook.text.lecture import INSTALLED, Lecture
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -65,7 +66,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     words: str = "",
     listener: Listener | None = None,
     owner: Owner | None = None,
-    recorded_by: type[Recorder] = Recorder,
+    recorded_by: Callable[[Lecture, Listener | None], Recorder] = Recorder,
 ) -> model.Record:
     """Run the lecture in the file or folder `path` and return its record.
 
@@ -73,13 +74,16 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     seconds; every section starts from `seed`. Sections that are slow run where `slow` says so. `words` says
     in whose words it is written, "edtrace" or "lectrace"; "" as its book says. Failed claims and exceptions
     are in the record, not raised. `owner` is who owns this process, where it has nothing else to do: it
-    hears of sections, and ends it when the lecture does not stop in time. `recorded_by` may be a recorder
+    hears of sections, and ends it when the lecture does not stop in time. `recorded_by` may make a recorder
     that also does something else at each claim.
 
     Raises `UnusableLecture`, `NotFound` or `NoDevice` before anything runs; `TimedOut` or `Interrupted`,
     each naming the line reached, when the run ends early.
     """
     path = source.lecture_path(path).resolve()
+    words = words or Project.words_around(path)
+    if words and words not in WORDS:
+        raise Missing("edtrace")
     lecture = source.usable(path, sections)
     texts, imported = beside.texts(lecture, path.parent)
     with _settings(device):
@@ -96,7 +100,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
             _libraries_aside(),
             state.temporary_folder() as folder,
             _own_modules(path.parent),
-            _words(words or Project.words_around(path), path),
+            WORDS[words](path) if words else contextlib.nullcontext(),
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
@@ -122,15 +126,6 @@ def _settings(device: str) -> Iterator[None]:
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)
-
-
-def _words(words: str, path: Path) -> contextlib.AbstractContextManager[None]:
-    """What a lecture imports that is written in another tool's words is there while it runs."""
-    if not words:
-        return contextlib.nullcontext()
-    from litbook.compat import edtrace
-
-    return edtrace.installed(words, path)
 
 
 def import_libraries(wanted: set[str]) -> None:

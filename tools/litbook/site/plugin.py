@@ -26,6 +26,7 @@ from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
+from litbook import optional
 from litbook.errors import LitbookError, NotFound
 from litbook.html import notebook as notebook_page
 from litbook.project import WORDS, Project, shown
@@ -43,6 +44,8 @@ from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
 
 Records = Generator[Callable[[], model.Record], None, None]
 Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
+
+optional.bring_in("edtrace", "display.drawing", "translations")
 
 log = logging.getLogger("mkdocs.plugins.litbook")
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
@@ -85,7 +88,8 @@ class Options(base.Config):
     devices = kinds.Type(bool, default=True)
     notebooks = kinds.Type(bool, default=True)
     synonyms = kinds.DictOfItems(kinds.Type(str), default={})  # words for which the search finds others, too
-    words = kinds.Choice(("", *WORDS), default="")  # in whose words the lectures are written; "": in ours
+    # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
+    words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     unbacked = Severity()  # what a number is that nothing backs
 
 

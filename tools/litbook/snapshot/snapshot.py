@@ -16,6 +16,7 @@ This module knows which module to ask, and what may still be spent. It does not 
 from __future__ import annotations
 
 import json.encoder
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -32,12 +33,19 @@ from litbook.record.limits import (
     TENSOR_NODES,
     TEXT,
 )
-from litbook.snapshot import display, libraries, objects, tensors
+from litbook.snapshot import libraries, objects, tensors
 from litbook.snapshot.containers import BUILTIN, Contents, attributes, contents
 from litbook.snapshot.foreign import Clock
 from litbook.snapshot.kinds import name_of
 from litbook.snapshot.plain import PLAIN, scalar
 from litbook.snapshot.storages import Storages
+
+Form = tuple[str, str]
+"""A MIME type, and text; of a PNG in base64."""
+
+# What asks a value, of this type and on a clock, for the form in which it shows itself: that form, and where
+# one was to be had and is not kept, why.
+FORMS: list[Callable[[Any, type, Clock], tuple[Form | None, str]]] = []
 
 
 def snapshot(
@@ -163,11 +171,12 @@ class _Walk:
         """`value` with the form in which it shows itself, or why there is none; None where it never shows."""
         if not self.shows or self.inside:
             return None
-        form, why = display.form(value, kind, Clock(SHOWING))
-        if form is None and not why:
-            return None
-        said, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
-        return replace(said, media=media, form=text, why=said.why or why)
+        for ask in FORMS:
+            form, why = ask(value, kind, Clock(SHOWING))
+            if form is not None or why:
+                said, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
+                return replace(said, media=media, form=text, why=said.why or why)
+        return None
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
         self.nodes -= TENSOR_NODES

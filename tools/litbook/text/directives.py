@@ -30,13 +30,10 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
     "zero": "on a claim: that it is zero, or nothing, is the point",
 }
-FOREIGN = {"invisible": "hide", "animate": ""}  # lectrace's and edtrace's, and which of ours each is
+FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
 _FIRST = re.compile(r"(?:(?P<own>#)\s*|(?<!\S))@(?P<name>[A-Za-z_][\w-]*)")
-_MARK = re.compile(
-    rf"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>{'|'.join([*DIRECTIVES, *FOREIGN])})\b"
-    r"|(?P<remark>#)"
-)
+_MARK = re.compile(r"(?P<own>#)\s*@(?P<any>[A-Za-z_][\w-]*)|(?<!\S)@(?P<known>[A-Za-z_]\w*)|(?P<remark>#)")
 _STRING = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _UNIT = re.compile(r"(?P<expression>.+?)\s+as\s+(?P<unit>[^\s,()\[\]{}'\"]+)\s*", re.DOTALL)
@@ -190,7 +187,8 @@ def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
     if first is None:
         return []
     blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
-    marks = list(_MARK.finditer(comment[: first.end()] + blank, first.end()))
+    found_marks = _MARK.finditer(comment[: first.end()] + blank, first.end())
+    marks = [it for it in found_marks if not it["known"] or it["known"] in (*DIRECTIVES, *FOREIGN)]
     ends = [mark.start() for mark in marks] + [len(comment)]
     said = not first["own"]
     found = [(first["name"], first.start(), comment[first.end() : ends[0]].strip(), said)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from litbook.text.tree import dotted
@@ -38,12 +38,10 @@ WORDS = {
 UNKNOWN = Word((0, 1), ("text", "said", "run", "caption", "alt", "hint", "why"))  # called by another name
 ASKED = later("**Check yourself.**")  # how the prose of a question begins
 
-# Module -> its words, and which of ours each is. `compat.edtrace` says what they do.
-_EDTRACE = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
-            "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip
-HOMES = {"litbook": {name: name for name in WORDS}} | dict.fromkeys(
-    ("litbook.compat.edtrace", "edtrace", "edtrace.execute_util", "execute_util", "lectrace"), _EDTRACE
-)
+# Module -> its words, and which of ours each is. Other tools' are there once their package is brought in.
+HOMES = {"litbook": {name: name for name in WORDS}}
+# What a call of another tool's word, by the word's name, is in ours; the call itself where it is one of ours.
+OURS: dict[str, Callable[[ast.Call], ast.Call]] = {}
 
 SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)
@@ -70,10 +68,12 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
 
 
 def _unspoken(call: ast.Call, known: Container[str] | None) -> str:
+    if ours := OURS.get(dotted(call.func).rpartition(".")[2]):
+        call = ours(call)
     given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
     texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
     match dotted(call.func).split(".")[-1], texts:
-        case "note" | "text", [text, *_]:
+        case "note", [text, *_]:
             return text
         case "question", [text, *_]:
             return f"{ASKED} {text}"
@@ -82,9 +82,6 @@ def _unspoken(call: ast.Call, known: Container[str] | None) -> str:
         case "figure" | "image", _:
             caption = named.get("caption") or named.get("alt") or ast.Constant("…")
             return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
-        case "link", [] if "url" in named:
-            said, to = (_unspoken_text(named.get(it, named["url"])) for it in ("title", "url"))
-            return f"[{said.strip()}]({to})"
         case "link", [target, *rest]:
             name = dotted(given[0])
             text, to = (rest or [""])[0], f"#{name}" if name else target

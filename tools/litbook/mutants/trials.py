@@ -1,4 +1,4 @@
-"""Runs a lecture and, at every claim, the mutants of that claim. `mutants` says what they are.
+"""Runs a lecture and, at every claim, the mutants of that claim. `claims` says what they are.
 
 The lecture runs once, instrumented as always. A claim's first probe stands right before its test, in the
 section's own frame; there this recorder stops and tries the mutants, in the names and values that
@@ -29,26 +29,29 @@ import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from litbook.errors import Problem
+from litbook.mutants import claims as mutants
+from litbook.mutants import forks
+from litbook.mutants.claims import Mutant, Trial
 from litbook.probe.axes import Sizes, mismatch
-from litbook.probe.recorder import Recorder
+from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
-from litbook.run import forks, run
+from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
-from litbook.text import mutants
 from litbook.text.lecture import File, Lecture
-from litbook.text.mutants import Mutant, Trial
 
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried
 HOLDS, FAILS, TOO_LONG = "holds", "fails", "fails: it took too long"
 _EXCUSE = re.compile(r"(?P<change>.+?)\s*:\s+(?P<reason>\S.*)")
-_COMMENT = re.compile(r"#\s*survives\s*:\s*(?P<said>.*)")
+_COMMENT = re.compile(r"#\s*survives\s*:\s*(?P<text>.*)")
 _MEANT = re.compile(r"#\s*survives\b(?:\s*:|.*(?:->|not dropped))")  # not `# survives the loop`
+_CALLS = ast.Call | ast.Await | ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.FormattedValue
 
 
 @dataclass
@@ -77,9 +80,19 @@ class Outcome:
     @property
     def excuses(self) -> dict[str, str]:
         """What the comments at the claim excuse: change, as written there -> why it may survive."""
-        known = sorted((name for trial in self.trials for name in _names(trial)), key=len, reverse=True)
-        found = (_excuse(comment, known) for comment in self.comments)
-        return dict(excuse for excuse in found if excuse)
+        names = sorted((name for trial in self.trials for name in _names(trial)), key=len, reverse=True)
+        excuses = dict[str, str]()
+        for comment in self.comments:
+            # A change may hold a colon itself, so those that there are are looked for first.
+            for name in names:
+                reason = re.match(r"\s*:\s+(\S.*)", comment[len(name) :])
+                if comment.startswith(name) and reason:
+                    excuses[name] = reason[1].strip()
+                    break
+            else:
+                if excuse := _EXCUSE.fullmatch(comment):
+                    excuses[excuse["change"]] = excuse["reason"].strip()
+        return excuses
 
     def excuse(self, trial: Trial) -> str:
         """Why the lecture's source says that a trial may survive, or ""."""
@@ -100,16 +113,7 @@ def _names(trial: Trial) -> list[str]:
     return [*names, *(f"{trial.kind} {name}" for name in names)]
 
 
-def _excuse(comment: str, known: list[str]) -> tuple[str, str] | None:
-    """Change and reason. A change may hold a colon itself, so those in `known` are looked for first."""
-    for change in known:
-        if comment.startswith(change) and (rest := re.match(r"\s*:\s+(\S.*)", comment[len(change) :])):
-            return change, rest[1].strip()
-    match = _EXCUSE.fullmatch(comment)
-    return (match["change"], match["reason"].strip()) if match else None
-
-
-def tried(
+def try_claims(
     path: Path,
     *,
     sections: tuple[str, ...] = (),
@@ -122,49 +126,53 @@ def tried(
     its end: of a claim behind an exception there is no outcome.
     """
     outcomes: dict[int, Outcome] = {}
-
-    class Trying(_Trying):
-        """The recorder of this run."""
-
-        found = outcomes
-        wanted = claims
-
+    recorder = partial(_Trying, outcomes, claims)
     with forks.one_thread():
-        record = run.run(path, sections=sections, device="cpu", owner=owner, recorded_by=Trying)
+        record = run.run(path, sections=sections, device="cpu", owner=owner, recorded_by=recorder)
     return [outcomes[number] for number in sorted(outcomes)], record
 
 
 class _Trying(Recorder):
     """A recorder that tries the mutants of a claim before the claim is evaluated."""
 
-    found: dict[int, Outcome]
-    wanted: set[int] | None
+    def __init__(
+        self,
+        outcomes: dict[int, Outcome],
+        wanted: set[int] | None,
+        lecture: Lecture,
+        listener: Listener | None,
+    ) -> None:
+        super().__init__(lecture, listener)
+        self.outcomes, self.wanted = outcomes, wanted
 
     def claim(self, number: int) -> int:
-        outcome = self._outcome(number)
+        outcome = self.outcome(number)
         if outcome is not None:
             _try(outcome, self.lecture, sys._getframe(1))
         return super().claim(number)
 
     def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
-        outcome = self._outcome(number)
+        outcome = self.outcome(number)
         if outcome is not None:
             _try_annotation(outcome, annotation, value, text, dict(self.log.sizes.get(frame, {})))
         super().check_axes(number, frame, annotation, value, text)
 
     def finish(self, environment: model.Environment, asked: tuple[str, ...]) -> model.Record:
-        for number, outcome in self.found.items():
+        for number, outcome in self.outcomes.items():
             outcome.failed = self.judged(number).failed
         return super().finish(environment, asked)
 
-    def _outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> Outcome | None:
         """Where to put what is tried now; None where nothing is left to be tried."""
         if self.wanted is not None and number not in self.wanted:
             return None
-        if number not in self.found:
-            made = mutants.trials(self.lecture, number)
-            self.found[number] = Outcome(number, made, comments=tuple(_comments(self.lecture, number)))
-        outcome = self.found[number]
+        outcome = self.outcomes.get(number)
+        if outcome is None:
+            comments = _comments(_file(self.lecture, number).text)
+            at_claim = (comments.get(line, (0, ""))[1] for line in _lines(self.lecture, number))
+            excuses = tuple(said["text"].strip() for it in at_claim if (said := _COMMENT.match(it)))
+            outcome = Outcome(number, mutants.trials(self.lecture, number), comments=excuses)
+            self.outcomes[number] = outcome
         outcome.turns += 1
         if outcome.turns > TURNS or (outcome.turns > 1 and not outcome.left):
             return None
@@ -181,29 +189,24 @@ def unreadable(lecture: Lecture) -> list[Problem]:
         for number in range(len(lecture.claims))
         for line in _lines(lecture, number)
     }
-    found = []
-    comments = ((file, at, it) for file in lecture.files for at, it in _all_comments(file.text).items())
-    for file, line, (column, comment) in comments:
-        if not _MEANT.match(comment):
-            continue
-        said = _COMMENT.match(comment)
-        if not (said and _EXCUSE.fullmatch(said["said"])):
-            what = "this excuse cannot be read"
-            way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
-        elif (file.number, line) not in at_claims:
-            what, way_out = "this excuse stands at no claim", "put it on the claim's line, or right above it"
-        else:
-            continue
-        found.append(Problem("excuse", what, file.place(line, column), way_out))
-    return found
-
-
-def _comments(lecture: Lecture, number: int) -> Iterator[str]:
-    """What the comments at a claim say after `# survives:`."""
-    comments = _all_comments(_file(lecture, number).text)
-    for line in _lines(lecture, number):
-        if said := _COMMENT.match(comments.get(line, (0, ""))[1]):
-            yield said["said"].strip()
+    problems = []
+    for file in lecture.files:
+        for line, (column, comment) in _comments(file.text).items():
+            if not _MEANT.match(comment):
+                continue
+            said = _COMMENT.match(comment)
+            if not (said and _EXCUSE.fullmatch(said["text"])):
+                what = "this excuse cannot be read"
+                way_out = "write # survives: CHANGE: REASON, the change as it is listed: 100 -> 90"
+            elif (file.number, line) not in at_claims:
+                what, way_out = (
+                    "this excuse stands at no claim",
+                    "put it on the claim's line, or right above it",
+                )
+            else:
+                continue
+            problems.append(Problem("excuse", what, file.place(line, column), way_out))
+    return problems
 
 
 def _lines(lecture: Lecture, number: int) -> range:
@@ -221,7 +224,7 @@ def _file(lecture: Lecture, number: int) -> File:
 
 
 @functools.lru_cache(maxsize=64)
-def _all_comments(text: str) -> dict[int, tuple[int, str]]:
+def _comments(text: str) -> dict[int, tuple[int, str]]:
     """The comments of a text by line, each with its 1-based column."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return {t.start[0]: (t.start[1] + 1, t.string.rstrip()) for t in tokens if t.type == tokenize.COMMENT}
@@ -236,60 +239,44 @@ def _try(outcome: Outcome, lecture: Lecture, frame: FrameType) -> None:
     assert isinstance(node, ast.Assert)
     names = {**frame.f_globals, **frame.f_locals}
     path = _file(lecture, outcome.claim).path
-    own = _compiled(node.test, path)
-    left = [
-        (i, _compiled(mutant.test, path))
-        for i, trial in enumerate(outcome.trials)
-        if i not in outcome.passed
-        for mutant in trial.mutants
-    ]
-    together = [code for _, code in left]
-    said = _in_child([own, *together], names) if _calls_nothing(node.test) else []
-    if len(said) <= len(left):  # it calls something, or the child did not come to its end
-        said = [next(iter(_in_child([code], names)), TOO_LONG) for code in (own, *together)]
-    if said[0] != HOLDS:
-        outcome.unsteady = said[0]
-        return
-    outcome.passed |= {i for (i, _), verdict in zip(left, said[1:], strict=True) if verdict != HOLDS}
-    if outcome.left:
-        outcome.names = _shown(node.test, names)
-
-
-def _compiled(test: ast.expr, path: str) -> CodeType:
+    left = [i for i, trial in enumerate(outcome.trials) if i not in outcome.passed for _ in trial.mutants]
+    tests = [node.test, *(mutant.test for trial in outcome.left for mutant in trial.mutants)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `"a" is 3`
-        return compile(ast.Expression(test), path, "eval", dont_inherit=True, optimize=0)
-
-
-_CALLS = ast.Call | ast.Await | ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.FormattedValue
-
-
-def _calls_nothing(test: ast.expr) -> bool:
-    return not any(isinstance(node, _CALLS) for node in ast.walk(test))
+        codes = [compile(ast.Expression(test), path, "eval", dont_inherit=True, optimize=0) for test in tests]
+    # A test that calls nothing changes nothing: all its mutants share a child.
+    verdicts = []
+    if not any(isinstance(it, _CALLS) for it in ast.walk(node.test)):
+        verdicts = _in_child(codes, names)
+    if len(verdicts) < len(codes):  # it calls something, or the child did not come to its end
+        verdicts = [next(iter(_in_child([code], names)), TOO_LONG) for code in codes]
+    if verdicts[0] != HOLDS:
+        outcome.unsteady = verdicts[0]
+        return
+    outcome.passed |= {i for i, verdict in zip(left, verdicts[1:], strict=True) if verdict != HOLDS}
+    if outcome.left:  # for the list of survivors: the data that the test names
+        used = {it.id: names.get(it.id) for it in ast.walk(node.test) if isinstance(it, ast.Name)}
+        outcome.names = {
+            name: snapshot(value)
+            for name, value in used.items()
+            if value is not None and not callable(value) and type(value).__name__ != "module"
+        }
 
 
 def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
     """What each test says, evaluated one after the other in a forked child; fewer where its time is up."""
-    return forks.asked(lambda: (_verdict(code, names) for code in codes), PATIENCE)
 
+    def verdicts() -> Iterator[str]:
+        for code in codes:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    verdict = HOLDS if eval(code, dict(names)) else FAILS
+            except BaseException as error:
+                verdict = f"{FAILS}: {type(error).__name__}"
+            yield verdict
 
-def _verdict(code: CodeType, names: dict[str, Any]) -> str:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return HOLDS if eval(code, dict(names)) else FAILS
-    except BaseException as error:
-        return f"{FAILS}: {type(error).__name__}"
-
-
-def _shown(test: ast.expr, names: dict[str, Any]) -> dict[str, model.Snapshot]:
-    """The data that a test names, for the list of survivors."""
-    used = [node.id for node in ast.walk(test) if isinstance(node, ast.Name)]
-    return {name: snapshot(names[name]) for name in used if _is_data(names.get(name))}
-
-
-def _is_data(value: object) -> bool:
-    return value is not None and not callable(value) and type(value).__name__ != "module"
+    return forks.asked(verdicts, PATIENCE)
 
 
 # ---------------------------------------------------------------------------- annotations
@@ -302,8 +289,8 @@ def _try_annotation(outcome: Outcome, annotation: Any, value: Any, text: str, si
     if why := mismatch(annotation, value, text, sizes):
         outcome.unsteady = why
         return
-    for change, other, dims, known in _otherwise(annotation, text, sizes):
-        if mismatch(other, value, dims, known):
+    for change, other, dims, axes in _otherwise(annotation, text, sizes):
+        if mismatch(other, value, dims, axes):
             outcome.passed.add(len(outcome.trials))
         outcome.trials.append(Trial(outcome.claim, "annotation", 0, 1, (Mutant(change, ast.Constant(text)),)))
 

@@ -1,6 +1,6 @@
 """What a claim would have to refuse: its test, changed a little, in every way that should make it fail.
 
-Knows the text alone; `litbook.run.trials` runs what is made here. A *trial* holds one or two mutants of one
+Knows the text alone; `trials` runs what is made here. A *trial* holds one or two mutants of one
 claim. The claim passes it when at least one of them fails, raises, or takes too long. It survives a trial
 when all of them hold just as the claim does: then what was changed does not matter to the claim.
 
@@ -31,10 +31,10 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from litbook.text.lecture import Assertion, Lecture
+from litbook.text.lecture import Lecture
 
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt, ast.Gt: ast.LtE,
@@ -47,7 +47,11 @@ SYMBOLS: dict[type[ast.AST], str] = {
 TOLERANCES = ("atol", "rtol", "abs_tol", "rel_tol")
 
 # Where a number stands decides how it is nudged.
-EQUAL, BOUND, INSIDE, EXCLUDED = "equal", "bound", "inside", "excluded"
+STRICTEST_FIRST = EQUAL, BOUND, INSIDE, EXCLUDED = "equal", "bound", "inside", "excluded"
+PLACES: dict[type[ast.cmpop], str] = {
+    ast.Eq: EQUAL, ast.Is: EQUAL, ast.Lt: BOUND, ast.LtE: BOUND, ast.Gt: BOUND, ast.GtE: BOUND,
+    ast.In: INSIDE, ast.NotEq: EXCLUDED, ast.NotIn: EXCLUDED, ast.IsNot: EXCLUDED,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,24 +83,24 @@ def trials(lecture: Lecture, number: int) -> list[Trial]:
     claim = lecture.claims[number]
     if not isinstance(claim.node, ast.Assert):
         return []
-    found = [replace(trial, claim=number) for trial in _Maker(lecture, claim).trials()]
-    return sorted(found, key=lambda trial: (trial.line, trial.column))
+    made = _Maker(lecture, number, claim.node.test).walk(claim.node.test, INSIDE, skeleton=True)
+    return sorted(made, key=lambda trial: (trial.line, trial.column))
 
 
 class _Maker:
     """Walks a test, knowing for every node whether the test stays true when it does, and where it stands."""
 
-    def __init__(self, lecture: Lecture, claim: Assertion) -> None:
-        assert isinstance(claim.node, ast.Assert)
-        self.file = lecture.file_of_statement(claim.statement)
-        self.test = claim.node.test
-
-    def trials(self) -> Iterator[Trial]:
-        yield from self.walk(self.test, INSIDE, skeleton=True)
+    def __init__(self, lecture: Lecture, number: int, test: ast.expr) -> None:
+        self.file = lecture.file_of_statement(lecture.claims[number].statement)
+        self.number, self.test = number, test
 
     def trial(self, kind: str, node: ast.expr, *changes: tuple[str, ast.expr]) -> Trial:
-        mutants = tuple(Mutant(change, _replaced(self.test, node, new)) for change, new in changes)
-        return Trial(0, kind, node.lineno, self.file.at(node).column, mutants)
+        """A trial of the test with each of these in the place of `node`."""
+        mutants = []
+        for change, new in changes:
+            here = ast.fix_missing_locations(ast.copy_location(copy.copy(new), node))
+            mutants.append(Mutant(change, copy.deepcopy(self.test, {id(node): here})))
+        return Trial(self.number, kind, node.lineno, self.file.at(node).column, tuple(mutants))
 
     def walk(self, node: ast.AST, place: str, *, skeleton: bool = False) -> Iterator[Trial]:
         """The trials in `node`. `skeleton`: only `and` and `or` stand above it."""
@@ -105,136 +109,88 @@ class _Maker:
                 yield from self.comparison(node)
             case ast.BoolOp(op, values):
                 if isinstance(op, ast.Or) or not skeleton:
-                    other = ast.And() if isinstance(op, ast.Or) else ast.Or()
-                    change = f"{SYMBOLS[type(op)]} -> {SYMBOLS[type(other)]}"
-                    yield self.trial("and/or", node, (change, ast.BoolOp(other, values)))
+                    join = ast.And() if isinstance(op, ast.Or) else ast.Or()
+                    change = f"{SYMBOLS[type(op)]} -> {SYMBOLS[type(join)]}"
+                    yield self.trial("and/or", node, (change, ast.BoolOp(join, values)))
                 for value in values:
                     yield from self.walk(value, INSIDE, skeleton=skeleton)
             case ast.UnaryOp(ast.Not(), operand):
                 yield self.trial("not", node, ("not dropped", operand))
                 yield from self.walk(operand, INSIDE)
             case ast.Constant() | ast.UnaryOp(ast.USub(), ast.Constant(value=int() | float())):
-                yield from self.constant(node, place)
-            case ast.BinOp(left, _, right):
-                yield from self.walk(left, place)
-                yield from self.walk(right, place)
-            case ast.UnaryOp(_, operand):
-                yield from self.walk(operand, place)
-            case ast.Tuple(items) | ast.List(items) | ast.Set(items):
-                for item in items:
-                    yield from self.walk(item, place)
-            case ast.Call():
-                yield from self.call(node)
-            case ast.FormattedValue(value):
+                if place != EXCLUDED:
+                    yield from self.constant(node, place)
+            case ast.BinOp() | ast.UnaryOp() | ast.Tuple() | ast.List() | ast.Set():
+                for child in ast.iter_child_nodes(node):
+                    yield from self.walk(child, place)
+            case ast.keyword(arg=name, value=value) if name in TOLERANCES:
+                zero, infinite = ast.Constant(0.0), ast.Constant(float("inf"))
+                change = f"{name}={_short(value)} -> {name}="
+                yield self.trial("tolerance", value, (f"{change}0", zero), (f"{change}inf", infinite))
+            case ast.FormattedValue(value):  # and not its format
                 yield from self.walk(value, INSIDE)
             case _:
                 for child in ast.iter_child_nodes(node):
                     yield from self.walk(child, INSIDE)
 
     def comparison(self, node: ast.Compare) -> Iterator[Trial]:
+        """The trials of each operator, and of each side as strictly as it is compared."""
         for i, op in enumerate(node.ops):
-            other = FLIPPED[type(op)]()
-            ops = [*node.ops[:i], other, *node.ops[i + 1 :]]
-            change = f"{SYMBOLS[type(op)]} -> {SYMBOLS[type(other)]}"
+            other = FLIPPED[type(op)]
+            change = f"{SYMBOLS[type(op)]} -> {SYMBOLS[other]}"
+            ops = [*node.ops[:i], other(), *node.ops[i + 1 :]]
             yield self.trial("comparison", node, (change, ast.Compare(node.left, ops, node.comparators)))
-        places = [_place(op) for op in node.ops]
+        places = [PLACES[type(op)] for op in node.ops]
         for i, side in enumerate([node.left, *node.comparators]):
-            around = {places[j] for j in (i - 1, i) if 0 <= j < len(places)}
-            yield from self.walk(side, _strictest(around))
-
-    def call(self, node: ast.Call) -> Iterator[Trial]:
-        yield from self.walk(node.func, INSIDE)
-        for argument in node.args:
-            yield from self.walk(argument, INSIDE)
-        for keyword in node.keywords:
-            if keyword.arg in TOLERANCES:
-                value = keyword.value
-                zero, infinite = ast.Constant(0.0), ast.Constant(float("inf"))
-                said = f"{keyword.arg}={_short(value)} -> {keyword.arg}="
-                yield self.trial("tolerance", value, (f"{said}0", zero), (f"{said}inf", infinite))
-            else:
-                yield from self.walk(keyword.value, INSIDE)
+            around = places[max(0, i - 1) : i + 1]
+            yield from self.walk(side, min(around, key=STRICTEST_FIRST.index))
 
     def constant(self, node: ast.expr, place: str) -> Iterator[Trial]:
+        """The trials of a constant, by what it is and where it stands."""
         value = ast.literal_eval(node)
-        if place == EXCLUDED:
-            return
         match value:
             case bool():
                 yield self.trial("constant", node, (f"{value} -> {not value}", ast.Constant(not value)))
             case None:
                 yield self.trial("constant", node, ("None -> False", ast.Constant(False)))
             case int() | float():
-                yield from self.number(node, value, place)
+                if place == BOUND and value == 0:
+                    return
+                written = ast.get_source_segment(self.file.text, node) or ast.unparse(node)
+                changes = []
+                for new in _scaled(value) if place == BOUND else _nudged(value, written):
+                    constant: ast.expr = ast.Constant(abs(new))
+                    constant = ast.UnaryOp(ast.USub(), constant) if new < 0 else constant
+                    changes.append((f"{written} -> {new!r}", constant))
+                for trial in [[change] for change in changes] if place == EQUAL else [changes]:
+                    yield self.trial("number", node, *trial)
             case str():
-                changed = ast.Constant(value + "~")
-                changes = [(f"{_short(node)} -> {changed.value!r}"[:80], changed)]
-                if value:
-                    changes.append((f"{_short(node)} -> ''", ast.Constant("")))
-                yield self.trial("text", node, *changes)
+                longer = ast.Constant(value + "~")
+                emptied = [(f"{_short(node)} -> ''", ast.Constant(""))] * bool(value)
+                yield self.trial("text", node, (f"{_short(node)} -> {longer.value!r}"[:80], longer), *emptied)
             case bytes():
                 yield self.trial("text", node, (f"{_short(node)} + b'~'", ast.Constant(value + b"~")))
 
-    def number(self, node: ast.expr, value: float, place: str) -> Iterator[Trial]:
-        if place == BOUND and value == 0:
-            return
-        less, more = _scaled(value) if place == BOUND else self.nudged(node, value)
-        written = self.written(node)
-        changes = [(f"{written} -> {new!r}", _constant(new)) for new in (less, more)]
-        if place == EQUAL:
-            for change in changes:
-                yield self.trial("number", node, change)
-        else:
-            yield self.trial("number", node, *changes)
 
-    def nudged(self, node: ast.expr, value: float) -> tuple[float, float]:
-        """`value` less and more one unit of the last digit that the author wrote."""
-        if isinstance(value, int):
-            return value - 1, value + 1
-        try:
-            written = Decimal(self.written(node).replace("_", ""))
-        except InvalidOperation:
-            return value - 1, value + 1
-        exponent = written.as_tuple().exponent
-        unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
-        return float(written - unit), float(written + unit)
-
-    def written(self, node: ast.expr) -> str:
-        return ast.get_source_segment(self.file.text, node) or ast.unparse(node)
-
-
-def _place(op: ast.cmpop) -> str:
-    if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-        return BOUND
-    if isinstance(op, ast.NotEq | ast.NotIn | ast.IsNot):
-        return EXCLUDED
-    return INSIDE if isinstance(op, ast.In) else EQUAL
-
-
-def _strictest(places: set[str]) -> str:
-    return next(place for place in (EQUAL, BOUND, INSIDE, EXCLUDED) if place in places)
+def _nudged(value: float, written: str) -> tuple[float, float]:
+    """`value` less and more one unit of the last digit that the author wrote."""
+    if isinstance(value, int):
+        return value - 1, value + 1
+    try:
+        digits = Decimal(written.replace("_", ""))
+    except InvalidOperation:
+        return value - 1, value + 1
+    exponent = digits.as_tuple().exponent
+    unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+    return float(digits - unit), float(digits + unit)
 
 
 def _scaled(value: float) -> tuple[float, float]:
     """`value` less and more a tenth of itself; integers stay integers."""
-    if isinstance(value, int):
-        step = max(1, abs(value) // 10)
-        return value - step, value + step
-    return value - abs(value) / 10, value + abs(value) / 10
-
-
-def _constant(value: float) -> ast.expr:
-    if value < 0:
-        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
-    return ast.Constant(value)
+    step = max(1, abs(value) // 10) if isinstance(value, int) else abs(value) / 10
+    return value - step, value + step
 
 
 def _short(node: ast.expr, most: int = 40) -> str:
     text = ast.unparse(node)
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _replaced(test: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
-    """A copy of `test` with `new` in the place of `old`."""
-    here = ast.fix_missing_locations(ast.copy_location(copy.copy(new), old))
-    return copy.deepcopy(test, {id(old): here})

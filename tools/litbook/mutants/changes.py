@@ -1,6 +1,6 @@
 """The code above a section's claims, changed a little in ways that some claim or shown value should notice.
 
-Knows the text alone; `litbook.run.noticed` runs what is made here. A *change* sets one field of one node of
+Knows the text alone; `noticed` runs what is made here. A *change* sets one field of one node of
 the tree, so that the text, its lines and the numbers of its statements stay what they are.
 
     left out    an assignment, a `del`, a call for its effect
@@ -10,7 +10,7 @@ the tree, so that the text, its lines and the numbers of its statements stay wha
     keyword     dropped from its call
 
 Of a section's own body, that is: of headers, of simple statements, of the defaults of a nested function.
-Let be are claims (`mutants` changes these), asserts, prose and figures, imports, annotations, hidden lines,
+Let be are claims (`claims` changes these), asserts, prose and figures, imports, annotations, hidden lines,
 and what is shown with `@measure`, which is compared with nothing. Helpers are let be too: what one of them
 does shows in all the sections that call it.
 """
@@ -64,16 +64,20 @@ def changes(lecture: Lecture, function: int) -> list[Change]:
     measured = {
         a
         for a, numbers in lecture.watches_of.items()
-        for i in numbers
-        if lecture.watches[i].kind == "measure"
+        if any(lecture.watches[i].kind == "measure" for i in numbers)
     }
-    found = list[Change]()
+    made = list[Change]()
     for node, number in lecture.statement_of.items():
         statement = lecture.statements[number]
-        own = statement.function == function and statement.kind in ("code", "def")
-        if own and node not in measured and node not in lecture.claim_of and not isinstance(node, _LET_BE):
-            found += _Maker(lecture, number).of(node)
-    return sorted(found, key=lambda it: (it.line, it.column))
+        changes_here = statement.function == function and statement.kind in ("code", "def")
+        if (
+            changes_here
+            and node not in measured
+            and node not in lecture.claim_of
+            and not isinstance(node, _LET_BE)
+        ):
+            made += _Maker(lecture, number).of(node)
+    return sorted(made, key=lambda it: (it.line, it.column))
 
 
 class _Maker:
@@ -83,51 +87,53 @@ class _Maker:
         self.file, self.number = lecture.file_of_statement(number), number
 
     def of(self, statement: ast.stmt) -> Iterator[Change]:
+        """The changes of the statement, and of every expression in it that may change."""
         if isinstance(statement, _LEFT_OUT) and getattr(statement, "value", statement) is not None:
+            # It is known by its node everywhere, so the node stays, and says nothing from now on.
             yield self.change(statement, "left out", "__class__", ast.Pass)
-        if isinstance(statement, ast.AugAssign):
-            yield from self.operator(statement)
-        todo: list[ast.AST] = _own(statement)
+        todo: list[ast.AST] = [statement]
         while todo:
             node = todo.pop()
-            todo += _own(node)
-            yield from self.at(node)
+            todo += _parts(node)
+            match node:
+                case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                    new = value + 1 if isinstance(value, int) else value * 2 or 1.0
+                    yield self.change(node, f"{segment(self.file.text, node)} -> {new!r}", "value", new)
+                case ast.AugAssign(op=op):
+                    yield from self.operator(node, op)
+                case ast.BinOp(left, op, right) if not _is_text(left) and not _is_text(right):
+                    yield from self.operator(node, op)
+                case ast.Call(ast.Attribute(attr=name) as cast, [], []) if name in CASTS:
+                    yield self.change(cast, f".{name}() -> .{CASTS[name]}()", "attr", CASTS[name])
+                case ast.Call():
+                    for keyword in node.keywords:
+                        left_over = [it for it in node.keywords if it is not keyword]
+                        if keyword.arg is not None:
+                            what = f"{keyword.arg}= dropped"
+                            yield self.change(node, what, "keywords", left_over, keyword.value)
+                case ast.Attribute(attr=name) if name in DTYPES:
+                    yield self.change(node, f"{name} -> {DTYPES[name]}", "attr", DTYPES[name])
 
-    def at(self, node: ast.AST) -> Iterator[Change]:
-        match node:
-            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                new = value + 1 if isinstance(value, int) else value * 2 or 1.0
-                yield self.change(node, f"{segment(self.file.text, node)} -> {new!r}", "value", new)
-            case ast.BinOp() if not _of_text(node.left) and not _of_text(node.right):
-                yield from self.operator(node)
-            case ast.Call(ast.Attribute(attr=name) as cast, [], []) if name in CASTS:
-                yield self.change(cast, f".{name}() -> .{CASTS[name]}()", "attr", CASTS[name])
-            case ast.Call():
-                for keyword in node.keywords:
-                    left = [it for it in node.keywords if it is not keyword]
-                    if keyword.arg is not None:
-                        yield self.change(node, f"{keyword.arg}= dropped", "keywords", left, keyword.value)
-            case ast.Attribute(attr=name) if name in DTYPES:
-                yield self.change(node, f"{name} -> {DTYPES[name]}", "attr", DTYPES[name])
-
-    def operator(self, node: ast.BinOp | ast.AugAssign) -> Iterator[Change]:
-        if type(node.op) in OPERATORS:
-            was, other, now = OPERATORS[type(node.op)]
+    def operator(self, node: ast.stmt | ast.expr, op: ast.operator) -> Iterator[Change]:
+        """Another operator in the place of this one."""
+        if type(op) in OPERATORS:
+            was, other, now = OPERATORS[type(op)]
             yield self.change(node, f"{was} -> {now}", "op", other())
 
     def change(
         self, node: ast.stmt | ast.expr, what: str, field: str, value: object, at: ast.expr | None = None
     ) -> Change:
+        """One change, at the place of its node or of a part of that."""
         place = self.file.at(at or node)
         return Change(self.number, place.line, place.column, what, node, field, value)
 
 
-def _own(node: ast.AST) -> list[ast.AST]:
+def _parts(node: ast.AST) -> list[ast.AST]:
     """What is in a node and may change: no statements, no annotation, no pattern of a `case`, no f-string."""
-    if isinstance(node, Definition):
-        arguments = getattr(node, "args", None)
-        return [*arguments.defaults, *filter(None, arguments.kw_defaults)] if arguments else []
     match node:
+        case _ if isinstance(node, Definition):
+            arguments = getattr(node, "args", None)
+            return [*arguments.defaults, *filter(None, arguments.kw_defaults)] if arguments else []
         case ast.JoinedStr() | ast.match_case() | ast.ExceptHandler():
             return []
         case ast.Call(ast.Attribute(value)):  # `x.bfloat16()` names no dtype
@@ -137,7 +143,7 @@ def _own(node: ast.AST) -> list[ast.AST]:
     return [it for it in ast.iter_child_nodes(node) if not isinstance(it, ast.stmt)]
 
 
-def _of_text(node: ast.expr) -> bool:
+def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
     )

@@ -7,16 +7,14 @@ show, as it was given: who draws it makes it harmless. It does not know what bec
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 from litbook.record.limits import SHOWN
+from litbook.snapshot import snapshot
 from litbook.snapshot.foreign import Clock
 from litbook.snapshot.kinds import static
 from litbook.snapshot.objects import called
-
-Form = tuple[str, str]
-"""A MIME type, and text; of a PNG in base64."""
+from litbook.snapshot.snapshot import Form
 
 SVG, PNG, LATEX, HTML = "image/svg+xml", "image/png", "text/latex", "text/html"
 _METHODS = {
@@ -36,7 +34,17 @@ def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
         method = static(kind, name)
         if method is None:
             continue
-        found, missed = called(_asker(method, kind, media), value, clock, name)
+
+        def ask(value: Any, method: Any = method, media: str = media) -> Form | None:
+            # All of it is foreign code: the method, and the texts of what it gives.
+            shown = method.__get__(value, kind)()
+            bundle = {media: shown} if media else shown[0] if isinstance(shown, tuple) else shown
+            for known in (SVG, PNG, LATEX, HTML) if isinstance(bundle, dict) else ():
+                if text := _text(known, dict.get(bundle, known)):
+                    return known, text
+            return None
+
+        found, missed = called(ask, value, clock, name)
         if found is None or missed:
             why = why or missed
             continue
@@ -50,25 +58,14 @@ def form(value: Any, kind: type, clock: Clock) -> tuple[Form | None, str]:
     return None, why
 
 
-def _asker(method: Any, kind: type, media: str) -> Callable[[Any], Form | None]:
-    """What asks a value by `method`, all of it foreign code: the first of the forms that are known."""
-
-    def ask(value: Any) -> Form | None:
-        said = method.__get__(value, kind)()
-        bundle = {media: said} if media else said[0] if isinstance(said, tuple) else said
-        for known in (SVG, PNG, LATEX, HTML) if isinstance(bundle, dict) else ():
-            if text := _text(known, dict.get(bundle, known)):
-                return known, text
-        return None
-
-    return ask
-
-
-def _text(media: str, said: Any) -> str:
+def _text(media: str, shown: Any) -> str:
     """A form as text that UTF-8 can hold; "" for what is none. Jupyter allows a pair with its metadata."""
-    said = said[0] if isinstance(said, tuple) and said else said
+    shown = shown[0] if isinstance(shown, tuple) and shown else shown
     if media == PNG:
-        raw = base64.b64decode(said) if isinstance(said, str) else said
+        raw = base64.b64decode(shown) if isinstance(shown, str) else shown
         is_png = isinstance(raw, bytes) and bytes.startswith(raw, b"\x89PNG\r\n\x1a\n")
         return base64.b64encode(raw).decode() if is_png else ""
-    return str.__str__(said).encode("utf-8", "backslashreplace").decode() if isinstance(said, str) else ""
+    return str.__str__(shown).encode("utf-8", "backslashreplace").decode() if isinstance(shown, str) else ""
+
+
+snapshot.FORMS.append(form)

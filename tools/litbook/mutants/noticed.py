@@ -18,16 +18,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 
+from litbook.mutants import forks
+from litbook.mutants.changes import Change, changes
 from litbook.probe.instrument import instrument_files
-from litbook.probe.recorder import Recorder
+from litbook.probe.recorder import Listener, Recorder
 from litbook.record import compare, model
-from litbook.run import forks, run
+from litbook.run import run
 from litbook.run.environment import environment
 from litbook.text import source
-from litbook.text.changes import Change, changes
 from litbook.text.lecture import Lecture
 
 TIMES, MORE = 5.0, 3.0  # what a changed section may take: so many times its own time, and seconds more
@@ -48,21 +50,18 @@ class Tried:
 
 
 @dataclass
-class _Budget:
-    """The time that is left, and for how many sections."""
+class _Plan:
+    """Which changes are tried: until when, of how many sections that are still to come, drawn by what."""
 
-    until: float | None
+    place: model.Environment
+    owner: run.Owner | None
+    until: float
     sections: int
-
-    def share(self) -> float:
-        """When the next section's part of it ends."""
-        self.sections -= 1
-        return (
-            float("inf") if self.until is None else _now() + (self.until - _now()) / max(1, self.sections + 1)
-        )
+    seed: int
+    tried: dict[int, Tried] = field(default_factory=dict)  # of a section's function
 
 
-def noticed(
+def try_changes(
     path: Path,
     *,
     sections: tuple[str, ...] = (),
@@ -74,66 +73,60 @@ def noticed(
 
     It ends within about `seconds`, where they are given. On the CPU only, as a GPU does not survive a fork.
     """
-    lecture, found = source.usable(path, sections), dict[int, Tried]()
-    time_left = _Budget(None if seconds is None else _now() + seconds, len(_asked(lecture, sections)))
-    here = environment(path, "cpu", 0)
-
-    class Changing(_Changing):
-        """The recorder of this run."""
-
-        place = here
-
-        def section(self, function: int, call: Callable[[], object]) -> None:
-            if self.again:
-                return  # what a changed part calls
-            if owner is not None:
-                owner.at(self.lecture.functions[function].name)
-            start = _now()
-            super().section(function, call)
-            if function not in found and not self.lecture.functions[function].requires:
-                found[function] = self.tried(function, _now() - start, time_left.share(), seed)
-
-    with forks.one_thread():
-        record = run.run(path, sections=sections, device="cpu", recorded_by=Changing)
-    return list(found.values()), record
-
-
-def _asked(lecture: Lecture, sections: tuple[str, ...]) -> list[int]:
-    """The sections that run here: those asked for, and what they call."""
-    asked = {lecture.section(name) for name in sections}
-    found = []
+    lecture = source.usable(path, sections)
+    until = float("inf") if seconds is None else _now() + seconds
+    # The sections that run here: those asked for, and what they call.
+    asked, count = {lecture.section(name) for name in sections}, 0
     for number in lecture.order:
         above = [number]
         while (parent := lecture.functions[above[-1]].parent) is not None:
             above.append(parent)
-        if not lecture.functions[number].requires and (not asked or asked.intersection(above)):
-            found.append(number)
-    return found
+        count += not lecture.functions[number].requires and (not asked or not asked.isdisjoint(above))
+    plan = _Plan(environment(path, "cpu", 0), owner, until, count, seed)
+    with forks.one_thread():
+        record = run.run(path, sections=sections, device="cpu", recorded_by=partial(_Changing, plan))
+    return list(plan.tried.values()), record
 
 
 class _Changing(Recorder):
     """A recorder that runs a section again and again, in forks."""
 
-    place: model.Environment
-    again = False  # in a fork
+    def __init__(self, plan: _Plan, lecture: Lecture, listener: Listener | None) -> None:
+        super().__init__(lecture, listener)
+        self.plan = plan
+        self.again = False  # whether this is a fork, where a section runs again
 
-    def tried(self, function: int, took: float, until: float, seed: int) -> Tried:
-        """Try the changes of a section that has run in `took` seconds, in an order drawn by `seed`."""
+    def section(self, function: int, call: Callable[[], object]) -> None:
+        if self.again:
+            return  # what a changed part calls
+        plan, section = self.plan, self.lecture.functions[function]
+        if plan.owner is not None:
+            plan.owner.at(section.name)
+        start = _now()
+        super().section(function, call)
+        if function not in plan.tried and not section.requires:
+            # Every section gets an equal part of the time that is left.
+            until = _now() + (plan.until - _now()) / max(1, plan.sections)
+            plan.sections -= 1
+            plan.tried[function] = self._try(function, TIMES * (_now() - start) + MORE, until)
+
+    def _try(self, function: int, patience: float, until: float) -> Tried:
+        """Try the changes of a section that has run; each may take `patience` seconds."""
         every, key = changes(self.lecture, function), self.numbering.keys[function]
-        found, was, patience = Tried(key, len(every)), self.alone(function), TIMES * took + MORE
+        tried, was = Tried(key, len(every)), self.alone(function)
         steady = self._differing(function, None, was, patience) if every else set()
         if steady is None or any(it.startswith(RAISED) for it in steady):
-            found.again = False
-            return found
-        for change in random.Random(f"{seed} {key}").sample(every, len(every)):
+            tried.again = False
+            return tried
+        for change in random.Random(f"{self.plan.seed} {key}").sample(every, len(every)):
             if _now() > until:
                 break
             differing = self._differing(function, change, was, patience)
-            found.count += 1
+            tried.count += 1
             if differing is not None and differing <= steady:
-                found.unnoticed.append(change)
-        found.unnoticed.sort(key=lambda it: (it.line, it.column))
-        return found
+                tried.unnoticed.append(change)
+        tried.unnoticed.sort(key=lambda it: (it.line, it.column))
+        return tried
 
     def _differing(
         self, function: int, change: Change | None, was: model.Record, patience: float
@@ -144,22 +137,23 @@ class _Changing(Recorder):
             self.again = True
             if change is not None:
                 change.make()
-            call = self._compiled(function)
+            call = self._compile(function)
             del self.makings[function]
             Recorder.section(self, function, call)
-            yield sorted(_differences(self.alone(function), was))
+            now = self.alone(function)
+            differing = {f"{it.place.line} {it.what}" for it in compare.compare(now, was).differences}
+            before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in it.errors()} for it in (was, now))
+            yield sorted(differing | (before ^ after))
 
-        said = forks.asked(work, patience, MEMORY)
-        return set(said[0]) if said else None
+        lines = forks.asked(work, patience, MEMORY)
+        return set(lines[0]) if lines else None
 
-    def _compiled(self, function: int) -> Callable[[], object]:
+    def _compile(self, function: int) -> Callable[[], object]:
         """The section as the tree is now. It leaves nothing else of its file, and so is for a fork."""
         name, file = self.lecture.functions[function].name, self.lecture.file_of_function(function)
         futures = [it for it in file.tree.body if getattr(it, "module", "") == "__future__"]
-        file.tree.body = [
-            *futures,
-            *(it for it in file.tree.body if self.lecture.function_of.get(it) == function),
-        ]
+        sections = [it for it in file.tree.body if self.lecture.function_of.get(it) == function]
+        file.tree.body = [*futures, *sections]
         [module] = instrument_files(replace(self.lecture, files=[file]), self)
         code = next(it for it in module.co_consts if isinstance(it, CodeType) and it.co_name == name)
         return FunctionType(code, vars(sys.modules[file.module or Path(file.filename).stem]))
@@ -172,15 +166,8 @@ class _Changing(Recorder):
             schema=model.SCHEMA,
             lecture=self.lecture.name,
             title=self.lecture.title,
-            environment=self.place,
+            environment=self.plan.place,
             sources=self.lecture.sources(),
             definitions=tuple(self.numbering.definition(it, making.reached) for it in making.called),
             sections=(entry,),
         )
-
-
-def _differences(now: model.Record, was: model.Record) -> set[str]:
-    """What differs between two runs of a section, each with its line."""
-    found = {f"{it.place.line} {it.what}" for it in compare.compare(now, was).differences}
-    before, after = ({f"{RAISED}{e.line} {e.message}" for _, e in record.errors()} for record in (was, now))
-    return found | (before ^ after)

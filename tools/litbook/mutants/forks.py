@@ -51,14 +51,20 @@ def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None
     if not child:
         _be_child(work, writing, memory)
     os.close(writing)
+    written, until = b"", time.monotonic() + patience
     try:
-        said = _read(reading, patience)
+        # Everything that it writes, as long as it goes on writing.
+        while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
+            more = os.read(reading, 1 << 16)
+            if not more:
+                break
+            written, until = written + more, time.monotonic() + patience
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    return [json.loads(line) for line in said.decode().splitlines(keepends=True) if line.endswith("\n")]
+    return [json.loads(line) for line in written.decode().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _be_child(work: Callable[[], Iterable[Any]], writing: int, memory: int | None) -> None:
@@ -70,29 +76,15 @@ def _be_child(work: Callable[[], Iterable[Any]], writing: int, memory: int | Non
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         if memory is not None:
-            _limit(memory)
-        for it in work():
-            os.write(writing, f"{json.dumps(it)}\n".encode())
+            import resource
+
+            # Of what the process has as its own: a mapped file of any size is not counted.
+            with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
+                with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
+                    used = int(file.read().split()[5]) * resource.getpagesize()
+                _, most = resource.getrlimit(resource.RLIMIT_DATA)
+                resource.setrlimit(resource.RLIMIT_DATA, (used + memory, most))
+        for answer in work():
+            os.write(writing, f"{json.dumps(answer)}\n".encode())
     finally:
         _END(0)
-
-
-def _limit(memory: int) -> None:
-    """Limit what the process may have as its own; a mapped file of any size is not counted."""
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
-            used = int(file.read().split()[5]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_DATA, (used + memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-
-
-def _read(reading: int, patience: float) -> bytes:
-    """Everything that a child writes, as long as it goes on writing."""
-    said, until = b"", time.monotonic() + patience
-    while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
-        more = os.read(reading, 1 << 16)
-        if not more:
-            break
-        said, until = said + more, time.monotonic() + patience
-    return said

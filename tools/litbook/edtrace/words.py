@@ -2,7 +2,7 @@
 
     litbook run --words edtrace FILE       (or lectrace) the lecture imports these words under their names
     plugins: [litbook: {words: edtrace}]   every lecture of the book does
-    from litbook.compat.edtrace import …   for who ports
+    from litbook.edtrace.words import …   for who ports
 
 | theirs | here |
 |---|---|

@@ -1,0 +1,48 @@
+"""Other tools' words in ours, so that what was written for edtrace or lectrace runs here unchanged.
+
+Here stands what the core is told of them: the tools, their modules, their directives. `words` says what each
+word does.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+from litbook import project
+from litbook.text import directives
+from litbook.text.words import HOMES, OURS
+
+WORDS = {"text": "note", "note": "speaker_note", "image": "image", "video": "link", "link": "link",
+         "plot": "figure", "graph": "note", "table": "note", "system_text": "note"}  # fmt: skip
+MODULES = ("litbook.edtrace.words", "edtrace", "edtrace.execute_util", "execute_util", "lectrace")
+
+
+def _installed(tool: str, lecture: Path) -> AbstractContextManager[None]:
+    from litbook.edtrace.words import installed  # where one runs
+
+    return installed(tool, lecture)
+
+
+def _note(call: ast.Call) -> ast.Call:
+    return ast.Call(ast.Name("note"), call.args, call.keywords)
+
+
+def _link(call: ast.Call) -> ast.Call:
+    """`link(title="…", url="…")` as `link("https://…", "…")`; an ellipsis for what only a run knows."""
+    given = {it.arg: it.value for it in call.keywords}
+    if call.args or "url" not in given:
+        return call
+    texts = (given["url"], given.get("title", given["url"]))
+    shown: list[ast.expr] = [
+        it if isinstance(it, ast.Constant | ast.JoinedStr) else ast.Constant("…") for it in texts
+    ]
+    return ast.Call(call.func, shown, [])
+
+
+project.WORDS |= {tool: partial(_installed, tool) for tool in ("edtrace", "lectrace")}
+directives.FOREIGN |= {"invisible": "hide", "animate": ""}
+HOMES.update(dict.fromkeys(MODULES, WORDS))
+OURS.update(text=_note, link=_link)

@@ -1,0 +1,26 @@
+"""Changes of claims and of code: what a claim does not notice, it does not say.
+
+Two checks of `litbook check`, each in a process of its own: `--mutants` changes every claim a little where
+it stands (`claims` says how, `trials` runs it), `--code` the code above it (`changes`, `noticed`). `findings`
+says what came of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from litbook import checks
+from litbook.checks import Checked, Wanted
+from litbook.run import process
+
+
+def _asked(function: str, path: Path, wanted: Wanted) -> Checked:
+    found = process.answer(
+        path, f"litbook.mutants.findings:{function}", path=str(path), wanted=asdict(wanted)
+    )
+    return Checked(**found)
+
+
+checks.CHECKS |= {"mutants": partial(_asked, "of_claims"), "code": partial(_asked, "of_code")}

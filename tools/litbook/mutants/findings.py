@@ -1,0 +1,112 @@
+"""What came of changes of a lecture's claims, or of its code: lines for people, and whether it is wrong.
+
+Each runs in a process of its own, which `checks` starts; what it returns is data.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from litbook.checks import Checked, Wanted, claims_of
+from litbook.mutants import noticed, trials
+from litbook.mutants.trials import Outcome
+from litbook.render import report, values
+from litbook.run import run
+from litbook.text import source
+from litbook.text.lecture import Lecture
+
+SECONDS = 280.0  # for a lecture's code: within five minutes, with what it takes to start and end
+
+
+def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The changes of claims that hold all the same: each claim is changed a little, where it stands.
+
+    The lecture runs once, on the CPU. What survives is a defect of the lecture, unless its source excuses it.
+    """
+    asked = Wanted(**wanted)
+    lecture = source.usable(Path(path), asked.sections)
+    sections, claims = tuple(asked.sections), None
+    if asked.sample is not None:
+        # Of the claims that run on a CPU, drawn at random, and the sections that they stand in; all sections
+        # where one stands in `main`.
+        here = [i for i in range(len(lecture.claims)) if not _device(lecture, i)]
+        claims = set(random.Random(asked.seed).sample(here, min(asked.sample, len(here))))
+        owners = {lecture.statements[lecture.claims[i].statement].function for i in claims}
+        in_main = any(lecture.functions[i].kind == "main" for i in owners)
+        sections = () if in_main else tuple(lecture.section_name(i) for i in sorted(owners))
+    outcomes, record = trials.try_claims(Path(path), sections=sections, claims=claims, owner=owner)
+    excuses = trials.unreadable(lecture)
+    lines = [line for outcome in outcomes for line in _lines(lecture, outcome)]
+
+    # `12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left.
+    made = sum(len(trial.mutants) for outcome in outcomes for trial in outcome.trials)
+    count = sum(len(outcome.trials) for outcome in outcomes)
+    alive = sum(len(outcome.survivors) for outcome in outcomes)
+    excused = sum(len(outcome.left) for outcome in outcomes) - alive
+    text = f"{claims_of(len(outcomes))}, {made} mutants in {count} trials: {count - alive - excused} passed, "
+    text += f"{excused} excused, {alive} survive{'s' * (alive == 1)}"
+    elsewhere = sum(bool(_device(lecture, i)) for i in range(len(lecture.claims)))
+    rest = len(lecture.claims) - elsewhere - len(outcomes)
+    if claims is None and not asked.sections:
+        text += f"; {claims_of(elsewhere)} not run (another device)" if elsewhere else ""
+        text += f"; {claims_of(rest)} {'was' if rest == 1 else 'were'} not reached" if rest else ""
+
+    defects = any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in outcomes)
+    wrong = bool(excuses) or defects or not report.holds(record)
+    return asdict(Checked([*report.problems(record), *lines, *map(str, excuses)], text, wrong))
+
+
+def _device(lecture: Lecture, number: int) -> str | None:
+    """What the section of a claim requires."""
+    return lecture.functions[lecture.statements[lecture.claims[number].statement].function].requires
+
+
+def _lines(lecture: Lecture, outcome: Outcome) -> Iterator[str]:
+    """What there is to say of one claim: survivors, excused ones, idle excuses."""
+    claim = lecture.claims[outcome.claim]
+    line, place = lecture.statements[claim.statement].first, lecture.file_of_statement(claim.statement).path
+    if outcome.unsteady and outcome.failed:
+        return  # the run itself says so, with its values
+    if outcome.unsteady:
+        yield f"{place}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
+    for trial in [] if outcome.unsteady else outcome.left:
+        excuse = outcome.excuse(trial)
+        fate = f"excused: {excuse}" if excuse else "survives"
+        change = f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
+        text = [f"{place}:{trial.line or line}:{trial.column}: {fate}: {change}"]
+        if trial.kind == "annotation":
+            text += [f"    {claim.text}"]
+        else:  # the claim, what it was changed into, and what its names were
+            text += [f"    assert {it}" for it in (claim.text, *(mutant.text for mutant in trial.mutants))]
+            text += [f"      {name} is {values.line(value)}" for name, value in outcome.names.items()]
+        yield "\n".join(text)
+    for change in outcome.idle:
+        yield f"{place}:{line}: the excuse for {change!r} excuses nothing: remove it"
+
+
+def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The changes of a section's code that none of its claims and shown values notices."""
+    asked = Wanted(**wanted)
+    lecture = source.usable(Path(path), asked.sections)
+    seconds = None if asked.everything else SECONDS
+    sections, record = noticed.try_changes(
+        Path(path), sections=tuple(asked.sections), seconds=seconds, seed=asked.seed, owner=owner
+    )
+    lines = []
+    for section in sections:
+        for change in section.unnoticed:
+            file = lecture.file_of_statement(change.statement)
+            at = f"{file.path}:{change.line}:{change.column}"
+            code = file.lines[change.line - 1].strip()
+            lines.append(f"{at}: nothing in {section.section} notices: {change.change}\n    {code}")
+    count, made = sum(it.count for it in sections), sum(it.made for it in sections)
+    heard = count - len(lines)
+    text = f"{count:,} of {made:,} changes in {len(sections)} section{'s' * (len(sections) != 1)} tried: "
+    text += f"{heard:,} noticed" + (f" ({heard / count:.1%})" if count else "") + f", {len(lines):,} not"
+    if alone := sum(not it.again for it in sections):
+        text += f"; {alone} section{'s' * (alone != 1)} cannot be run again"
+    return asdict(Checked([*report.problems(record), *lines], text, bool(lines) or not report.holds(record)))

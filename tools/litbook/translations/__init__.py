@@ -1,0 +1,48 @@
+"""The engine's words in other languages: `locale/LANGUAGE.po` -> what the catalogue speaks, by Babel."""
+
+from __future__ import annotations
+
+import datetime
+import gettext
+import io
+from pathlib import Path
+
+from litbook.render import catalogue
+
+LOCALE = Path(__file__).parent / "locale"
+
+
+class Translated(catalogue.Language):
+    """The language of a `.po` file; a text that it lacks stays English."""
+
+    def __init__(self, name: str, file: Path) -> None:
+        from babel.messages import mofile, pofile
+
+        self.name, self.locale = name, name.replace("-", "_")
+        packed = io.BytesIO()
+        with file.open("rb") as text:
+            mofile.write_mo(packed, pofile.read_po(text, locale=self.locale))
+        packed.seek(0)
+        words = gettext.GNUTranslations(packed)
+        self.text, self.plural = words.gettext, words.ngettext  # type: ignore[method-assign]
+
+    def number(self, value: float, places: int) -> str:
+        """A number with so many decimals."""
+        from babel.numbers import format_decimal
+
+        return format_decimal(value, f"#,##0.{'0' * places}", locale=self.locale)
+
+    def day(self, when: datetime.date) -> str:
+        """A date."""
+        from babel.dates import format_date
+
+        return format_date(when, locale=self.locale)
+
+
+def find(language: str) -> Translated | None:
+    """The language, if there are translations into it."""
+    file = LOCALE / f"{language}.po"
+    return Translated(language, file) if file.is_file() else None
+
+
+catalogue.LANGUAGES.append(find)
