@@ -51,7 +51,8 @@ def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     body = markdown.markdown(pages.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
     script = (repo / "tools/litbook/render/assets/answers.js").read_text(encoding="utf-8")
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article>{script_words.data(body)}<script>{script}</script>'
+    words = script_words.data(["answers"])
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article>{words}<script>{script}</script>'
 
 
 @pytest.fixture

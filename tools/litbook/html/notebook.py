@@ -36,7 +36,7 @@ from litbook.document.notebook import (
 )
 from litbook.render import books, code, figures, markup, pictures, prose, values
 from litbook.render.catalogue import _
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html, Page, tag
 from litbook.render.numbers import named
 from litbook.text.words import ASKED
 
@@ -46,7 +46,7 @@ FOLDER = "notebooks"  # of a lecture's pages
 UP = "../../"  # from the page of a notebook to the folder of its lecture
 
 
-def page(notebook: Notebook, place: str, github: str = "") -> str:
+def page(notebook: Notebook, place: str, github: str = "") -> Page:
     """The Markdown of the page of a notebook that lies at `place` below the site's address.
 
     `github` is where GitHub has the built site; without one Colab cannot fetch a notebook, and a sentence
@@ -54,13 +54,12 @@ def page(notebook: Notebook, place: str, github: str = "") -> str:
     """
     # Material prints titles as HTML.
     title = markup.text(_("{title} (notebook)", title=notebook.title.replace("`", "")))
-    meta = f"---\ntitle: {json.dumps(title)}\n"
     walk = _Walk(notebook)
     first, *rest = [block for cell in notebook.cells for block in walk.cell(cell)]
     references = walk.setting.citations.references()
     head = [markup.heading(2, _("References"), "references"), references] if references else []
     blocks = [first, _links(place, github), *rest, *head]
-    return f"{meta}search:\n  exclude: true\n---\n\n{markup.page(blocks)}"
+    return markup.page(blocks, f"title: {json.dumps(title)}\nsearch:\n  exclude: true\n")
 
 
 def way(name: str, notebook: str, takes: str) -> Html:

@@ -14,7 +14,7 @@ from litbook.record.model import LIBRARIES, Record
 from litbook.render import books, markup, prose, report, values
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html, Page, tag
 
 TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -38,7 +38,7 @@ class Difference:
 Found = Mapping[tuple[str, str], Sequence[Difference]]  # by the lecture's folder and the device's slug
 
 
-def page(lectures: Sequence[Edition], found: Found) -> str:
+def page(lectures: Sequence[Edition], found: Found) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     parts = [markup.heading(1, _(TITLE)), tag("p", _(INTRODUCTION))]
     for it in lectures:

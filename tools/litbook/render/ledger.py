@@ -20,7 +20,7 @@ from litbook.render.books import Book
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
 from litbook.render.evidence import Evidence, here
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html, Page, tag
 
 SCHEMA = 1  # of claims.json
 
@@ -58,7 +58,7 @@ class Entry:
         return next((it for it in ("fails", "holds") if it in found), found[0])
 
 
-def page(lectures: Sequence[Edition]) -> str:
+def page(lectures: Sequence[Edition]) -> Page:
     """The ledger's first page as Markdown. It stands beside the lectures' folders."""
     found = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
@@ -88,7 +88,7 @@ def _counted(it: Edition, book: Book, name: str, title: str) -> Html:
     return tag("li", tag("a", title, href=_way(it, name)), " ", tag("small", verdicts.counts(found)))
 
 
-def part(it: Edition, name: str) -> str:
+def part(it: Edition, name: str) -> Page:
     """The claims of one page of a lecture as Markdown. It stands in a folder of the lecture's name."""
     book = books.of(it.record, books.NOTHING_CITED, it.recordings, [])
     up = "../.." if name == books.INDEX else "../../.."
@@ -102,7 +102,7 @@ def part(it: Edition, name: str) -> str:
     none = tag("p", _("No claim here has this verdict."), class_="lb-nothing", role="status")
     title = markup.heading(1, _("Ledger: {page}", page=dict(titles(it))[name]))
     blocks = [title, lead, _runs(it), _filters(), _table(it, book, entries, up), none, every]
-    return "---\nsearch:\n  exclude: true\n---\n\n" + markup.page(blocks)
+    return markup.page(blocks, "search:\n  exclude: true\n")
 
 
 def _way(it: Edition, name: str) -> str:

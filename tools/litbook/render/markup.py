@@ -6,19 +6,44 @@ produced gets into a page as markup. Whoever makes an `Html` in another way says
 A page is Markdown, and its HTML blocks pass through Python-Markdown untouched only while they stay on
 one line and hold nothing that a preprocessor reacts to. So every block is built here: line ends become
 character references, controls become visible, and every attribute is quoted and escaped.
+
+What others need to know of finished HTML it carries with it, so that nobody reads it: the ids in it, a
+heading its element, a page its blocks.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class Html(str):
-    """HTML on one line, finished."""
+    """HTML on one line, finished. `ids` are those of its elements, which links may lead to."""
 
     __slots__ = ()
+    ids: tuple[str, ...] = ()
+
+
+class _Named(Html):
+    """HTML with ids in it."""
+
+    __slots__ = ("ids",)
+    ids: tuple[str, ...]
+
+
+class Heading(Html):
+    """A heading of a page, as Markdown has it; `element` is the same as HTML, for the inside of another."""
+
+    __slots__ = ("element",)
+    element: Html
+
+
+class Page(str):
+    """The Markdown of a page; `blocks` are the headings and blocks of HTML that it is made of."""
+
+    __slots__ = ("blocks",)
+    blocks: tuple[Html, ...]
 
 
 NOTHING, SPACE = Html(""), Html(" ")
@@ -54,7 +79,7 @@ def text(value: object) -> Html:
     return Html(_SPECIAL.sub(_escape, str(value)))
 
 
-def html(child: object) -> str:
+def html(child: object) -> Html:
     """`child` as it is where it is HTML, else its text.
 
     Words from right to left stand alone: else they turn what is beside them around, `x - 2` into `2 - x`.
@@ -62,12 +87,22 @@ def html(child: object) -> str:
     if isinstance(child, Html):
         return child
     made = text(child)
-    return made if made.isascii() else _TURNED.sub(r"<bdi>\g<0></bdi>", made)
+    return made if made.isascii() else Html(_TURNED.sub(r"<bdi>\g<0></bdi>", made))
 
 
 def join(parts: Iterable[object], between: object = NOTHING) -> Html:
     """Pieces of HTML and texts one after the other."""
-    return Html(html(between).join(map(html, parts)))
+    made = [*map(html, parts)]
+    return _named(html(between).join(made), [name for part in made for name in part.ids])
+
+
+def _named(text: str, ids: Sequence[str]) -> Html:
+    """The text as HTML with these ids in it."""
+    if not ids:
+        return Html(text)
+    made = _Named(text)
+    made.ids = (*ids,)
+    return made
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -101,10 +136,14 @@ _EMPTY = frozenset("br hr img path rect circle polyline line".split())
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element with its attributes, as in `opening`, and what stands in it: HTML, all else as its text."""
-    start = opening(name, **attributes)
+    start, own = opening(name, **attributes), attributes.get("id")
+    inside = [*map(html, children)]
+    ids = [name for part in inside for name in part.ids]
+    if isinstance(own, str):
+        ids.insert(0, own)
     if name in _EMPTY:
-        return Html(f"{start[:-1]} />")
-    return start if name == "input" else Html(f"{start}{''.join(map(html, children))}</{name}>")
+        return _named(f"{start[:-1]} />", ids)
+    return _named(start if name == "input" else f"{start}{''.join(inside)}</{name}>", ids)
 
 
 def table(head: Iterable[object], rows: Iterable[Html], **attributes: object) -> Html:
@@ -118,29 +157,31 @@ def cells(values: Iterable[object]) -> list[Html]:
     return [tag("td", value) for value in values]
 
 
-def page(blocks: Iterable[Html]) -> str:
-    """The Markdown of a page."""
-    return "\n\n".join(filter(None, blocks)) + "\n"
+def page(blocks: Iterable[Html], meta: str = "") -> Page:
+    """The Markdown of a page, below the lines of YAML that say what MkDocs is to make of it."""
+    shown = (*filter(None, blocks),)
+    made = Page((f"---\n{meta}---\n\n" if meta else "") + "\n\n".join(shown) + "\n")
+    made.blocks = shown
+    return made
 
 
-def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> Html:
+def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> Heading:
     """A heading of the page, which Python-Markdown makes, so that its table of contents has it.
 
     `label`, words and spaces, is what the table of contents says instead.
     """
+    depth, content = min(6, level), for_heading(html(inside))
     mark = re.sub(r"[^\w.:-]", "-", name)  # anything else would be further attributes
     short = f'data-toc-label="{label}"'
     attributes = " ".join([f"#{mark}"] * bool(mark) + [f".{class_}"] * bool(class_) + [short] * bool(label))
-    marks = f" {{{attributes}}}" if attributes else ""
-    return Html(f"{'#' * min(6, level)} {for_heading(html(inside))}{marks}")
+    made = Heading(f"{'#' * depth} {content}{f' {{{attributes}}}' if attributes else ''}")
+    made.element = tag(f"h{depth}", content, id=mark or None)
+    return made
 
 
 def unlisted(block: Html) -> Html:
-    """A block of a page for the inside of an element: what `heading` made becomes HTML, all else stays."""
-    if (found := re.fullmatch(r"(#+) (.*?)(?: {#(\S+)[^{}]*})?", block)) is None:
-        return block
-    name = f"h{len(found[1])}"
-    return Html(f"{opening(name, id=found[3])}{found[2]}{closing(name)}")  # escaped by `heading` already
+    """A block of a page for the inside of an element: of a heading its element."""
+    return block.element if isinstance(block, Heading) else block
 
 
 # What Python-Markdown, its attribute lists and the table of contents would react to inside a heading.

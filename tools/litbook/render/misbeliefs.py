@@ -15,7 +15,7 @@ from litbook.render.books import Book
 from litbook.render.catalogue import _, later, ngettext
 from litbook.render.edition import Edition
 from litbook.render.evidence import gather
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html, Page, tag
 
 TITLE = later("Commonly said, measured otherwise")
 
@@ -32,7 +32,7 @@ class _Misbelief:
     stamp: str
 
 
-def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> str:
+def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING_CITED) -> Page:
     """The page as Markdown. It stands beside the lectures' folders."""
     citations = prose.Citations(bibliography, opens=True)
     groups: list[Html] = []

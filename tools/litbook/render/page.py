@@ -13,13 +13,13 @@ from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
 from litbook.errors import Problem
 from litbook.html.section import body, heading, show
 from litbook.record.model import Record, Section
-from litbook.render import books, drawings, markup, path, player, prose, questions, verdicts
+from litbook.render import books, drawings, markup, path, player, prose, questions, script_words, verdicts
 from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, ngettext
 from litbook.render.catalogue import number as count
 from litbook.render.evidence import statements
-from litbook.render.markup import Html, tag
+from litbook.render.markup import Html, Page, tag
 from litbook.render.sheet import Sheet, Text
 
 EXCERPT = 12  # lines of code at most, on the front page
@@ -32,7 +32,7 @@ def pages(
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
     ways: Mapping[str, Html] | None = None,
-) -> dict[str, str]:
+) -> dict[str, Page]:
     """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
 
     `recordings` are records of the same lecture from other devices. `problems`, if given, receives
@@ -52,7 +52,7 @@ def one(
     problems: list[Problem] | None = None,
     others: Callable[[str], Book | None] = lambda _: None,
     way: Html = markup.NOTHING,
-) -> str:
+) -> Page:
     """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
     book = books.of(record, bibliography, recordings, [] if problems is None else problems)
     book.others = others
@@ -65,7 +65,7 @@ def titles(record: Record) -> list[tuple[str, str]]:
     return [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
 
 
-def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> str:
+def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Page:
     """The page that lists all lectures, each with its folder, title, parts and claims, and its recordings."""
     blocks = [_lecture(*lecture) for lecture in lectures]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
@@ -136,7 +136,7 @@ def _address(book: Book, section: Section) -> str:
 # ---------------------------------------------------------------------------- the pages
 
 
-def _page(book: Book, name: str, way: Html) -> str:
+def _page(book: Book, name: str, way: Html) -> Page:
     if not book.parts:
         return _single(book, way)
     return _contents(book, way) if name == books.INDEX else _part(book, book.pages.index(name) - 1, way)
@@ -167,7 +167,7 @@ def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
     return [*title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
 
 
-def _single(book: Book, way: Html) -> str:
+def _single(book: Book, way: Html) -> Page:
     """A lecture without parts."""
     sheet, record = _sheet(book, books.INDEX), book.record
     parts = [
@@ -182,11 +182,12 @@ def _single(book: Book, way: Html) -> str:
         *_rest(sheet),
         questions.answers(sheet.answers),
         _foot(book, record.sections, None),
+        script_words.data(_scripts(sheet)),
     ]
     return markup.page(parts)
 
 
-def _contents(book: Book, way: Html) -> str:
+def _contents(book: Book, way: Html) -> Page:
     """The lecture's contents: what main says, and its parts with their theses and claims."""
     sheet, record = _sheet(book, books.INDEX), book.record
     sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
@@ -201,11 +202,12 @@ def _contents(book: Book, way: Html) -> str:
         *_rest(sheet),
         questions.answers(sheet.answers),
         _foot(book, record.sections, None),
+        script_words.data(_scripts(sheet)),
     ]
     return markup.page(parts)
 
 
-def _part(book: Book, number: int, way: Html) -> str:
+def _part(book: Book, number: int, way: Html) -> Page:
     """One part: its sections, the definitions it is the first to use, and the way on."""
     part, record = book.parts[number], book.record
     page = book.page(part)
@@ -227,8 +229,19 @@ def _part(book: Book, number: int, way: Html) -> str:
         questions.answers(sheet.answers),
         _around(book, number, class_="lb-around", aria_label=_("parts of this lecture")),
         _foot(book, mine, part),
+        script_words.data(_scripts(sheet)),
     ]
     return markup.page(parts)
+
+
+def _scripts(sheet: Sheet) -> list[str]:
+    """Our scripts that have something to do on a page that is drawn."""
+    work = {
+        "player": player.host(sheet.book, sheet.page),
+        "answers": sheet.answers,
+        "beside": any(sheet.links.values()),
+    }
+    return [name for name, there in work.items() if there]
 
 
 # ---------------------------------------------------------------------------- around the sections

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from litbook.document import margin
 from litbook.render import catalogue, markup
@@ -76,18 +77,14 @@ ANSWERS = {
     "kept": later("What you answer stays in this browser."),
     "forget": later("Forget it"),
 }
-SCRIPTS = {"player": ("lb-player", PLAYER), "answers": ("data-answer=", ANSWERS), "beside": ("lb-c", BESIDE)}
+SCRIPTS = {"player": PLAYER, "answers": ANSWERS, "beside": BESIDE}
 
 
-def data(page: str) -> Html:
-    """The words of the scripts that have something to do on a page, given as HTML; nothing where none has."""
-    own = {
-        name: {key: _(text) for key, text in words.items()}
-        for name, (sign, words) in SCRIPTS.items()
-        if sign in page
-    }
-    if not own:
+def data(scripts: Collection[str]) -> Html:
+    """The words of these scripts, the ones that have something to do on a page; nothing where none has."""
+    if not scripts:
         return markup.NOTHING
+    own = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
     text = json.dumps({"lang": catalogue.language(), **own}, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
     # No script element: what navigates without loading pages would run it.

@@ -30,7 +30,7 @@ from litbook.render import (
 from litbook.render.bibliography import Bibliography
 from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
-from litbook.render.markup import Html
+from litbook.render.markup import Html, Page
 from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 
@@ -98,7 +98,7 @@ class Pages:
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
-    def text(self, place: str, problems: list[Problem]) -> str:
+    def text(self, place: str, problems: list[Problem]) -> Page:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [books.INDEX]:
@@ -116,8 +116,8 @@ class Pages:
                 ways = {} if "notebooks" in self.choices.without else _ways(it)
                 way = ways.get(name, markup.NOTHING)
                 return page.one(it.record, name, self.bibliography, it.recordings, problems, self.others, way)
-            case [folder, "notebooks", _]:
-                return self._notebook(folder)[place]
+            case [folder, "notebooks", _] if isinstance(made := self._notebook(folder)[place], Page):
+                return made
         raise LookupError(place)
 
     def data(self, place: str) -> str | None:

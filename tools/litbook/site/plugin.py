@@ -31,13 +31,14 @@ from litbook.errors import LitbookError, NotFound
 from litbook.html import notebook as notebook_page
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
-from litbook.render import catalogue, frame, script_words, verdicts
+from litbook.render import catalogue, frame, verdicts
 from litbook.render import page as front
 from litbook.render import report as failures
 from litbook.render.bibliography import Bibliography
 from litbook.render.bibliography import read as read_bibliography
 from litbook.render.catalogue import _
 from litbook.render.edition import Edition
+from litbook.render.markup import Heading, Page
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -112,7 +113,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.command = ""  # `build` or `serve`: what MkDocs was started for
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
-        self.aside: list[str] = []  # the HTML of the page that Markdown reads just now
+        self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -183,10 +184,16 @@ class LitbookPlugin(BasePlugin[Options]):
         return env
 
     def on_page_markdown(self, markdown: str, *, page: Any, **_: Any) -> str:
-        """The front page's numbers come out of the records, too. HTML of ours is put aside: see below."""
-        if page.file.src_uri.startswith(f"{PLACE}/"):
-            self.aside.clear()
-            return re.sub(r"^<.*$", self._put_aside, markdown, flags=re.MULTILINE)
+        """The front page's numbers come out of the records, too.
+
+        Of a page that was drawn here Markdown reads the headings; a comment stands for each block of HTML,
+        which it reads slowly.
+        """
+        if made := self.made.get(page.file.src_uri):
+            return "\n\n".join(
+                block if isinstance(block, Heading) else f"<!--litbook {i}-->"
+                for i, block in enumerate(made.blocks)
+            )
         found = self.preview.whole() if self.preview else self.editions
         if not found or not PLACES.search(markdown):
             return markdown
@@ -199,17 +206,17 @@ class LitbookPlugin(BasePlugin[Options]):
         }
         return PLACES.sub(lambda place: make[place[1]](place[2] or ""), markdown)
 
-    def _put_aside(self, line: re.Match[str]) -> str:
-        self.aside.append(line[0])
-        return f"<!--litbook {len(self.aside) - 1}-->"
-
-    def on_page_content(self, html: str, *, page: Any, **_: Any) -> str:
-        """What was put aside comes back: Markdown, which reads HTML slowly, has nothing to do there."""
-        if not page.file.src_uri.startswith(f"{PLACE}/"):
-            return html
-        page.present_anchor_ids |= {name for it in self.aside for name in re.findall(r' id="([^"]*)"', it)}
-        html = re.sub(r"<!--litbook (\d+)-->", lambda m: self.aside[int(m[1])], html)
-        return html + script_words.data(html)
+    def on_page_content(self, html: str, *, page: Any, **_options: Any) -> str:
+        """The blocks take the place of their comments, and links may lead to what they hold."""
+        parts: list[str] = []
+        for i, block in enumerate(
+            self.made[page.file.src_uri].blocks if page.file.src_uri in self.made else ()
+        ):
+            if not isinstance(block, Heading):
+                before, _, html = html.partition(f"<!--litbook {i}-->")
+                parts += before, block
+                page.present_anchor_ids.update(block.ids)
+        return "".join([*parts, html])
 
     @event_priority(50)  # before the search reads the page
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
@@ -265,11 +272,13 @@ class LitbookPlugin(BasePlugin[Options]):
         self.editions = []
         bibliography = _bibliography(project, found)
         pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
-        written = set()
+        files: dict[str, str | bytes] = {}
         for it in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
             self.editions.append(it)
-            written |= {_write(project.docs / place, text) for place, text in pages.of(it, found)}
-        written |= {_write(project.docs / place, text) for place, text in pages.ends()}
+            files |= pages.of(it, found)
+        files |= pages.ends()
+        written = {_write(project.docs / place, content) for place, content in files.items()}
+        self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
         for text in found.wrong:
             self.wrong(text)
         found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])

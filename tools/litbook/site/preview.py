@@ -226,6 +226,7 @@ class Preview:
         if not isinstance(ours, LitbookPlugin):
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
         ours.preview, self.choices, self.book = self, ours.choices(), str(config.site_name)
+        self.plugin = ours
         self.project.lectures()  # raises where two have one name
         config.plugins.on_startup(command="serve", dirty=False)
         # Not that of the search, which needs all pages at once.
@@ -276,7 +277,7 @@ class Preview:
                 it := asked[0].behind(asked[1])
             ):
                 pages = self._pages([it if it.folder == other.folder else other for other in pages.editions])
-            file.content_string = pages.text(file.src_uri, problems)
+            file.content_string = self.plugin.made[file.src_uri] = pages.text(file.src_uri, problems)
             for uri, content in pages.pictures(file.src_uri.split("/")[1]):
                 self._put(uri, content)
         return problems
