@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,7 +15,7 @@ LARGEST = 222_000  # bytes; the site puts 28 kB around each page, and one may ha
 
 
 @pytest.fixture(scope="module")
-def pages(record_02: model.Record) -> dict[str, str]:
+def pages(record_02: model.Record) -> Mapping[str, str]:
     return page.pages(record_02)
 
 
@@ -29,7 +30,7 @@ def margins(text: str) -> list[tuple[int, str, str]]:
 
 
 def test_no_caption_is_repeated_beside_the_line_that_has_it(
-    record_02: model.Record, pages: dict[str, str]
+    record_02: model.Record, pages: Mapping[str, str]
 ) -> None:
     captions = tuple({c.caption for _, c in record_02.claims() if c.caption})
     beside = [words(it) for text in pages.values() for _, _, it in margins(text)]
@@ -38,7 +39,7 @@ def test_no_caption_is_repeated_beside_the_line_that_has_it(
     assert not [it for it in claims if it.startswith(captions)]
 
 
-def test_every_claim_that_holds_shows_its_values(record_02: model.Record, pages: dict[str, str]) -> None:
+def test_every_claim_that_holds_shows_its_values(record_02: model.Record, pages: Mapping[str, str]) -> None:
     held = [c for _, c in record_02.claims() if c.verdict == "holds" and c.kind == "assert"]
     shown = [
         it for text in pages.values() for it in re.findall('<div class="lb-claim lb-holds">(.*?)</div>', text)
@@ -47,7 +48,7 @@ def test_every_claim_that_holds_shows_its_values(record_02: model.Record, pages:
     assert all(re.search(r'<span class="lb-sides">[^<]', it) for it in shown)
 
 
-def test_nothing_of_the_margin_stands_below_the_block_again(pages: dict[str, str]) -> None:
+def test_nothing_of_the_margin_stands_below_the_block_again(pages: Mapping[str, str]) -> None:
     for text in pages.values():
         for block in text.split('<section class="lb-code"')[1:]:
             code, _, after = block.partition("\n\n")
@@ -55,6 +56,6 @@ def test_nothing_of_the_margin_stands_below_the_block_again(pages: dict[str, str
             assert not [it for it in long if it in after.partition('class="lb-whole"')[0]]
 
 
-def test_no_page_is_too_large(pages: dict[str, str]) -> None:
+def test_no_page_is_too_large(pages: Mapping[str, str]) -> None:
     sizes = {name: len(text.encode()) for name, text in pages.items()}
     assert {name: size for name, size in sizes.items() if size > LARGEST} == {}

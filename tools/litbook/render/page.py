@@ -324,7 +324,7 @@ def _preamble(sheet: Sheet, module: Section, own: bool) -> Html:
 def _rest(sheet: Sheet) -> list[Html]:
     """Definitions that this page is the first to use, and the works it cites."""
     found = sheet.book.definitions(sheet.page)
-    parts = [markup.heading(2, _("Definitions"), "definitions")] if found else []
+    parts: list[Html] = [markup.heading(2, _("Definitions"), "definitions")] if found else []
     for it in found:
         title = tag("code", it.name)
         if it.heading:
