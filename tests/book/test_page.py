@@ -740,7 +740,7 @@ class Witness(html.parser.HTMLParser):
 
     EMPTY = frozenset("br hr img input path rect circle polyline line".split())
     PLAIN = frozenset(
-        "a aside b blockquote button br caption cite code dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr img input label li math mfrac mi "
+        "a aside b bdi blockquote button br caption cite code dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr img input label li math mfrac mi "
         "mn mo mrow ms mspace mstyle msub msup mtext nav ol p path polyline pre rect small span strong summary svg table tbody "
         "section td text th thead tr ul g use defs".split()
     )
