@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.running import examples
 
+from litbook.document import amounts
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
 from litbook.render import cards, values
@@ -176,8 +177,8 @@ def test_every_text_is_one_line_without_hidden_characters(text):
 
 @given(st.integers(1, 2**62))
 def test_a_size_never_strays_more_than_a_part_in_two_thousand(count):
-    lead, name = values.size(count).split()
-    factor = 1024 ** values.BINARY.index(name)
+    lead, name = amounts.size(count).split()
+    factor = 1024 ** amounts.BINARY.index(name)
     assert float(lead.replace(",", "")) * factor == pytest.approx(count, rel=1 / 2000)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from litbook.document import pieces
+from litbook.document import amounts, pieces
 from litbook.document.blocks import Answer, Told
 from litbook.record import model
 from litbook.render import books, evidence, standin, values
@@ -313,7 +313,7 @@ def _setup(made: _Making, modules: Mapping[str, str], numbers: Mapping[str, int]
     # What stands in for the engine, and what is so in this notebook alone.
     ours = inspect.getsource(standin)
     ours += f"\nSEED = {made.run.record.environment.seed}\nNUMBERS.update({dict(numbers)!r})"
-    files = {"litbook.py": ours, **_files(layout, modules)}
+    files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours, **_files(layout, modules)}
     title = _("A folder of its own, for the files that come along and for what the cells write")
     lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
     lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
@@ -323,6 +323,7 @@ def _setup(made: _Making, modules: Mapping[str, str], numbers: Mapping[str, int]
     made.code("setup", lines, tags=fold, title=title)
     for name, text in files.items():
         title = _("What stands in for the book’s engine here") if name == "litbook.py" else name
+        title = _("How numbers are written") if name == "litbook_amounts.py" else title
         made.code("module", [f"%%writefile {name}", text], [Printed(f"Writing {name}\n")], fold, title)
     words = [it if made.word(it) == it else f"{it} as {made.word(it)}" for it in OURS]
     future = [line for line in layout.imports if line.startswith("from __future__")]

@@ -136,7 +136,8 @@ class _File:
             case Prose(_, text):
                 return worded(text)
             case Misbelief(_, said, run):
-                lines = f"{_('**Commonly said:**')} {worded(said)}\n\n{_('**Run:**')} {worded(run)}"
+                heads = _("**Commonly said:**"), _("**Run:**")
+                lines = f"{heads[0]} {worded(said)}\n\n{heads[1]} {worded(run)}"
                 return "> " + lines.replace("\n", "\n> ")
             case Question():
                 return self.question(part, worded)
@@ -154,7 +155,7 @@ class _File:
     def question(self, part: Question, worded: Callable[[str], str]) -> str:
         """A question, with its hint and its answer folded."""
         folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
-        parts = [f"{_(ASKED)} {worded(part.text)}"]
+        parts = [_(ASKED) + " " + worded(part.text)]
         if part.missing:
             parts.append(_("{why}: the answer comes from the run.", why=part.missing))
         if part.hint:
@@ -191,9 +192,9 @@ class _File:
             case Prose(_, text) | Link(_, text):
                 yield self.display(text)
             case Question(_, text):
-                yield self.display(f"{_(ASKED)} {text}")
+                yield self.display(_(ASKED) + " " + text)
             case Misbelief(_, said, run):
-                lines = f"{_('**Commonly said:**')} {said}\n\n{_('**Run:**')} {run}"
+                lines = _("**Commonly said:**") + f" {said}\n\n" + _("**Run:**") + f" {run}"
                 yield self.display("> " + lines.replace("\n", "\n> "))
             case Image(_, _, alt):
                 yield self.display(_("*Picture: {alt}*", alt=alt))

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from litbook.document import amounts
 from litbook.record.model import Mapping, Number, Snapshot, Tensor
 from litbook.render import markup, values
 from litbook.render.catalogue import _, number
@@ -78,7 +79,7 @@ def _scrolling(body: Html) -> Html:
 
 
 def _facts(it: Tensor) -> list[str]:
-    facts = [f"{it.dtype} {values.shape(it)}", values.size(it.bytes)]
+    facts = [f"{it.dtype} {values.shape(it)}", amounts.size(it.bytes)]
     if it.strides is not None:
         comma = "," if len(it.strides) == 1 else ""
         facts.append(_("strides {strides}", strides=f"({', '.join(map(str, it.strides))}{comma})"))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from litbook.document import margin
+from litbook.document import amounts, margin
 from litbook.record.model import LIBRARIES, Record
-from litbook.render import books, markup, prose, report, values
+from litbook.render import books, markup, prose, report
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
 from litbook.render.markup import Html, Page, tag
@@ -85,7 +85,7 @@ def _version(name: str) -> Callable[[Record], str]:
 FACTS: dict[str, Callable[[Record], str]] = {
     later("device"): lambda r: r.environment.device.name,
     later("its memory"): lambda r: (
-        values.size(r.environment.device.memory) if r.environment.device.memory else ""
+        amounts.size(r.environment.device.memory) if r.environment.device.memory else ""
     ),
     later("compute capability"): _gpu(lambda r: r.environment.device.capability),
     later("GPUs visible, the first used"): _gpu(lambda r: r.environment.device.count),

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from litbook.document import amounts
 from litbook.record.model import Number, Series, Tensor
 from litbook.render import markup, values
 from litbook.render.catalogue import _
@@ -117,7 +118,7 @@ def storage(views: Sequence[View]) -> Html:
 
 def _caption(views: Sequence[View]) -> str:
     count = len(views[0][1].memory or ())
-    held = values.size(views[0][1].storage_bytes or 0)
+    held = amounts.size(views[0][1].storage_bytes or 0)
     return _(
         "One storage of {n} elements, {size}, and {ways} ways of walking it.",
         n=count,

@@ -22,6 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from inspect import cleandoc
 from typing import Any
 
+if __name__ == "litbook":  # in a notebook, which brings that file along, too
+    from litbook_amounts import amount, brief  # type: ignore[import-not-found, unused-ignore]
+else:
+    from litbook.document.amounts import amount, brief
+
 __all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
            "speaker_note", "system_text", "word"]  # fmt: skip
 
@@ -79,17 +84,12 @@ def said(value: Any, unit: str = "", depth: int = 0) -> str:
 
 def number(value: Any, unit: str = "", inside: bool = False) -> str:
     """A number with its unit; thousands have commas, except inside brackets."""
-    if isinstance(value, bool):
-        return repr(value)
-    if unit == "%":  # of a fraction
-        return f"{value * 100:.6g} %"
-    if isinstance(value, int):
-        bits = value.bit_length()
-        text = f"{value:,}" if bits <= 2000 else f"an integer of {bits} bits"
-        text = text.replace(",", "") if inside and not unit else text
-    else:
-        text = repr(value) if len(repr(value)) <= 8 else f"{value:.6g}"
-    return f"{text} {unit}".strip()
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value.bit_length() > 2000:
+            return f"an integer of {value.bit_length()} bits {unit}".strip()
+        if inside and not unit:
+            return str(value)
+    return str(brief(value, unit) if inside else amount(value, unit))
 
 
 def quoted(text: str, cut: bool) -> str:
@@ -188,8 +188,7 @@ def tensor(
     """What is said of a tensor: a number, or dtype and shape with all values or with the size."""
     where = "" if device == "cpu" else f" on {device}"
     if values and not shape:
-        value = float(f"{values[0]:.6g}") if isinstance(values[0], float) else values[0]
-        return f"{number(value, '' if unit == 'bits' else unit)} ({dtype}{where})"
+        return f"{number(values[0], '' if unit == 'bits' else unit)} ({dtype}{where})"
     head = f"{dtype} {sequence('tuple', [str(n) for n in shape], len(shape))}{where}"
     if not values or depth:
         return f"{head}, {size:,} B"

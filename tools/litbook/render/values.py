@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence as SequenceOf
 
+from litbook.document import amounts
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
@@ -20,18 +21,7 @@ from litbook.render.markup import spell
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
-DIGITS = 6  # significant digits of a float whose repr is long
-SHORT_PART = 11  # characters up to which an exact number of bytes or FLOPs is used inside a list or table
 SHORT_SIDE = 32  # characters up to which a claim shows all numbers of a tensor
-SHORT_REPR = 8  # characters up to which a float's own repr is used
-
-# IEC 80000-13 (binary) and SI (decimal) prefixes.
-BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-SI = ("", "k", "M", "G", "T", "P", "E")
-SMALL_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-
-HUGE = 10**13  # from here on a number is written with an exponent, as code writes it
 
 
 def line(snapshot: Snapshot, unit: str | None = None) -> str:
@@ -122,14 +112,7 @@ def short(snapshot: Snapshot) -> str:
 def number(value: Number, unit: str | None = None) -> str:
     """A number as the record holds it (see `model.Number`), with its unit."""
     exact = model.python_number(value)
-    if isinstance(exact, complex):
-        return _with(_complex(exact), unit)
-    if exact is None or isinstance(exact, bool):
-        return plain(str(value))
-    if isinstance(exact, float) and not math.isfinite(exact):
-        return _with(str(exact), unit)
-    special = _UNITS.get(unit or "")
-    return special(exact) if special else _with(_plain(exact), unit)
+    return plain(str(value)) if exact is None else amounts.amount(exact, _visible(unit or ""))
 
 
 def shape(tensor: Tensor) -> str:
@@ -142,12 +125,6 @@ def shape(tensor: Tensor) -> str:
         + ", ".join(f"{_visible(n)} {size}".strip() for n, size in zip(names, tensor.shape, strict=True))
         + "]"
     )
-
-
-def size(count: int) -> str:
-    """A number of bytes in one short form: `24 B`, `2.25 GiB`."""
-    power = _power(count, 1024, len(BINARY))
-    return f"{count:,} B" if power == 0 else f"{_digits(count / 1024**power)} {BINARY[power]}"
 
 
 def many(count: int, noun: str) -> str:
@@ -193,7 +170,7 @@ def _tensor(tensor: Tensor, unit: str | None) -> str:
     if not tensor.shape and len(tensor.values) == 1:
         parts = [number(tensor.values[0], unit), _visible(tensor.dtype), *_where(tensor)]
         return " · ".join([*parts, *spelled])
-    parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", size(tensor.bytes), *_where(tensor)]
+    parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", amounts.size(tensor.bytes), *_where(tensor)]
     if is_short(tensor):
         parts.append(", ".join(number(value, unit) for value in tensor.values))
     if spelled:
@@ -246,10 +223,8 @@ def part(item: Snapshot, unit: str | None = None) -> str:
     """
     if not isinstance(item, Scalar):
         return _line(item, unit)
-    if item.number is None:
-        return _line(item, None)
-    exact, _, rest = _line(item, unit).partition(" · ")
-    return rest.partition(" · ")[0] if rest and len(exact) > SHORT_PART else exact
+    exact = None if item.number is None else model.python_number(item.number)
+    return _line(item, None) if exact is None else amounts.brief(exact, _visible(unit or ""))
 
 
 def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
@@ -296,121 +271,6 @@ def _opaque(opaque: Opaque) -> str:
     if opaque.why:
         parts.append(f"({_visible(opaque.why)})")
     return " ".join(parts)
-
-
-# ---------------------------------------------------------------------------- numbers
-
-
-def _plain(value: int | float) -> str:
-    """Integers with thousands separators, floats by their repr if short, else with six digits.
-
-    Huge floats, and huge integers of which no digit gets lost, are written as `6.3e24`.
-    """
-    if isinstance(value, int):
-        round_ = abs(value) >= HUGE and value % 10 ** (len(str(abs(value))) - DIGITS) == 0
-        return _scientific(value) if round_ or abs(value) >= 10**40 else f"{value:,}"
-    if abs(value) >= HUGE:
-        return _scientific(value)
-    if value.is_integer():
-        return f"{value:,.1f}"
-    text = repr(value)
-    return _short_exponent(f"{value:,}" if len(text) <= SHORT_REPR else f"{value:,.{DIGITS}g}")
-
-
-def _complex(value: complex) -> str:
-    """Real and imaginary part, each as a number: `1.0+2.0j`."""
-    real, imaginary = (_plain(v) if math.isfinite(v) else str(v) for v in (value.real, value.imag))
-    return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
-
-
-def _short_exponent(text: str) -> str:
-    """`1e-08` as one writes it: `1e-8`."""
-    lead, mark, exponent = text.partition("e")
-    return f"{lead}e{int(exponent)}" if mark else text
-
-
-def _digits(value: float, digits: int = 4) -> str:
-    """`value` with so many significant digits, without trailing zeros or an exponent."""
-    if value == 0:
-        return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _scientific(value: int | float) -> str:
-    """`3.142e23`, as code writes it; exact integers of any size are accepted."""
-    exponent = len(str(abs(value))) - 1 if isinstance(value, int) else math.floor(math.log10(abs(value)))
-    lead = (
-        value // 10 ** (exponent - 6) / 10**6
-        if isinstance(value, int) and exponent > 6
-        else value / 10**exponent
-    )
-    return f"{_digits(lead, DIGITS)}e{exponent}"
-
-
-def _power(value: int | float, base: int, count: int) -> int:
-    """How many times `base` goes into `value`, at most as many as there are prefixes."""
-    power = 0
-    while power < count - 1 and abs(value) >= base ** (power + 1):
-        power += 1
-    return power
-
-
-def _exactly(value: int | float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else _plain(value)
-
-
-def _bytes(value: int | float) -> str:
-    """The exact count; beyond a KiB also in binary, beyond a MiB also in decimal prefixes."""
-    power, thousands = _power(value, 1024, len(BINARY)), _power(value, 1000, len(DECIMAL))
-    if abs(value) >= 10**21:
-        return f"{_scientific(value)} B"
-    parts = [f"{_exactly(value)} B"]
-    if power:
-        parts.append(f"{_digits(value / 1024**power)} {BINARY[power]}")
-    if power >= 2:
-        parts.append(f"{_digits(value / 1000**thousands)} {DECIMAL[thousands]}")
-    return " · ".join(parts)
-
-
-def _with_prefix(value: int | float, unit: str) -> str:
-    if abs(value) >= 10**21:
-        return f"{_scientific(value)} {unit}"
-    power = _power(value, 1000, len(SI))
-    return f"{_digits(value / 1000**power)} {SI[power]}{unit}"
-
-
-def _flop(value: int | float) -> str:
-    """A count of operations, exact while that can be read; from a million on with a prefix."""
-    short = _with_prefix(value, "FLOP")
-    if abs(value) < 10**6 or abs(value) >= 10**12:
-        return f"{_exactly(value)} FLOP" if abs(value) < 10**6 else short
-    return f"{_exactly(value)} FLOP · {short}"
-
-
-def _seconds(value: int | float) -> str:
-    if value == 0 or abs(value) >= 1:
-        return f"{_digits(value)} s" if abs(value) < 10**15 else f"{_scientific(value)} s"
-    if abs(value) < 1e-12:
-        return f"{value:.3g} s"
-    scale, name = next((s for s in SMALL_TIMES if abs(value) >= s[0]), SMALL_TIMES[-1])
-    return f"{_digits(value / scale)} {name}"
-
-
-def _percent(value: int | float) -> str:
-    return f"{_scientific(value)} × 100 %" if abs(value) >= 10**13 else f"{_digits(value * 100)} %"
-
-
-_UNITS = {
-    "B": _bytes,
-    "FLOP": _flop,
-    "FLOPs": _flop,
-    "FLOP/s": lambda value: _with_prefix(value, "FLOP/s"),
-    "B/s": lambda value: _with_prefix(value, "B/s"),
-    "s": _seconds,
-    "%": _percent,
-}
 
 
 # ---------------------------------------------------------------------------- text
