@@ -105,7 +105,8 @@ def litbook(lecture: Path) -> Found:
 
 def bibliography_of(lecture: Path) -> Any:
     """What the lecture may cite: the sources beside it, if there are any."""
-    from litbook.render import bibliography, books
+    from litbook.document import bibliography
+    from litbook.render import books
 
     sources = lecture.parent / "references.bib"
     return bibliography.read(sources) if sources.exists() else books.NOTHING_CITED

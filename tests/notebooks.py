@@ -19,6 +19,11 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import v4
 
+# What a note may come to on a page, besides mathematics.
+NOTE_ELEMENTS = frozenset(
+    "p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd strong em sup code pre blockquote hr br a div span table caption thead "
+    "tbody tr th td cite bdi button details summary input label".split()
+)
 # The interpreter of a reader's kernel: this one, but of litbook it finds only what a notebook brings along.
 KERNEL = """
 import os, sys

@@ -22,9 +22,9 @@ from unittest.mock import patch
 
 from mkdocs.structure.files import File, Files
 
+from litbook.document.bibliography import Bibliography, read
 from litbook.errors import LitbookError
 from litbook.render import markup, values
-from litbook.render.bibliography import Bibliography, read
 from litbook.render.markup import Html
 
 BLOCK = Path("lecture_03")  # the folder of `counts.py` and `published.py`

@@ -9,10 +9,10 @@ import markdown
 import pytest
 from tests.running import command, record, section, write
 
+from litbook.document.bibliography import BibliographyError
 from litbook.errors import Place, Problem
 from litbook.notebook import ipynb
 from litbook.render import page, prose
-from litbook.render.bibliography import BibliographyError
 from litbook.render.standin import common
 from litbook.text import source, unbacked
 
@@ -103,7 +103,7 @@ def test_footnotes_are_numbered_through_a_page_and_their_ids_are_unique(made):
 
 def test_folds_and_tabs_need_no_script(made):
     assert '<details class="note">\n<summary>Why it stalls</summary>\n<p>Hidden at first.</p>' in made
-    assert '<input id="tabs-1-2" name="tabs-1" type="radio" />' in made
+    assert '<input id="tabs-1-2" name="tabs-1" type="radio">' in made
     assert '<label for="tabs-1-2">GPU</label>' in made
 
 
@@ -346,7 +346,7 @@ def test_a_reference_to_a_figure_backs_no_number_and_is_none_itself(tmp_path: Pa
 
 def test_a_label_in_brackets_with_others_is_a_citation():
     with pytest.raises(BibliographyError, match="is in no bibliography"):
-        prose.Citations({}).link("fig:a")
+        prose.Citations({}).number("fig:a")
     assert "[@fig:a] is in no bibliography" in prose_problems("[@fig:a; @glu]")[0]
 
 

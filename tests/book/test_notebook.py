@@ -15,14 +15,14 @@ from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, searched, section
 
+from litbook.document.bibliography import Entry
 from litbook.document.notebook import Notebook
 from litbook.document.notebook import notebooks as document
+from litbook.html import formulas
 from litbook.html import notebook as notebook_page
 from litbook.notebook import ipynb
 from litbook.record import model
-from litbook.render import formulas, standin
-from litbook.render.bibliography import Entry
-from litbook.render.prose import ELEMENTS
+from litbook.render import standin
 from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
@@ -482,7 +482,7 @@ def test_a_notebook_is_small_whatever_a_lecture_shows(made):
 def test_the_page_of_a_hostile_notebook_holds_no_script_no_handler_and_no_foreign_address(hostile):
     page = notebook_page.page(hostile, PLACE)
     tags = set(re.findall(r"<\s*([a-zA-Z][a-zA-Z0-9]*)", page))
-    assert tags <= ELEMENTS | {"details", "summary", "samp"} | formulas.ELEMENTS
+    assert tags <= notebooks.NOTE_ELEMENTS | {"details", "summary", "samp"} | formulas.ELEMENTS
     assert not re.search(r"<[a-zA-Z][^>]*(\son\w+\s*=|javascript:|https?://cdn)", page)
     assert "&lt;script&gt;alert(2)&lt;/script&gt;" in page
     assert page.count("Download the notebook") == 1

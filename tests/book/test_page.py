@@ -18,7 +18,7 @@ from tests.records import H200, PLACE, fill, line, ran, record, step
 from tests.running import record as run
 from tests.running import section
 
-from litbook.document import margin
+from litbook.document import bibliography, margin
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -36,7 +36,6 @@ from litbook.record.model import (
 )
 from litbook.render import (
     badge,
-    bibliography,
     cards,
     drawings,
     evidence,

@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 from rich.console import Console
 from rich.markdown import Markdown
+from tests.notebooks import NOTE_ELEMENTS
 from tests.running import record, sampled, section
 
+from litbook.document import bibliography, grammar
 from litbook.errors import Place, Problem
-from litbook.render import bibliography, formulas, markup, notebook_prose, page, prose
+from litbook.html import bibliography as references
+from litbook.html import formulas
+from litbook.render import markup, notebook_prose, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -36,7 +40,7 @@ SITE = [
     "pymdownx.highlight",
     "pymdownx.superfences",
 ]
-ELEMENTS = prose.ELEMENTS | formulas.ELEMENTS
+ELEMENTS = NOTE_ELEMENTS | formulas.ELEMENTS
 
 
 def rendered(text: str, found: prose.Setting) -> str:
@@ -233,7 +237,7 @@ def test_citations_become_numbers_in_the_order_of_their_first_use():
     assert page.count('href="#ref-other"') == 1
     assert page.count('href="#ref-glu"') == 2
     assert '>1</a>, <a href="#ref-glu"' in page
-    listed = found.citations.references()
+    listed = references.references(found.citations)
     assert listed.index('id="ref-other"') < listed.index('id="ref-glu"')
     assert "On &lt;script&gt;" in listed
 
@@ -323,10 +327,10 @@ def test_a_heading_made_of_any_text_says_that_text(text):
 
 
 def test_a_reference_reads_authors_title_year():
-    assert bibliography.reference(REFERENCES["glu"]) == (
+    assert references.reference(REFERENCES["glu"]) == (
         'Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.'
     )
-    assert bibliography.reference(REFERENCES["other"]).startswith("A et al. ")
+    assert references.reference(REFERENCES["other"]).startswith("A et al. ")
 
 
 # ---------------------------------------------------------------------------- prose that no author means
@@ -356,14 +360,14 @@ def test_no_note_is_too_odd_for_a_page_a_notebook_and_a_terminal(text):
 
 @pytest.mark.parametrize("unit", sampled(ODD, 3))
 def test_the_longest_degenerate_note_takes_a_moment(unit):
-    text = (unit * prose.LONGEST)[: prose.LONGEST]
+    text = (unit * grammar.LONGEST)[: grammar.LONGEST]
     before = time.process_time()
     everywhere(text)
     assert time.process_time() - before < 8  # 1 to 3 s; minutes where each bracket reads the whole note
 
 
 def test_a_note_that_is_too_long_is_text_and_a_problem():
-    text = "*a* " * (prose.LONGEST // 4 + 1)
+    text = "*a* " * (grammar.LONGEST // 4 + 1)
     assert "<em>" not in site(text)
     assert problems(text) == [
         "lectures/lecture_02.py:7:1: this note is longer than 20,000 characters\n    make it several notes"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.running import sampled, until
 
+from litbook.document import grammar
 from litbook.render import prose
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ def test_every_picture_and_control_has_a_name(laptop: Page, address: str) -> Non
         assert twice == [], name
 
 
-@pytest.mark.parametrize("depth", [prose.DEEPEST, 150])
+@pytest.mark.parametrize("depth", [grammar.DEEPEST, 150])
 @pytest.mark.parametrize("unit", ["list", "quotation"])
 def test_a_note_nested_as_deeply_as_can_be_is_no_wider_than_a_phone(
     browser: Browser, address: str, unit: str, depth: int
@@ -362,7 +363,7 @@ def test_a_note_nested_as_deeply_as_can_be_is_no_wider_than_a_phone(
     lines = [f"{'    ' * level}- sixteen words" for level in range(depth)]
     text = "\n".join(lines) if unit == "list" else "> " * depth + "sixteen words"
     body = "".join(prose.blocks(text, prose.Setting(prose.Citations({}))))
-    assert (depth > prose.DEEPEST) == (body.count("<ul>") + body.count("<blockquote>") == 0)
+    assert (depth > grammar.DEEPEST) == (body.count("<ul>") + body.count("<blockquote>") == 0)
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(address + STORAGE)
     page.evaluate("body => document.querySelector('article').insertAdjacentHTML('afterbegin', body)", body)

@@ -49,7 +49,9 @@ BOXES = {
 }
 # Modules and packages that share another one's row.
 SHARED = {"project": "errors", "optional": "errors", "checks": "cli"}
-SHARED |= dict.fromkeys(("document", "html", "notebook"), "render")
+BACK_ENDS = ("html", "notebook", "terminal")  # each walks the document, and none reads another's text
+SHARED |= dict.fromkeys(("document", *BACK_ENDS), "render")
+NOTES = ("bibliography", "grammar", "labels", "note", "setting", "visible")  # of `document`: notes as data
 OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
     "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
     "display": Box({"errors", "record", "snapshot", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),
@@ -144,6 +146,21 @@ def problems(engine: Path) -> list[str]:
 def test_every_import_goes_with_the_flow() -> None:
     found = problems(ENGINE)
     assert not found, "imports against the flow:\n" + "\n".join(found)
+
+
+def test_no_back_end_knows_another_and_notes_know_none() -> None:
+    inside = {name: sorted((ENGINE / name).rglob("*.py")) for name in BACK_ENDS}
+    foreign = {name: {other for other in BACK_ENDS if other != name} for name in BACK_ENDS}
+    inside["document"] = [ENGINE / "document" / f"{name}.py" for name in NOTES]
+    foreign["document"] = {*BACK_ENDS, "site", "run", "probe", "snapshot"}
+    found = [
+        f"{file.relative_to(ENGINE)}:{it.line}: {it.name}"
+        for name, files in inside.items()
+        for file in files
+        for it in imports_of(file, ENGINE)
+        if it.name.startswith("litbook.") and it.name.split(".")[1] in foreign[name]
+    ]
+    assert found == []
 
 
 def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:

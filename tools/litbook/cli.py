@@ -448,9 +448,10 @@ def _lost(path: Path, record: model.Record) -> list[str]:
     """What the prose cites or links to that is not there, as far as what reads prose is installed."""
     from litbook.render import report
 
-    if not report.refers(record) or not importlib.util.find_spec("markdown"):
+    if not report.refers(record) or not importlib.util.find_spec("bibtexparser"):
         return []
-    from litbook.render import bibliography, references
+    from litbook.document import bibliography
+    from litbook.render import references
 
     try:
         cited = Project.find(path.parent).bibliography

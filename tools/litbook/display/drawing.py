@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from litbook.document.visible import spell
 from litbook.render import figures, forms, markup, pictures, prose
 from litbook.render.markup import Html, tag
 
@@ -35,7 +36,7 @@ def table(form: str, *_: str) -> Html:
     clean = nh3.clean(form, tags=_ELEMENTS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None)
     if not clean.strip():
         return markup.NOTHING
-    whole = "".join({"\n": "&#10;", "\t": "&#9;"}.get(sign) or markup.spell(sign) for sign in clean)
+    whole = "".join({"\n": "&#10;", "\t": "&#9;"}.get(sign) or spell(sign) for sign in clean)
     whole = whole.replace("<table>", '<table class="lb-table">')
     # Harmless: nh3 has parsed and written it.
     return tag("div", Html(whole), class_="lb-scroll", tabindex="0")

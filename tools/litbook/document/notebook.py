@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from litbook.document import amounts, pieces
+from litbook.document.bibliography import Bibliography
 from litbook.document.blocks import Answer, Told
 from litbook.record import model
 from litbook.render import books, evidence, standin, values
-from litbook.render.bibliography import Bibliography
 from litbook.render.catalogue import _, day, later
 from litbook.render.notebook_prose import plain
 from litbook.render.notebook_values import in_words

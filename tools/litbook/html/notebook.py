@@ -21,6 +21,7 @@ from litbook.document.blocks import (
     Speech,
     Told,
 )
+from litbook.document.labels import named
 from litbook.document.notebook import (
     Cell,
     Ended,
@@ -34,10 +35,10 @@ from litbook.document.notebook import (
     Title,
     Words,
 )
+from litbook.html.bibliography import references
 from litbook.render import books, code, figures, markup, pictures, prose, values
 from litbook.render.catalogue import _
 from litbook.render.markup import Html, Page, tag
-from litbook.render.numbers import named
 from litbook.text.words import ASKED
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
@@ -56,8 +57,8 @@ def page(notebook: Notebook, place: str, github: str = "") -> Page:
     title = markup.text(_("{title} (notebook)", title=notebook.title.replace("`", "")))
     walk = _Walk(notebook)
     first, *rest = [block for cell in notebook.cells for block in walk.cell(cell)]
-    references = walk.setting.citations.references()
-    head = [markup.heading(2, _("References"), "references"), references] if references else []
+    works = references(walk.setting.citations)
+    head = [markup.heading(2, _("References"), "references"), works] if works else []
     blocks = [first, _links(place, github), *rest, *head]
     return markup.page(blocks, f"title: {json.dumps(title)}\nsearch:\n  exclude: true\n")
 

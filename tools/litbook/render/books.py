@@ -12,10 +12,11 @@ from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
+from litbook.document import labels
+from litbook.document.bibliography import Bibliography
 from litbook.errors import Problem
 from litbook.record.model import Definition, Record, Section, grouped
 from litbook.render import code, numbers
-from litbook.render.bibliography import Bibliography
 from litbook.render.evidence import statements
 from litbook.text.mentions import Mention, meanings, mentions
 
@@ -327,8 +328,8 @@ def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
     if (found := book.numbers.get(label)) is None:
         return None
     where = book.place.get(found.section, page)
-    address = ("" if where == page else way(page, where)) + f"#{numbers.anchor(label)}"
-    return numbers.named(label, found.number), address if found.shown else ""
+    address = ("" if where == page else way(page, where)) + f"#{labels.anchor(label)}"
+    return labels.named(label, found.number), address if found.shown else ""
 
 
 def way(page: str, other: str) -> str:

@@ -14,8 +14,9 @@ heading its element, a page its blocks.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
+
+from litbook.document.visible import spell
 
 
 class Html(str):
@@ -64,14 +65,6 @@ _SPECIAL = re.compile(r"[&<>\"'`]|[^ -~\u00a1-\u00ac\u00ae-\u05ff\u2010-\u2027\u
 _LEFT = r"\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
 # From the start of a word only: else a long one would be looked through from each of its letters.
 _TURNED = re.compile(rf"(?<![\w{_LEFT}])\w*[{_LEFT}](?:[\w{_LEFT}]| (?=[{_LEFT}]))*")
-
-
-def spell(character: str, kept: str = "\u200d") -> str:
-    """The character; its number where it is a control, a mark of direction or a separator, and would disguise
-    what stands beside it. What is `kept` stays: what joins emoji.
-    """
-    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in kept
-    return f"⟨U+{ord(character):04X}⟩" if hidden else character
 
 
 def text(value: object) -> Html:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from litbook.document.bibliography import Bibliography
+from litbook.html.bibliography import references
 from litbook.record.model import Piece, Section
 from litbook.render import books, markup, prose
-from litbook.render.bibliography import Bibliography
 from litbook.render.books import Book
 from litbook.render.catalogue import _, later, ngettext
 from litbook.render.edition import Edition
@@ -52,13 +53,13 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
                 groups += [*shared, markup.heading(level, prose.inline(title, setting), name)]
                 groups.append(_list(it.folder, found, setting))
                 shared = []
-    references = citations.references()
+    works = references(citations)
     parts = [
         markup.heading(1, _(TITLE)),
         tag("p", _summary(total), class_="lb-summary"),
         *(_finder(total) if total else []),
         *groups,
-        *([markup.heading(2, _("References"), "references"), references] if references else []),
+        *([markup.heading(2, _("References"), "references"), works] if works else []),
     ]
     return markup.page(parts)
 

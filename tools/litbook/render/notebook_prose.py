@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from litbook.render.bibliography import Bibliography, find, names
-from litbook.render.bibliography import BibliographyError as NoSuchWork
+from litbook.document.bibliography import Bibliography, find, names
+from litbook.document.bibliography import BibliographyError as NoSuchWork
+from litbook.document.visible import spell
 from litbook.render.catalogue import _
-from litbook.render.markup import spell
 from litbook.render.standin import common
 
 # What Markdown leaves alone: fenced code, code spans, mathematics.

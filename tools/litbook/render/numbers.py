@@ -6,19 +6,14 @@ other prose refers to it. A figure that waits for another device is counted, so 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from litbook.document import grammar, labels
 from litbook.errors import Place, Problem
 from litbook.record.model import Record, Section
-from litbook.render.catalogue import _, later
 from litbook.render.evidence import DRAWING, gather, statements
-from litbook.render.standin import LABEL
-
-KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
-_NAMED = re.compile(rf"^(?:[ >]*|{re.escape(DRAWING)}){LABEL}:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,9 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) 
     """By its name, `fig:rate`, everything that is numbered. A name that is given twice is a problem."""
     found: dict[str, Numbered] = {}
     counts: Counter[str] = Counter()
-    for section, line, text, shown in _told(record, record.main, recordings, set()):
-        for label in _NAMED.findall(text):
+    for section, line, text, shown in _prose(record, record.main, recordings, set()):
+        note = grammar.read(text.replace(DRAWING, "")) if "[@" in text else None
+        for label in labels.given(note) if note else ():
             if label in found:
                 source = record.sources[section.file]
                 code = source.text.split("\n")[line - 1]
@@ -49,32 +45,22 @@ def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) 
     return found
 
 
-def named(label: str, number: int | None = None) -> str:
-    """`Figure 2` for `fig:rate`; `Figure rate` where it has no number."""
-    kind, name = label.split(":", 1)
-    return _(KINDS[kind], n=number or name)
-
-
-def anchor(label: str) -> str:
-    """The id of a figure, table or equation on its page."""
-    return re.sub(r"[^\w-]", "-", label)
-
-
-def _told(
+def _prose(
     record: Record, section: Section, recordings: Sequence[Record], done: set[str]
 ) -> Iterator[tuple[Section, int, str, bool]]:
     """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
     done.add(section.key)
-    found = gather(record, section, recordings)
-    told = [(it.line, it.text, True) for it in found.pieces if it.kind in ("note", "figure", "image")]
-    spoken = {it[0] for it in told}
-    silent = [
-        it for it in statements(section) if it.prose and spoken.isdisjoint(range(it.first, it.last + 1))
+    pieces = gather(record, section, recordings).pieces
+    texts = [(it.line, it.text, True) for it in pieces if it.kind in ("note", "figure", "image")]
+    spoken = {line for line, *_ in texts}
+    texts += [
+        (it.first, it.prose, not it.prose.startswith(DRAWING))
+        for it in statements(section)
+        if it.prose and spoken.isdisjoint(range(it.first, it.last + 1))
     ]
-    told += [(it.first, it.prose, not it.prose.startswith(DRAWING)) for it in silent]
     calls = {it.first: it.target for it in statements(section) if it.kind == "section"}
-    for line in sorted({*calls, *(it[0] for it in told)}):
-        yield from ((section, *it) for it in told if it[0] == line)
+    for line in sorted({*calls, *(line for line, *_ in texts)}):
+        yield from ((section, *text) for text in texts if text[0] == line)
         target = record.by_key.get(calls.get(line, ""))
         if target is not None and target.key not in done:
-            yield from _told(record, target, recordings, done)
+            yield from _prose(record, target, recordings, done)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from litbook.document import section as document
+from litbook.document.bibliography import Entry
 from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
 from litbook.errors import Problem
+from litbook.html.bibliography import references
 from litbook.html.section import body, heading, show
 from litbook.record.model import Record, Section
 from litbook.render import books, drawings, markup, path, player, prose, questions, script_words, verdicts
-from litbook.render.bibliography import Entry
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, ngettext
 from litbook.render.catalogue import number as count
@@ -332,9 +333,9 @@ def _rest(sheet: Sheet) -> list[Html]:
         numbers = range(it.first, it.last + 1)
         parts.append(_fold(sheet.source(it.file), numbers, title, sheet.book.anchor(it)))
     parts += _preambles(sheet, own=False)
-    references = sheet.setting.citations.references()
+    works = references(sheet.setting.citations)
     head = markup.heading(2, _("References"), "references")
-    return [*parts, head, references] if references else parts
+    return [*parts, head, works] if works else parts
 
 
 def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from litbook.document import grammar
+from litbook.document.bibliography import Bibliography
+from litbook.document.note import Citation, Link, Reference, walk
+from litbook.document.setting import Citations, Setting
 from litbook.errors import Place, Problem, UnusableLecture
 from litbook.project import is_lecture
 from litbook.record.model import SCHEMA, Definition, Device, Environment, Piece, Record, Section
-from litbook.render import books, prose
-from litbook.render.bibliography import Bibliography
+from litbook.render import books
 from litbook.render.books import INDEX, NOTHING_CITED, Book
 from litbook.render.evidence import here
 from litbook.text import source
@@ -66,24 +69,31 @@ def lost(record: Record, folder: Path, bibliography: Bibliography | None) -> lis
     book.others = beside(folder)
     for section in record.sections:
         page = book.place.get(section.key, INDEX)
-        setting = prose.Setting(
-            prose.Citations(bibliography or NOTHING_CITED),
+        setting = Setting(
+            Citations(bibliography or NOTHING_CITED),
             problems,
             resolve=functools.partial(books.address, book, page),
             number=functools.partial(books.numbered, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
-        for line, text in _said(section, here(record, section).pieces):
-            if "[@" in text or "](#" in text:
-                setting.place = Place(book.path(section), line, 1, lines[line - 1])
-                prose.passage(text, setting)
+        for line, text in _prose(section, here(record, section).pieces):
+            setting.place = Place(book.path(section), line, 1, lines[line - 1])
+            for node in walk(grammar.read(text)) if "[" in text else ():
+                match node:
+                    case Link(address=address):
+                        setting.address(address)
+                    case Citation(keys=keys):
+                        for key in keys:
+                            setting.cite(key)
+                    case Reference(label=label):
+                        setting.refer(label)
     told = ["broken-link"] if bibliography is None else ["broken-link", "unknown-citation"]
     if all(it.ran or it.requires for it in record.sections):  # else a name may be in what did not run
         told.append("unknown-name")
     return [it for it in problems if it.slug in told]
 
 
-def _said(section: Section, pieces: list[Piece]) -> Iterator[tuple[int, str]]:
+def _prose(section: Section, pieces: list[Piece]) -> Iterator[tuple[int, str]]:
     """All prose of a section, with its line."""
     yield section.first, section.heading
     yield from ((section.first + it.line, it.caption) for it in section.claims)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litbook.document.visible import spell
 from litbook.record.limits import LARGE_IMAGE
 from litbook.record.model import Claim, Error, Record, Scalar, Snapshot
 from litbook.render import values
 from litbook.render.catalogue import _
 from litbook.render.evidence import here, origin
-from litbook.render.markup import spell
 
 LONG = 2.0  # seconds, from which on a run says which sections took longest
 MOST = 3  # of them

@@ -12,12 +12,12 @@ import re
 from collections.abc import Sequence as SequenceOf
 
 from litbook.document import amounts
+from litbook.document.visible import spell
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
 from litbook.render import floats
 from litbook.render.catalogue import _
 from litbook.render.catalogue import number as count
-from litbook.render.markup import spell
 
 MOST = 5000  # characters of a text that are looked at: more than a record has of a value
 WIDEST = 200  # characters of one line; what is longer ends in an ellipsis

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from litbook.document import notebook
+from litbook.document.bibliography import Bibliography
 from litbook.errors import LitbookError, Problem
 from litbook.html import notebook as notebook_page
 from litbook.notebook import ipynb
@@ -27,7 +28,6 @@ from litbook.render import (
     player,
     references,
 )
-from litbook.render.bibliography import Bibliography
 from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
 from litbook.render.markup import Html, Page

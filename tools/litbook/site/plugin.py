@@ -27,6 +27,8 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook import optional
+from litbook.document.bibliography import Bibliography
+from litbook.document.bibliography import read as read_bibliography
 from litbook.errors import LitbookError, NotFound
 from litbook.html import notebook as notebook_page
 from litbook.project import WORDS, Project, shown
@@ -34,8 +36,6 @@ from litbook.record import model
 from litbook.render import catalogue, frame, verdicts
 from litbook.render import page as front
 from litbook.render import report as failures
-from litbook.render.bibliography import Bibliography
-from litbook.render.bibliography import read as read_bibliography
 from litbook.render.catalogue import _
 from litbook.render.edition import Edition
 from litbook.render.markup import Heading, Page

@@ -32,12 +32,12 @@ from mkdocs.structure.pages import Page
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
+from litbook.document.bibliography import Bibliography
+from litbook.document.bibliography import read as read_bibliography
 from litbook.errors import LitbookError, Problem
 from litbook.project import CONFIG, Project, name_of
 from litbook.record import model
 from litbook.render import markup, pictures, report
-from litbook.render.bibliography import Bibliography
-from litbook.render.bibliography import read as read_bibliography
 from litbook.render.books import INDEX
 from litbook.render.catalogue import _
 from litbook.render.edition import Edition

@@ -1,0 +1,200 @@
+"""A note is read once, into a tree: what stands in it, where it stands, and how long that may take."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litbook.document import grammar
+from litbook.document.note import (
+    Box,
+    Call,
+    Citation,
+    Code,
+    Display,
+    Fence,
+    Fold,
+    Heading,
+    Hole,
+    Link,
+    List,
+    Math,
+    Name,
+    Node,
+    Note,
+    Paragraph,
+    Quote,
+    Reference,
+    Table,
+    Tabs,
+    Terms,
+    Text,
+    plain,
+    walk,
+)
+
+
+def nodes(text: str, *kinds: type[Node]) -> list[Node]:
+    """The nodes of these kinds in a note."""
+    return [node for node in walk(grammar.read(text)) if isinstance(node, kinds)]
+
+
+def words(text: str) -> str:
+    """What a note says, without code, formulas and addresses."""
+    return "".join(node.text for node in walk(grammar.read(text)) if isinstance(node, Text))
+
+
+# ---------------------------------------------------------------------------- what was wrong in one of four grammars
+
+
+def test_a_formula_over_a_line_end_is_one_formula_whatever_brackets_it_has() -> None:
+    assert nodes("$f[x](y) <\n1$", Math, Text) == [Math(0, "f[x](y) <\n1")]
+
+
+def test_a_code_span_that_holds_a_citation_is_code() -> None:
+    assert nodes("`a\n[@fig:rate]` and `[@glu]`", Code, Citation, Reference) == [
+        Code(1, "a [@fig:rate]"),
+        Code(21, "[@glu]"),
+    ]
+
+
+def test_indented_code_is_code() -> None:
+    assert nodes("a\n\n    x < y [a](#b)\n", Fence, Link) == [Fence(7, "x < y [a](#b)")]
+
+
+def test_a_link_may_have_its_address_below() -> None:
+    (link,) = nodes("[text][1]\n\n[1]: https://x.org/a", Link)
+    assert link == Link(1, (Text(1, "text"),), "https://x.org/a")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("https://x.org/a_(b)", "https://x.org/a_(b)"),
+        ("see https://x.org/a_(b).", "https://x.org/a_(b)"),
+        ("(see https://x.org/a)", "https://x.org/a"),
+        ("(https://x.org/a_(b)), and", "https://x.org/a_(b)"),
+        ("https://x.org/a_b_c, *x*", "https://x.org/a_b_c"),
+        ("*https://x.org/a*", "https://x.org/a"),
+    ],
+)
+def test_a_bare_address_keeps_its_own_brackets_and_none_of_the_sentence(text: str, address: str) -> None:
+    (link,) = nodes(text, Link)
+    assert isinstance(link, Link)
+    assert (link.address, link.form) == (address, "bare")
+
+
+def test_a_link_may_have_code_for_a_text() -> None:
+    (link,) = nodes("[`16` bytes per parameter](#adam)", Link)
+    assert isinstance(link, Link)
+    assert (link.address, plain(link.children)) == ("#adam", "16 bytes per parameter")
+
+
+# ---------------------------------------------------------------------------- what a note may hold
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a", Paragraph), ("# a", Heading), ("> a", Quote), ("- a", List), ("1. a", List), ("a\n: b", Terms),
+        ("```python\na\n```", Fence), ("$$ a $$", Display), ("[@eq:a]: $$ a $$", Display), ("|a|\n|-|\n|b|", Table),
+        ("!!! tip\n    a", Box), ("??? tip\n    a", Fold), ('=== "a"\n    a', Tabs),
+    ],
+)  # fmt: skip
+def test_a_block_is_read_as_what_it_is(text: str, kind: type[Node]) -> None:
+    note = grammar.read(f"before\n\n{text}\n\nafter")
+    assert [type(it) for it in note.blocks] == [Paragraph, kind, Paragraph]
+    assert note.refusals == ()
+    assert note.place(note.blocks[1].at) == (3, 1)
+
+
+def test_names_citations_references_and_footnotes_are_told_apart() -> None:
+    found = nodes(
+        "[@fig:a]: A[^n] [@fig:a] [@glu; @x.y] [@fig:a; @glu]\n\n[^n]: b", Name, Call, Reference, Citation
+    )
+    assert found == [
+        Name(0, "fig:a"),
+        Call(11, "n", 1),
+        Reference(16, "fig:a"),
+        Citation(25, ("glu", "x.y")),
+        Citation(38, ("fig:a", "glu")),
+    ]
+
+
+def test_tabs_and_terms_that_follow_one_another_are_one_set() -> None:
+    tabs, terms = nodes('=== "A"\n    a\n\n=== "B"\n    b\n\nX\n: x\n\nY\n: y', Tabs, Terms)
+    assert isinstance(tabs, Tabs)
+    assert isinstance(terms, Terms)
+    assert (len(tabs.tabs), len(terms.parts)) == (2, 4)
+
+
+def test_a_phrase_begins_no_list_and_no_heading() -> None:
+    for text in ("# a *b*", "1. a *b*", "- a *b*", "> a *b*"):
+        assert plain(grammar.phrase(text).line) == text.replace("*", "")
+
+
+def test_prices_are_no_mathematics_and_html_is_text() -> None:
+    assert words("It costs $5 and $6, a<b>c</b> &lt;").endswith("$5 and $6, a<b>c</b> <")
+
+
+def test_a_hole_is_neither_text_nor_the_end_of_anything() -> None:
+    assert nodes(f"a {grammar.HOLE}0 `b {grammar.HOLE}`", Hole, Text) == [
+        Text(0, "a "), Hole(2), Text(3, "0 "),
+    ]  # fmt: skip
+    assert [type(it) for it in nodes("… a", Hole)] == []
+    assert grammar.read("… a", hole="…").line[0] == Hole(0)
+
+
+# ---------------------------------------------------------------------------- where it stands
+
+ODD = ["-", "=", "[", "![", "*", "#", "> ", "$", "`", "_", "(", "<", "&amp;", "\\", "|", "|-", "~~~\n", "http://a[",
+       "[a](", "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n",
+       "> a\n", "*_", "??? a\n", '=== "a"\n', "[^a]", "[^a]: ", ": a\n", "[@tab:a]: ", "[@eq:a]: $$", "- [x] ",
+       "==a", "\\(", ":::", "[[]", "a\n:  b\n", "|a|\n|-|\n", "[a]: b\n", "://", "\t", "\u202e", "\r", "😀"]  # fmt: skip
+PARTS = st.lists(st.sampled_from([*ODD, " ", "\n", "\n\n", "    ", "a", "16", "]", ")", "**"]), max_size=40)
+
+
+@given(PARTS.map("".join))
+def test_text_stands_where_its_node_says(text: str) -> None:
+    note = grammar.read(text)
+    for node in walk(note):
+        assert 0 <= node.at <= len(note.text)
+        if (
+            isinstance(node, Text) and "|" not in text
+        ):  # in a table an escaped bar is shorter than it is written
+            assert note.text.startswith(node.written or node.text, node.at)
+
+
+def test_a_line_and_column_follow_from_an_offset() -> None:
+    note = grammar.read("> a\n> b\n\n| x | y |\n|---|---|\n| y | 16 |\n\n## 2 16\n")
+    places = {node.text: note.place(node.at) for node in walk(note) if isinstance(node, Text)}
+    assert places == {"a": (1, 3), "b": (2, 3), "x": (4, 3), "y": (6, 3), "16": (6, 7), "2 16": (8, 4)}
+
+
+# ---------------------------------------------------------------------------- how long it takes
+
+
+@pytest.mark.parametrize("unit", ODD)
+def test_a_note_is_read_in_under_a_second_whatever_it_repeats(unit: str) -> None:
+    for length, read in ((grammar.LONGEST, grammar.read), (100_000, grammar.read), (40_000, grammar.phrase)):
+        text = (unit * length)[:length]
+        before = time.process_time()
+        read(text)
+        assert time.process_time() - before < 2, (
+            length
+        )  # half a second; minutes where each bracket reads the rest
+
+
+def test_a_note_nested_too_deeply_or_too_long_is_one_paragraph_of_text() -> None:
+    for text in ("> " * 500 + "x", "".join(f"{'    ' * i}- x\n" for i in range(9)), "*a* " * 5001):
+        note = grammar.read(text)
+        assert note.blocks == (Paragraph(0, (Text(0, note.text),)),)
+        assert [it.slug for it in note.refusals] == ["prose"]
+
+
+def test_what_is_empty_is_an_empty_note() -> None:
+    assert grammar.read(" \n ") == Note(" \n ", ())
+    assert grammar.phrase("").line == ()

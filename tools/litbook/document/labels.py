@@ -1,0 +1,30 @@
+"""The names of figures, tables and equations, `fig:rate`: how they are said, their anchors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from litbook.document.note import Display, Name, Note, walk
+from litbook.render.catalogue import _, later
+
+KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
+
+
+def named(label: str, number: int | None = None) -> str:
+    """`Figure 2` for `fig:rate`; `Figure rate` where it has no number."""
+    kind, name = label.split(":", 1)
+    return _(KINDS[kind], n=number or name)
+
+
+def anchor(label: str) -> str:
+    """The id of a figure, table or equation on its page."""
+    return re.sub(r"[^\w-]", "-", label)
+
+
+def given(note: Note) -> Iterator[str]:
+    """The names that a note gives, in its order."""
+    for node in walk(note):
+        match node:
+            case Name(label=label) | Display(label=label) if label:
+                yield label

@@ -1,0 +1,349 @@
+"""A note as a tree: what `grammar` makes of its Markdown, once, and what every reader of prose walks.
+
+The author's text -> `Note`, which has the text as it was read, `blocks`, `footnotes` in the order of their
+calls, and `refusals`: what the text holds and no page can. Blocks hold blocks or inline nodes, as tuples:
+
+    blocks    Paragraph  Heading  Quote  List(Item)  Terms(Term, Meaning)  Fence  Display  Table(Cell)
+              Box  Fold  Tabs(Tab)  Rule
+    inline    Text  Hole  Code  Math  Link  Citation  Reference  Name  Call  Emphasis  Strong  Break
+
+A node's `at` is where it stands, as an offset into `Note.text`; `Note.place` makes a line and a column of it.
+Nodes are frozen and hold nothing that depends on a page: the same tree serves page, notebook, terminal and
+checks. A back end is one `match` over blocks and one over inline nodes, closed by `assert_never`; who looks
+for one kind of node takes `walk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Anything in a note: `at` is the offset of its first character, of code that of the code itself."""
+
+    at: int
+
+
+# ---------------------------------------------------------------------------- inline
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """Words. `written` is how the note has them, where that differs: a character escaped, or as an entity."""
+
+    text: str
+    written: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole(Node):
+    """What a run puts there: an f-string's `{…}` in a lecture's text, an ellipsis in prose that never ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code(Node):
+    """Code between backticks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Math(Node):
+    """LaTeX between dollars in a line of text; `display` between two of them on each side."""
+
+    latex: str
+    display: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Node):
+    """A link as the author wrote it: `#name` for what the book has, `https://…`, or what a back end refuses.
+
+    `form` is `text` for `[text](address)`, `angle` for `<address>`, `bare` for an address in running text.
+    """
+
+    children: tuple[Inline, ...]
+    address: str
+    title: str = ""
+    form: Literal["text", "angle", "bare"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation(Node):
+    """`[@glu; @relu]`: keys of the bibliography."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(Node):
+    """`[@fig:rate]`: a figure, table or equation that has this name."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """`[@fig:rate]:` at the start of a caption: it gives the figure or table its name."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """`[^sum]`: the number of a footnote that this note has; `nth` counts the calls of this one from 1."""
+
+    name: str
+    nth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Emphasis(Node):
+    """`*text*` or `_text_`; `mark` is which."""
+
+    children: tuple[Inline, ...]
+    mark: str = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Strong(Node):
+    """`**text**` or `__text__`."""
+
+    children: tuple[Inline, ...]
+    mark: str = "**"
+
+
+@dataclass(frozen=True, slots=True)
+class Break(Node):
+    """The end of a line inside a paragraph; a `hard` one is seen."""
+
+    hard: bool = False
+
+
+Inline: TypeAlias = (
+    Text | Hole | Code | Math | Link | Citation | Reference | Name | Call | Emphasis | Strong | Break
+)
+
+# ---------------------------------------------------------------------------- blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph(Node):
+    """A paragraph; a `tight` one stands in a list without blank lines."""
+
+    children: tuple[Inline, ...]
+    tight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heading(Node):
+    """A heading of level 1 to 6 within the note."""
+
+    level: int
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote(Node):
+    """`> text`."""
+
+    children: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Node):
+    """One item of a list; of a task, whether it is done."""
+
+    children: tuple[Block, ...]
+    done: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class List(Node):
+    """A list; `start` is the first number of a numbered one."""
+
+    items: tuple[Item, ...]
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term(Node):
+    """What is explained by the meanings below it."""
+
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning(Node):
+    """`: text` below a term."""
+
+    children: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms(Node):
+    """Terms and their meanings, in the order of the note."""
+
+    parts: tuple[Term | Meaning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fence(Node):
+    """A block of code: fenced, perhaps with the name of its language, or indented."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Display(Node):
+    """A formula of its own between `$$`, as it is written; `label` is the name that `[@eq:loss]:` gives."""
+
+    latex: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Node):
+    """A cell of a table."""
+
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Node):
+    """A table: its columns' titles and edges (`left`, `center`, `right` or nothing), rows of as many cells.
+
+    `caption` begins with a `Name`, where the paragraph above the table did.
+    """
+
+    head: tuple[Cell, ...]
+    edges: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: tuple[Inline, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Box(Node):
+    """`!!! tip "Title"`: `kinds` are its words; of a title that only repeats the first, `titled` is false."""
+
+    kinds: tuple[str, ...]
+    title: tuple[Inline, ...]
+    titled: bool
+    children: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Node):
+    """`??? note "Title"`: a box that opens, `???+` one that is open."""
+
+    kinds: tuple[str, ...]
+    title: tuple[Inline, ...]
+    titled: bool
+    children: tuple[Block, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tab(Node):
+    """`=== "Title"`: one of a set of which one is shown; `chosen` by `===+`."""
+
+    title: tuple[Inline, ...]
+    children: tuple[Block, ...]
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tabs(Node):
+    """Tabs that follow one another."""
+
+    tabs: tuple[Tab, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Node):
+    """A line across."""
+
+
+Block: TypeAlias = (
+    Paragraph | Heading | Quote | List | Terms | Fence | Display | Table | Box | Fold | Tabs | Rule
+)
+
+# ---------------------------------------------------------------------------- the note
+
+
+@dataclass(frozen=True, slots=True)
+class Footnote(Node):
+    """The text of a footnote; `calls` counts where the note calls it."""
+
+    name: str
+    children: tuple[Block, ...]
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a note holds and a page cannot: a problem's slug and words, the way out, the text it is about."""
+
+    slug: str
+    what: str
+    way_out: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note, read. `text` is the author's, with controls made visible and tabs as spaces."""
+
+    text: str
+    blocks: tuple[Block, ...]
+    footnotes: tuple[Footnote, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def line(self) -> tuple[Inline, ...]:
+        """What the first paragraph holds: of a phrase, all of it."""
+        first = self.blocks[0] if self.blocks else None
+        return first.children if isinstance(first, Paragraph) else ()
+
+    def place(self, at: int) -> tuple[int, int]:
+        """The line and column of an offset, both from 1."""
+        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+
+
+def walk(note: Note) -> Iterator[Node]:
+    """Every node of a note in the order of its text, those around others first; footnotes at the end."""
+    return _walk((*note.blocks, *note.footnotes))
+
+
+def _walk(values: Iterable[object]) -> Iterator[Node]:
+    for value in values:
+        if isinstance(value, Node):
+            yield value
+            yield from _walk(getattr(value, it.name) for it in fields(value))
+        elif isinstance(value, tuple):
+            yield from _walk(value)
+
+
+def plain(children: Iterable[Inline]) -> str:
+    """What inline nodes say in words alone: code and formulas as they are written, no marks around them."""
+    return "".join(_plain(node) for node in children)
+
+
+def _plain(node: Inline) -> str:
+    match node:
+        case Text(text=text) | Code(text=text):
+            return text
+        case Math(latex=latex):
+            return latex
+        case Link(children=children) | Emphasis(children=children) | Strong(children=children):
+            return plain(children)
+        case Break():
+            return "\n"
+        case Hole():
+            return "…"
+        case Citation() | Reference() | Name() | Call():
+            return ""
