@@ -70,7 +70,9 @@ def test_hide_at_the_docstring_of_a_file_hides_all_of_that_file(tmp_path):
                 return math.sqrt(n * WIDTH)
         """,
     )
-    kinds = {found.file_of_statement(i).name: set() for i in range(len(found.statements))}
+    kinds: dict[str, set[str]] = {
+        found.file_of_statement(i).name: set() for i in range(len(found.statements))
+    }
     for i, statement in enumerate(found.statements):
         kinds[found.file_of_statement(i).name].add(statement.kind)
     assert kinds == {"": {"doc", "code", "def", "section"}, "figures": {"hidden"}}
