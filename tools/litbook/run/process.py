@@ -8,6 +8,7 @@ neither whole (see `desk`), there is no verdict. This side imports neither torch
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -23,8 +24,11 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,6 +51,8 @@ PRELOADED: tuple[str, ...] = (
 WHOLE: dict[str, Any] = {  # a run of all of a lecture, as `run.run` has it
     "sections": [], "device": "auto", "timeout": None, "seed": 0, "slow": False, "words": "", "listener": "",
 }  # fmt: skip
+AT_ONCE, MOST_WAITING = 2, 4  # processes that wait to run one lecture, and any: each has its text in memory
+LATER = 0.5  # seconds after a run, when its page is drawn, the next ones begin to wait
 GRACE = 3.0  # seconds that a lecture which swallows Ctrl-C or the time-out gets before its process ends
 
 End = Callable[[float | None], tuple[int, bool]]
@@ -128,7 +134,8 @@ class Warm:
     """The same for an author who waits: a process is a fork of one with the large libraries that they import.
 
     It is the standard library's fork server, which begins with what the files in `lectures` may import. A
-    lecture finds the world as in a fresh process.
+    lecture finds the world as in a fresh process. Each runs once; what somebody waits for runs in one that
+    has read the lecture before it is asked, so that it reads again only what was saved since.
     """
 
     def __init__(self, lectures: Path) -> None:
@@ -143,33 +150,104 @@ class Warm:
         self.context.set_forkserver_preload(["litbook.run.child", *heavy])
         forkserver.ensure_running()
         self.pids: set[int] = set()  # of the processes that run
+        self.waiting: list[_Waiting] = []  # those that will, the one that waits longest first
+        self.in_parts: set[Path] = set()  # lectures of which somebody waits for a part, and not for the whole
+        self.lock, self.ended = threading.Lock(), False
+        atexit.register(self.end)  # before `multiprocessing`, which would wait for them, too
 
     def record_of(self, path: Path, timeout: float, sections: Sequence[str] = ()) -> model.Record:
         """The record of the lecture in the file `path`; raises as the function above does."""
-        asked = {**WHOLE, "path": str(path.resolve()), "timeout": timeout, "sections": [*sections]}
+        path = path.resolve()
+        asked = {**WHOLE, "path": str(path), "timeout": timeout, "sections": [*sections]}
         with private_folder() as folder:
             asked |= {"folder": str(folder), "key": secrets.token_hex()}
-            process = self.context.Process(target=_work, args=(asked,))
-            process.start()
+            process = self._asked(path, asked)
             pid = process.pid or 0
             self.pids.add(pid)
             process.join(timeout + 4 * GRACE)
             _kill(pid, fork=True)
             process.join()
-            self.pids.discard(pid)
+            if pid in self.pids:  # it was not ended for another one, which is now in a hurry
+                self.pids.discard(pid)
+                later = threading.Timer(LATER, self._prepare, (path,))
+                later.daemon = True
+                later.start()
             return _record(asked, process.exitcode or 0)
 
     def stop(self) -> None:
         """End what runs now, and whatever it has started."""
-        for pid in [*self.pids]:
-            _kill(pid, fork=True)
+        while self.pids:
+            _kill(self.pids.pop(), fork=True)
+
+    def end(self) -> None:
+        """End what runs, and what waits."""
+        self.stop()
+        with self.lock:
+            self.ended = True
+            while self.waiting:
+                self.waiting.pop().leave()
+
+    def _asked(self, path: Path, asked: dict[str, Any]) -> BaseProcess:
+        """The process that has been asked: one that waits for this lecture, else a new one."""
+        while True:
+            with self.lock:
+                if asked["sections"]:
+                    self.in_parts.add(path)
+                urgent = asked["sections"] or path not in self.in_parts
+                ready = [it for it in self.waiting if it.path == path and urgent]
+                waiting = ready[0] if ready else self._start(path)
+                self.waiting = [it for it in self.waiting if it is not waiting]
+            with contextlib.suppress(OSError):  # it was ended from elsewhere while it waited
+                waiting.line.send(asked)
+                waiting.line.close()
+                return waiting.process
+            waiting.leave()
+
+    def _prepare(self, path: Path) -> None:
+        """Let as many processes wait for the lecture as are asked in a short time."""
+        with self.lock:
+            while not self.ended and sum(it.path == path for it in self.waiting) < AT_ONCE:
+                self.waiting.append(self._start(path))
+                if len(self.waiting) > MOST_WAITING:
+                    self.waiting.pop(0).leave()
+
+    def _start(self, path: Path) -> _Waiting:
+        line, theirs = self.context.Pipe()
+        process = self.context.Process(target=_wait, args=(str(path), theirs))
+        process.start()
+        theirs.close()
+        return _Waiting(path, process, line)
 
 
-def _work(asked: dict[str, Any]) -> None:
-    """In the fork: what `child` does with what it is asked."""
+@dataclass(frozen=True)
+class _Waiting:
+    """A process that has read a lecture, and hears through the line what it is asked."""
+
+    path: Path
+    process: BaseProcess
+    line: Connection
+
+    def leave(self) -> None:
+        """Let it end: nobody will ask it."""
+        self.line.close()
+        _kill(self.process.pid or 0, fork=True)
+        self.process.join()
+
+
+def _wait(path: str, line: Connection) -> None:
+    """In the fork: read the lecture, which `read` and its like then know; do as `child` what one is asked."""
     from litbook.run import child
+    from litbook.text import source
 
     os.setpgid(0, 0)
+    if not line.poll():  # else it is too late for that
+        with contextlib.suppress(Exception):  # what is wrong with the text is said when it is to run
+            source.usable(Path(path))
+    try:
+        asked = line.recv()
+    except EOFError:  # whoever would have asked is gone
+        os._exit(0)
+    line.close()
     if not asked["sections"]:
         os.nice(10)  # a reader waits for the other
     os.environ["TMPDIR"] = tempfile.tempdir = asked["folder"]

@@ -11,6 +11,7 @@ that could be shown. Links between pages are a build's to check.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import html
 import logging
@@ -192,8 +193,9 @@ class Preview:
 
     def bibliography(self) -> Bibliography:
         """The book's sources as they are now; none where they cannot be read."""
+        file = self.project.bibliography
         with contextlib.suppress(LitbookError, OSError):
-            return read_bibliography(self.project.bibliography)
+            return _bibliography(file, file.stat().st_mtime_ns)
         return {}
 
     def pages(self) -> Pages:
@@ -391,6 +393,11 @@ class Preview:
             self.run(saved)
 
 
+@functools.lru_cache(maxsize=1)
+def _bibliography(file: Path, _changed: int) -> Bibliography:
+    return read_bibliography(file)
+
+
 def _watch(preview: Preview, saves: Saves) -> None:
     """Act on what is saved, when it has settled; forever."""
     untidy = True
@@ -486,6 +493,6 @@ def _served(preview: Preview, port: int) -> int:
     except KeyboardInterrupt:
         log.info("done")
     finally:
-        preview.warm.stop()
+        preview.warm.end()
         server.server_close()
     return 0
