@@ -41,7 +41,20 @@ def texts(lecture: Lecture, folder: Path) -> tuple[list[str], set[str]]:
 
 def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
     """Copy what these texts may read of `folder` into `to`: no links to folders, nothing hidden."""
-    for place in sorted(_named(texts, folder)):
+    # The files and folders that they name, by their paths from there; of `"a/{b}.c"` the folder `a`, and of
+    # `f"{b}.c"` every file that ends so.
+    quoted = set[str]().union(*map(_QUOTED.findall, texts))
+    endings = {Path(it).suffix for it in quoted} - {"", ".py"}
+    places = {Path(it.name) for it in folder.iterdir() if it.suffix in endings and it.is_file()}
+    for text in quoted:
+        with contextlib.suppress(OSError, ValueError):  # a text that is no path
+            place = Path(text)
+            while place.name and not (folder / place).exists():
+                place = place.parent
+            inside = place.name and ".." not in place.parts and not place.is_absolute()
+            if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
+                places.add(place)
+    for place in sorted(it for it in places if places.isdisjoint(it.parents)):
         with contextlib.suppress(OSError, shutil.Error):  # reading it will say so
             entry = folder / place
             if _bytes(entry) > LARGEST:
@@ -54,31 +67,17 @@ def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
                 shutil.copyfile(entry, to / place)
 
 
-def _named(texts: Iterable[str], folder: Path) -> set[Path]:
-    """The files and folders in `folder`, by their paths from there; of `"a/{b}.c"` the folder `a`."""
-    said = set[str]().union(*map(_QUOTED.findall, texts))
-    endings = {Path(it).suffix for it in said} - {"", ".py"}
-    found = {Path(it.name) for it in folder.iterdir() if it.suffix in endings and it.is_file()}
-    for text in said:
-        with contextlib.suppress(OSError, ValueError):  # a text that is no path
-            place = Path(text)
-            while place.name and not (folder / place).exists():
-                place = place.parent
-            inside = place.name and ".." not in place.parts and not place.is_absolute()
-            if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
-                found.add(place)
-    return {it for it in found if not any(above in found for above in it.parents)}
-
-
 def _left_out(folder: str, names: list[str]) -> list[str]:
     """What is not copied of a folder: installed libraries, and links to folders, which may lead anywhere."""
     if "pyvenv.cfg" in names:
         return names
-    return [it for it in names if it in _NEVER or it.startswith(".") or _leads_away(f"{folder}/{it}")]
-
-
-def _leads_away(path: str) -> bool:
-    return os.path.islink(path) and not os.path.isfile(path)  # noqa: PTH114, PTH113  for each of many files
+    return [
+        name
+        for name in names
+        if name in _NEVER
+        or name.startswith(".")
+        or (os.path.islink(f"{folder}/{name}") and not os.path.isfile(f"{folder}/{name}"))  # noqa: PTH114, PTH113  for each of many files
+    ]
 
 
 def _bytes(entry: Path) -> int:

@@ -21,51 +21,41 @@ PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the le
 
 def end(recorder: Recorder, modules: list[ModuleType]) -> None:
     """Let everything come to its end. A lecture may have replaced whatever this uses."""
-    for step in (_end_threads, atexit._run_exitfuncs):
-        with contextlib.suppress(Exception):
-            step()
+    with contextlib.suppress(Exception):
+        waiting = threading.Thread(target=_end_threads, daemon=True)
+        waiting.start()
+        waiting.join(PATIENCE)
+    with contextlib.suppress(Exception):
+        atexit._run_exitfuncs()
     with contextlib.suppress(Exception):
         busy = _busy(recorder)
         for thread, frame in busy:
             if not thread.daemon:
                 recorder.asserts.unfinished(thread.name, frame)
         if not busy:  # else it would find its names gone
-            _clear(modules)
+            # The last goes first: a `__del__` still finds what stood above it.
+            for module in reversed(modules):
+                while names := module.__dict__:
+                    names.popitem()
+            gc.collect()
 
 
 def _end_threads() -> None:
-    """Wait for threads, and let executors finish what was submitted; not longer than `PATIENCE`."""
-
-    def wait() -> None:
-        for executors_end in reversed(getattr(threading, "_threading_atexits", ())):
-            executors_end()
-        for thread in threading.enumerate():
-            if not thread.daemon and thread is not threading.main_thread():
-                thread.join()
-
-    waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
-    waiting.join(PATIENCE)
+    """Wait for threads, and let executors finish what was submitted."""
+    for executors_end in reversed(getattr(threading, "_threading_atexits", ())):
+        executors_end()
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.main_thread():
+            thread.join()
 
 
 def _busy(recorder: Recorder) -> list[tuple[threading.Thread, FrameType]]:
     """The other threads that are in code of the lecture, with the innermost such frame."""
     threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
-    found = []
+    busy = []
     for ident, innermost in sys._current_frames().items():
-        own = (
-            it
-            for it, _ in walk_stack(innermost)
-            if recorder.lecture.file_of(it.f_code.co_filename) is not None
-        )
-        if (frame := next(own, None)) is not None and ident in threads:
-            found.append((threads[ident], frame))
-    return found
-
-
-def _clear(modules: list[ModuleType]) -> None:
-    """Take the names from the modules, the last first: a `__del__` still finds what stood above it."""
-    for module in reversed(modules):
-        while names := module.__dict__:
-            names.popitem()
-    gc.collect()
+        frames = (frame for frame, _ in walk_stack(innermost))
+        inside = (it for it in frames if recorder.lecture.file_of(it.f_code.co_filename) is not None)
+        if (frame := next(inside, None)) is not None and ident in threads:
+            busy.append((threads[ident], frame))
+    return busy

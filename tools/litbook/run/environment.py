@@ -20,6 +20,14 @@ from litbook.record.model import LIBRARIES, Device, Environment
 def environment(lecture: Path, device: str, seed: int) -> Environment:
     """The environment of a run of the file `lecture` that starts now."""
     torch = sys.modules.get("torch")
+    versions = dict(_installed())
+    if torch:  # the one that is imported, with its build
+        versions["torch"] = str(torch.__version__)
+    # The commit that the lecture's folder is at, with a `+` where the working tree has changes.
+    commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], lecture.parent)
+    status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
+    if commit is not None and _first_line(status, lecture.parent):
+        commit += "+"
     return Environment(
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
@@ -29,8 +37,8 @@ def environment(lecture: Path, device: str, seed: int) -> Environment:
         threads=torch.get_num_threads() if torch else 0,
         memory=_memory(),
         device=_device(device),
-        versions=_versions(),
-        commit=_commit(lecture.parent),
+        versions=versions,
+        commit=commit,
         date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         seed=seed,
     )
@@ -58,36 +66,28 @@ def _device(asked: str) -> Device:
     if asked == "cpu" or not has_cuda():
         return Device("cpu", "cpu", _cpu(), _memory())
     torch = sys.modules["torch"]
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
     return Device(
         kind="cuda",
         slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
         name=properties.name,
         memory=properties.total_memory,
-        driver=_driver(),
+        driver=_first_line(command, Path.cwd()),
         cuda=torch.version.cuda,
         capability=f"{properties.major}.{properties.minor}",
         count=torch.cuda.device_count(),
     )
 
 
-def _driver() -> str | None:
-    return _first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], Path.cwd())
-
-
-def _versions() -> dict[str, str]:
-    """Versions of the libraries that are installed; of torch the one that is imported, with its build."""
-    torch = sys.modules.get("torch")
-    return {**_installed(), **({"torch": str(torch.__version__)} if torch else {})}
-
-
 @functools.cache  # the packages' own files are searched for it: a third of a small lecture's time
 def _installed() -> dict[str, str]:
-    found = {}
+    """Versions of the libraries that are installed."""
+    versions = {}
     for name in LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def _cpu() -> str:
@@ -112,16 +112,6 @@ def peak() -> int:
     """Bytes of main memory that this process has held at most."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
-
-
-def _commit(folder: Path) -> str | None:
-    """The commit that `folder` is at, with `+` where the working tree has changes; None outside git."""
-    commit = _first_line(["git", "rev-parse", "--short=12", "HEAD"], folder)
-    if commit is None:
-        return None
-    status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
-    changes = _first_line(status, folder)
-    return commit + ("+" if changes else "")
 
 
 def _first_line(command: list[str], folder: Path) -> str | None:

@@ -36,19 +36,17 @@ class Modules:
         both = zip(lecture.files, codes, strict=True)
         named = [(file, code) for file, code in both if file.module]
         if named:
-            self._find({file.module: _Loader(file, code, self._loaded, around) for file, code in named})
+            # From now on `import` finds these modules: those of the folder, and those beside the lecture.
+            loaders = {file.module: _Loader(file, code, self._loaded, around) for file, code in named}
+            packages = {name.partition(".")[0] for name in loaders}
+            for name in list(sys.modules):  # another package may have the name
+                if name.partition(".")[0] in packages:
+                    del sys.modules[name]
+            sys.meta_path.insert(0, _Finder(loaders))
         if not path.is_dir():
             module = types.ModuleType(path.stem)
             module.__file__ = str(path)
             sys.modules[path.stem] = self._loaded[""] = module
-
-    def _find(self, loaders: dict[str, _Loader]) -> None:
-        """From now on `import` finds these modules: those of the folder, and those beside the lecture."""
-        names = {name.partition(".")[0] for name in loaders}
-        for name in list(sys.modules):  # another package may have the name
-            if name.partition(".")[0] in names:
-                del sys.modules[name]
-        sys.meta_path.insert(0, _Finder(loaders))
 
     def load(self) -> None:
         """Run the lecture's file, or import its folder and so what that imports."""

@@ -123,9 +123,7 @@ def _settings(device: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
+        state.set_environment(before)
 
 
 def import_libraries(wanted: set[str]) -> None:
@@ -173,63 +171,55 @@ def _execute(
 ) -> None:
     lecture = recorder.lecture
     modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
-    _give_back_memory()
+    # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # there is no such library, or not this one
+        ctypes.CDLL(None).malloc_trim(0)
     if owner is not None:
         recorder.asserts.tell = owner.late
-    needs = partial(_missing, device=device, slow=slow)
-    recorder.run_section = partial(_run_section, recorder, modules, needs, seed, owner)
+
+    def missing(required: str | None) -> str | None:
+        here = slow if required == "slow" else required == "cuda" and device != "cpu" and has_cuda()
+        return None if here else required
+
+    process = os.getpid()
+
+    def exit_(status: int) -> NoReturn:
+        if os.getpid() == process:
+            raise _Exit(status)
+        _END(status)  # what it always was, in a child of this process
+
+    recorder.run_section = partial(_run_section, recorder, modules, missing, seed, owner)
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
-    os._exit = _no_exit(os.getpid())  # type: ignore[assignment]  # typeshed gives the parameter a name
+    os._exit = exit_  # type: ignore[assignment]  # typeshed gives the parameter a name
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
     before = author.hand_to(recorder)
     start = time.perf_counter()
     try:
         _seed(seed)
         if _survives(recorder, 0, modules.load):
-            _run_asked(recorder, modules, sections, seed)
+            # Each section that was asked for, or the whole lecture through `main`.
+            for number in dict.fromkeys(map(lecture.section, sections)):
+                recorder.section(number, partial(modules.call, number))
+            if not sections:
+                main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
+                _seed(seed)
+                with recorder.inside(main):
+                    _survives(recorder, main, partial(modules.call, main))
         if owner is not None and owner.here():  # else the process, and its `atexit`, is somebody else's
             ending.end(recorder, modules.loaded())
     finally:
         recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
         author.hand_to(before)
-        _close_figures()
-
-
-def _give_back_memory() -> None:
-    """What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # there is no such library, or not this one
-        ctypes.CDLL(None).malloc_trim(0)
+        if pyplot := sys.modules.get("matplotlib.pyplot"):
+            pyplot.close("all")
 
 
 class _Exit(SystemExit):
     """A lecture called `os._exit`, which would end this process with a status of its choice, unreported."""
 
     call = "os._exit"
-
-
-def _no_exit(here: int) -> Callable[[int], NoReturn]:
-    """`os._exit` for a lecture: an error in the process `here`, what it always was in a child of it."""
-
-    def _exit(status: int) -> NoReturn:
-        if os.getpid() == here:
-            raise _Exit(status)
-        _END(status)
-
-    return _exit
-
-
-def _run_asked(recorder: Recorder, modules: Modules, sections: Sequence[str], seed: int) -> None:
-    """The whole lecture through `main`, or each section that was asked for."""
-    lecture = recorder.lecture
-    for number in dict.fromkeys(map(lecture.section, sections)):
-        recorder.section(number, partial(modules.call, number))
-    if not sections:
-        main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
-        _seed(seed)
-        with recorder.inside(main):
-            _survives(recorder, main, partial(modules.call, main))
 
 
 def _run_section(
@@ -254,26 +244,14 @@ def _run_section(
         return
     if recorder.listener is not None:
         recorder.listener.section(function)
-    with recorder.inside(function), _own_randomness(seed):
-        _survives(recorder, function, call)
-
-
-def _missing(required: str | None, device: str, slow: bool) -> str | None:
-    """What is required, where this run does not have it; None where nothing is missing."""
-    here = slow if required == "slow" else required == "cuda" and device != "cpu" and has_cuda()
-    return None if here else required
-
-
-@contextlib.contextmanager
-def _own_randomness(seed: int) -> Iterator[None]:
-    """Seeds the section; what runs after it sees the random state from before it."""
-    before = [(entry, entry.read()) for entry in state.randomness()]
-    _seed(seed)
-    try:
-        yield
-    finally:
-        for entry, value in before:
-            entry.write(value)
+    with recorder.inside(function):
+        before = [(entry, entry.read()) for entry in state.randomness()]
+        _seed(seed)
+        try:
+            _survives(recorder, function, call)
+        finally:  # what runs after it sees the random state from before it
+            for entry, value in before:
+                entry.write(value)
 
 
 def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> bool:
@@ -343,27 +321,16 @@ def _own_modules(folder: Path) -> Iterator[None]:
 
 def _modules_in(folder: Path) -> list[str]:
     """Names of the imported modules whose file lies in `folder`, but not in a `.venv` there."""
-    prefix = f"{folder}{os.sep}"
-    return [
-        name
-        for name, module in list(sys.modules.items())
-        for place in [_place_of_module(module)]
-        if place.startswith(prefix)
-        and not INSTALLED.intersection(Path(place[len(prefix) :]).parts)
-        and name.split(".")[0] != "litbook"
-    ]
-
-
-def _place_of_module(module: object) -> str:
-    """The file of a module, or the first folder of a package without one; "" where there is none."""
-    known = getattr(module, "__dict__", {})  # not the attributes: some modules import when asked for one
-    file = known.get("__file__") or next(iter(known.get("__path__") or ()), "")
-    return file if isinstance(file, str) else ""
-
-
-def _close_figures() -> None:
-    if pyplot := sys.modules.get("matplotlib.pyplot"):
-        pyplot.close("all")
+    prefix, names = f"{folder}{os.sep}", []
+    for name, module in list(sys.modules.items()):
+        # Its file, or the first folder of a package without one. No attributes: some modules import when
+        # they are asked for one.
+        values = getattr(module, "__dict__", {})
+        place = values.get("__file__") or next(iter(values.get("__path__") or ()), "")
+        if isinstance(place, str) and place.startswith(prefix) and name.split(".")[0] != "litbook":
+            if INSTALLED.isdisjoint(Path(place[len(prefix) :]).parts):
+                names.append(name)
+    return names
 
 
 # ---------------------------------------------------------------------------- ending early
@@ -377,6 +344,10 @@ class _Deadline(BaseException):
 def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
     stop = threading.Event()
+
+    def ring(*_: object) -> None:
+        raise _Deadline
+
     ends = timeout is not None and owner is not None  # else the process has more to do, and goes on
     if ends:
         watched = (timeout, stop, recorder, threading.get_ident(), owner)
@@ -386,7 +357,7 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
     try:
         in_main_thread = threading.current_thread() is threading.main_thread()
         rings = timeout is not None and hasattr(signal, "setitimer") and in_main_thread
-        with alarm(timeout or 0, _ring) if rings else contextlib.nullcontext():
+        with alarm(timeout or 0, ring) if rings else contextlib.nullcontext():
             yield
     except _Deadline as error:
         raise TimedOut(
@@ -398,10 +369,6 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
         stop.set()
         if ends:
             faulthandler.cancel_dump_traceback_later()
-
-
-def _ring(*_: object) -> None:
-    raise _Deadline
 
 
 def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, owner: Owner) -> None:

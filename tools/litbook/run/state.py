@@ -61,14 +61,16 @@ def restored() -> Iterator[None]:
     Raises `Replaced` instead of whatever came of it where the lecture has replaced a builtin: what recorded
     it used that, too.
     """
-    names = [(vars(m), dict(vars(m)), vars(m).update) for m in _modules()]
+    ours = [name for name in sys.modules if name.partition(".")[0] == "litbook"]
+    modules = [vars(sys.modules[name]) for name in (*NEEDED, *ours) if name in sys.modules]
+    names = [(dict(values), values.update) for values in modules]
     before = [(entry, entry.read()) for entry in entries()]
     was, is_now = dict(vars(builtins)), vars(builtins).copy
     try:
         yield
     finally:
         found = is_now()
-        for _, kept, put_back in names:
+        for kept, put_back in names:
             put_back(kept)  # first of all, and with nothing that a lecture can replace
         for entry, value in reversed(before):
             with contextlib.suppress(Exception):  # one that cannot be restored must not keep the others
@@ -78,11 +80,6 @@ def restored() -> Iterator[None]:
                 f"the lecture replaces {', '.join(other[:5])} of builtins, and so the recorder: no verdict\n"
                 "    define it under a name of its own in the lecture"
             ) from None
-
-
-def _modules() -> list[Any]:
-    ours = [module for name, module in sys.modules.items() if name.partition(".")[0] == "litbook"]
-    return [*(sys.modules[name] for name in NEEDED if name in sys.modules), *ours]
 
 
 @contextlib.contextmanager
@@ -100,7 +97,7 @@ def temporary_folder() -> Iterator[Path]:
 
 def _interpreter() -> list[Entry]:
     return [
-        Entry("environment variables", lambda: dict(os.environ), _set_environment),
+        Entry("environment variables", lambda: dict(os.environ), set_environment),
         Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(slice(None), v)),
         Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
         Entry("import hooks", lambda: (list(sys.meta_path), list(sys.path_hooks)), _set_import_hooks),
@@ -110,11 +107,12 @@ def _interpreter() -> list[Entry]:
         Entry("profile function", sys.getprofile, sys.setprofile),
         Entry("warning filters", lambda: list(warnings.filters), _set_filters),
         Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
-        Entry("signal handlers", _signals, _set_signals),
+        Entry("signal handlers", lambda: {it: signal.getsignal(it) for it in _SIGNALS}, _set_signals),
     ]
 
 
-def _set_environment(value: dict[str, str]) -> None:
+def set_environment(value: dict[str, str]) -> None:
+    """Make these the environment variables, and no others."""
     for name in set(os.environ) - set(value):
         del os.environ[name]
     os.environ.update(value)
@@ -136,10 +134,6 @@ def _set_gc(value: tuple[bool, tuple[int, int, int]]) -> None:
 
 
 _SIGNALS = [signal.Signals[n] for n in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, n)]
-
-
-def _signals() -> dict[signal.Signals, Any]:
-    return {number: signal.getsignal(number) for number in _SIGNALS}
 
 
 def _set_signals(value: dict[signal.Signals, Any]) -> None:
