@@ -68,13 +68,8 @@ def vacuous(path: Path, _: Wanted) -> Checked:
     record = process.record_of(path)
     problems = nothing.vacuous(record)
     said = [*report.problems(record), *map(str, problems)]
-    count = f"{claims_of(len(problems))} {'says' if len(problems) == 1 else 'say'} nothing"
+    count = f"{len(problems)} claim{' says' if len(problems) == 1 else 's say'} nothing"
     return Checked(said, count, bool(problems) or not report.holds(record))
-
-
-def claims_of(count: int) -> str:
-    """`1 claim`, `2 claims`."""
-    return f"{count} claim{'' if count == 1 else 's'}"
 
 
 CHECKS: dict[str, Callable[[Path, Wanted], Checked]] = {

@@ -383,7 +383,16 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         words=asked.words,
         listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
     )
-    against = _against(path, record)
+    device = record.environment.device
+    against = Against(recording_of(path, device.slug or device.kind))
+    if os.path.lexists(against.file):
+        from litbook.record import compare, recordings
+
+        try:
+            recording = recordings.read(against.file, record.lecture)
+            against = Against(against.file, recording, compare.compare(record, recording))
+        except LitbookError as error:
+            against = Against(against.file, unusable=error)
     kept, trouble = "", against.unusable
     if keep:
         try:
@@ -484,20 +493,6 @@ class Against:
         """What differs. That a section's text is new is no difference while sections are run alone."""
         differences = self.comparison.differences if self.comparison else ()
         return [d for d in differences if not (record.asked and d.kind in ("text", "section"))]
-
-
-def _against(path: Path, record: model.Record) -> Against:
-    from litbook.record import compare, recordings
-
-    device = record.environment.device
-    file = recording_of(path, device.slug or device.kind)
-    if not os.path.lexists(file):
-        return Against(file)
-    try:
-        recording = recordings.read(file, record.lecture)
-        return Against(file, recording, compare.compare(record, recording))
-    except LitbookError as error:
-        return Against(file, unusable=error)
 
 
 def _keep(against: Against, record: model.Record, approve: bool) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+TAB = "→"  # how a tab is shown that indents, with three spaces behind it
 
 
 @dataclass(frozen=True)
@@ -35,31 +38,20 @@ class Problem:
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.what}" if self.place else self.what]
         if self.place and self.place.text.strip():
-            lines += self._indented(self.place) if self.above is not None else _marked(self.place)
+            code = self.place.text.rstrip()
+            if self.above is None:  # the line without its indentation, and a mark below the column
+                indent = len(code) - len(code.lstrip())
+                lines += [f"    {code.strip()}", "    " + " " * max(0, self.place.column - 1 - indent) + "^"]
+            else:  # both lines as they stand there, with tabs that are seen, and a mark where the line begins
+                both = [
+                    re.sub(r"^\s+", lambda blank: blank[0].replace("\t", f"{TAB}   "), line)
+                    for line in (self.above.rstrip(), code)
+                ]
+                indent = len(both[1]) - len(both[1].lstrip(f" {TAB}"))
+                lines += [f"    {line}" for line in (*both, " " * indent + "^") if line]
         if self.way_out:
             lines.append(f"    {self.way_out}")
         return "\n".join(lines)
-
-    def _indented(self, place: Place) -> list[str]:
-        """The line and the one above it as they stand there, and a mark where the line begins."""
-        shown = [_with_tabs(line.rstrip()) for line in (self.above or "", place.text)]
-        indent = len(shown[1]) - len(shown[1].lstrip(f" {TAB}"))
-        return [f"    {line}" for line in (*shown, " " * indent + "^") if line]
-
-
-TAB = "→"  # how a tab is shown that indents, with three spaces behind it
-
-
-def _with_tabs(line: str) -> str:
-    code = line.lstrip()
-    return line[: len(line) - len(code)].replace("\t", f"{TAB}   ") + code
-
-
-def _marked(place: Place) -> list[str]:
-    """The line without its indentation, and a mark below the column."""
-    code = place.text.rstrip()
-    indent = len(code) - len(code.lstrip())
-    return [f"    {code.strip()}", "    " + " " * max(0, place.column - 1 - indent) + "^"]
 
 
 class LitbookError(Exception):

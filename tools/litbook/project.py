@@ -65,13 +65,12 @@ class Project:
     @classmethod
     def of(cls, config: Path) -> Project:
         """The book of a `mkdocs.yml`, in the folders that this names. Raises `LitbookError`."""
-        said = _said(config)
-        own = _options(said)
+        settings, options = _settings(config)
         return cls(
             config.parent,
-            str(own.get("lectures") or cls.lectures_at),
-            str(said.get("docs_dir") or cls.docs_at),
-            str(own.get("bibliography") or cls.bibliography_at),
+            str(options.get("lectures") or cls.lectures_at),
+            str(settings.get("docs_dir") or cls.docs_at),
+            str(options.get("bibliography") or cls.bibliography_at),
         )
 
     @staticmethod
@@ -83,7 +82,7 @@ class Project:
         config = next((it / CONFIG for it in lecture.parents if (it / CONFIG).is_file()), None)
         if config is None or "words:" not in _text(config):
             return ""
-        words = str(_options(_said(config)).get("words") or "")
+        words = str(_settings(config)[1].get("words") or "")
         if words and WORDS and words not in WORDS:
             raise LitbookError(f"{CONFIG}: words is {words!r}\n    there are: {', '.join(WORDS)}")
         return words
@@ -130,12 +129,21 @@ class Project:
         A file without `main()` that another lecture imports is a module. Raises `LitbookError` where a file
         and a folder have one name.
         """
-        found = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
-        for one, other in pairwise(found):
+        paths = sorted((path for path in self.folder.glob(PATTERN) if is_lecture(path)), key=name_of)
+        for one, other in pairwise(paths):
             if name_of(one) == name_of(other):
-                both = " and ".join(sorted(shown(it) + "/" * it.is_dir() for it in (one, other)))
+                both = " and ".join(sorted(shown(path) + "/" * path.is_dir() for path in (one, other)))
                 raise LitbookError(f"two lectures have one name: {both}\n    rename one of them")
-        return [it for it in found if not _is_module(it, [other for other in found if other != it])]
+        lectures = []
+        for path in paths:
+            # A module says no `def main`, and one of the others imports it, as far as lines tell it.
+            imports = re.compile(rf"^\s*(from|import)\s[^#\n]*\b{re.escape(name_of(path))}\b", re.MULTILINE)
+            others = (other for other in paths if other != path)
+            files = (file for other in others for file in (other.glob("*.py") if other.is_dir() else [other]))
+            has_main = path.is_dir() or re.search(r"^\s*(async\s+)?def\s+main\b", _text(path), re.MULTILINE)
+            if has_main or not any(imports.search(_text(file)) for file in files):
+                lectures.append(path)
+        return lectures
 
     def names(self) -> list[str]:
         """What the lectures are called."""
@@ -172,42 +180,32 @@ class Project:
         raise NotFound("lecture", name, beside or self.names())
 
 
-def _said(config: Path) -> dict[str, Any]:
-    """What `mkdocs.yml` says; nothing without a reader of YAML, which comes with MkDocs."""
+def _settings(config: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `mkdocs.yml` says, and what in it stands below `litbook:` among the plugins.
+
+    Nothing without a reader of YAML, which comes with MkDocs.
+    """
     try:
         import yaml
     except ModuleNotFoundError:
-        return {}
+        return {}, {}
 
     # Nothing is made of MkDocs' tags (`!ENV`, `!!python/name:`): no folder needs them.
     loader: Any = type("Loader", (yaml.SafeLoader,), {})
     loader.add_multi_constructor("", lambda *_: None)
     try:
-        said = yaml.load(config.read_text(encoding="utf-8"), loader)
+        settings = yaml.load(config.read_text(encoding="utf-8"), loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise LitbookError(f"{config.name} cannot be read: {error}") from None
-    return said if isinstance(said, dict) else {}
-
-
-def _options(said: dict[str, Any]) -> dict[str, Any]:
-    """What stands below `litbook:` among the plugins."""
-    plugins = said.get("plugins") or []
+    settings = settings if isinstance(settings, dict) else {}
+    plugins = settings.get("plugins") or []
     named = [it for it in ([plugins] if isinstance(plugins, dict) else plugins) if isinstance(it, dict)]
-    return next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
+    return settings, next((it["litbook"] for it in named if isinstance(it.get("litbook"), dict)), {})
 
 
 def is_lecture(path: Path) -> bool:
     """Whether a lecture may be there: a file of Python, or a folder that begins with one."""
     return (path / INSIDE).is_file() or (path.suffix == ".py" and path.is_file())
-
-
-def _is_module(path: Path, lectures: list[Path]) -> bool:
-    """Whether the file says no `def main` and one of these lectures imports it, as far as lines tell it."""
-    if path.is_dir() or re.search(r"^\s*(async\s+)?def\s+main\b", _text(path), re.MULTILINE):
-        return False
-    imports = re.compile(rf"^\s*(from|import)\s[^#\n]*\b{re.escape(name_of(path))}\b", re.MULTILINE)
-    files = (file for it in lectures for file in (it.glob("*.py") if it.is_dir() else [it]))
-    return any(imports.search(_text(file)) for file in files)
 
 
 def _text(file: Path) -> str:

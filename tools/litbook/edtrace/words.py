@@ -65,7 +65,14 @@ _lecture: Path | None = None  # the one that runs here, under these words
 def installed(words: str, lecture: Path) -> Iterator[None]:
     """While it runs, `lecture` imports this module under the names that `words` has; "" changes nothing."""
     global _lecture  # a process runs one lecture
-    modules, path, gettrace = dict(sys.modules), _lecture, sys.gettrace
+    modules, path, real = dict(sys.modules), _lecture, sys.gettrace
+
+    def gettrace() -> Any:
+        # What is beside the lecture is answered as edtrace's own tracing would, by a function that sees no
+        # line, and all others truly.
+        inside = sys._getframe(1).f_code.co_filename.startswith(str(lecture.parent))
+        return (lambda *_: None) if inside else real()
+
     if words:
         _lecture = lecture
         for name in NAMES[words]:
@@ -74,27 +81,14 @@ def installed(words: str, lecture: Path) -> Iterator[None]:
             above, _, last = name.rpartition(".")
             if above:
                 setattr(sys.modules[above], last, module)
-        sys.gettrace = _traced(gettrace, str(lecture.parent))
+        sys.gettrace = gettrace
     try:
         yield
     finally:
-        _lecture, sys.gettrace = path, gettrace
+        _lecture, sys.gettrace = path, real
         for name in NAMES.get(words, ()):
             del sys.modules[name]
             sys.modules.update({name: modules[name]} if name in modules else {})
-
-
-def _traced(real: Any, folder: str) -> Any:
-    """`sys.gettrace` that answers files in `folder` as edtrace's own tracing would, and all others truly."""
-
-    def gettrace() -> Any:
-        return _no_trace if sys._getframe(1).f_code.co_filename.startswith(folder) else real()
-
-    return gettrace
-
-
-def _no_trace(*_: object) -> None:
-    """What a lecture may set as a trace function: it sees no line."""
 
 
 # ---------------------------------------------------------------------------- prose
@@ -199,23 +193,21 @@ def link(arg: object = None, style: object = None, **kwargs: Any) -> None:  # no
     if arg is None or isinstance(arg, str):
         arg = Reference(**kwargs) if arg is None else url_reference(arg, **kwargs)
     if callable(arg):
-        _link_to_code(arg)
-    elif hasattr(arg, "url"):  # a lecture may have a class of its own
-        url, said = str(arg.url or ""), _label(arg)
-        if re.match(r"https?://\S+$", url):
-            author.link(url, said)
+        ours = False
+        with contextlib.suppress(TypeError, OSError):
+            ours = _lecture is None or Path(inspect.getfile(arg)) == _lecture
+        if ours:
+            author.link(arg)
         else:
-            author.note(f"{said} (`{url}`)" if url and url != said else said)
+            author.note(f"`{getattr(arg, '__name__', type(arg).__name__)}`")
+    elif hasattr(arg, "url"):  # a lecture may have a class of its own
+        url, label = str(arg.url or ""), _label(arg)
+        if re.match(r"https?://\S+$", url):
+            author.link(url, label)
+        else:
+            author.note(f"{label} (`{url}`)" if url and url != label else label)
     else:
         raise AuthorError(f"link() takes an address, a reference or a function, not {type(arg).__name__}")
-
-
-def _link_to_code(target: Any) -> None:
-    name = getattr(target, "__name__", type(target).__name__)
-    with contextlib.suppress(TypeError, OSError):
-        if _lecture is None or Path(inspect.getfile(target)) == _lecture:
-            return author.link(target)
-    return author.note(f"`{name}`")
 
 
 def _label(reference: Any) -> str:
@@ -323,21 +315,11 @@ def plot(spec: Any) -> None:
         return author.figure(spec, caption="", alt="a plot")
     data = spec if isinstance(spec, dict) else spec.to_dict()
     title = data.get("title") or data.get("description") or "a plot"
-    said = str(title.get("text", "a plot") if isinstance(title, dict) else title)
-    svg = _drawn(data)
-    if svg:
-        return author._hand("figure", "", data=svg, alt=said)
+    label = str(title.get("text", "a plot") if isinstance(title, dict) else title)
+    with contextlib.suppress(ImportError, ValueError):  # it is not here, or lacks what it draws with
+        altair, written = importlib.import_module("altair"), io.StringIO()
+        altair.Chart.from_dict(data).save(written, format="svg")
+        return author._hand("figure", "", data=written.getvalue(), alt=label)
     shown = json.dumps(data, indent=1, default=str)
     cut = "\n…" * (len(shown) > LONGEST_PLOT)
-    return author.note(f"A plot, as its data: {said}\n\n```json\n{shown[:LONGEST_PLOT]}{cut}\n```")
-
-
-def _drawn(data: dict[str, Any]) -> str:
-    """The plot as SVG; "" where Altair is not here, or lacks what it draws with."""
-    try:
-        altair = importlib.import_module("altair")
-        written = io.StringIO()
-        altair.Chart.from_dict(data).save(written, format="svg")
-    except (ImportError, ValueError):
-        return ""
-    return written.getvalue()
+    return author.note(f"A plot, as its data: {label}\n\n```json\n{shown[:LONGEST_PLOT]}{cut}\n```")

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from litbook.checks import Checked, Wanted, claims_of
+from litbook.checks import Checked, Wanted
 from litbook.mutants import noticed, trials
 from litbook.mutants.trials import Outcome
 from litbook.render import report, values
@@ -47,13 +47,14 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
     count = sum(len(outcome.trials) for outcome in outcomes)
     alive = sum(len(outcome.survivors) for outcome in outcomes)
     excused = sum(len(outcome.left) for outcome in outcomes) - alive
-    text = f"{claims_of(len(outcomes))}, {made} mutants in {count} trials: {count - alive - excused} passed, "
-    text += f"{excused} excused, {alive} survive{'s' * (alive == 1)}"
+    passed = count - alive - excused
+    text = f"{len(outcomes)} claim{'s' * (len(outcomes) != 1)}, {made} mutants in {count} trials: "
+    text += f"{passed} passed, {excused} excused, {alive} survive{'s' * (alive == 1)}"
     elsewhere = sum(bool(_device(lecture, i)) for i in range(len(lecture.claims)))
     rest = len(lecture.claims) - elsewhere - len(outcomes)
     if claims is None and not asked.sections:
-        text += f"; {claims_of(elsewhere)} not run (another device)" if elsewhere else ""
-        text += f"; {claims_of(rest)} {'was' if rest == 1 else 'were'} not reached" if rest else ""
+        text += f"; {elsewhere} claim{'s' * (elsewhere != 1)} not run (another device)" if elsewhere else ""
+        text += f"; {rest} claim{' was' if rest == 1 else 's were'} not reached" if rest else ""
 
     defects = any(outcome.survivors or outcome.idle or outcome.unsteady for outcome in outcomes)
     wrong = bool(excuses) or defects or not report.holds(record)

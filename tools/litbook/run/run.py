@@ -192,7 +192,7 @@ def _execute(
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
     sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
-    os._exit = exit_  # type: ignore[assignment]  # typeshed gives the parameter a name
+    os._exit = exit_
     sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
     before = author.hand_to(recorder)
     start = time.perf_counter()
