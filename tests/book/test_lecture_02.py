@@ -13,7 +13,8 @@ from tests.running import LECTURE_02
 from litbook.record import model
 from litbook.render import books, path
 from litbook.text import source
-from litbook.text.lecture import File, Function, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Function, Lecture
 
 # How many statements on each topic the lecture settles: N napkin math, T tensors, D dtypes, G GPU, S
 # storage, E elementwise, M products, F FLOPs, J gradients, K parameters, L randomness, P data, O

@@ -14,7 +14,8 @@ from tests.running import LECTURE_02, LECTURE_03, REPO, sampled
 from litbook.record import compare, model, recordings
 from litbook.run import run
 from litbook.text import source, unbacked, unrun
-from litbook.text.lecture import File, Function, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Function, Lecture
 
 LECTURES = [LECTURE_02, LECTURE_03]
 COLUMNS = 76  # of code that stand beside a margin of values without wrapping

@@ -17,7 +17,8 @@ from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
 from litbook.text.claims import dissect
 from litbook.text.directives import Directive, anchors_in, directives_in
-from litbook.text.lecture import File, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Lecture
 from litbook.text.tree import uncollected
 
 MAIN = "def main():\n    pass\n"

@@ -43,7 +43,8 @@ from litbook.probe.recorder import Listener, Recorder
 from litbook.record import model
 from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
-from litbook.text.lecture import File, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Lecture
 
 PATIENCE = 20.0  # seconds that a mutant may take; then it counts as failed
 TURNS = 20  # of a loop, in which a claim is tried

@@ -43,7 +43,8 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from litbook.errors import Problem, UnusableLecture
-from litbook.text.lecture import File, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Lecture
 from litbook.text.tree import Definition, dotted, own_nodes, parameters, uncollected, unquoted
 
 Placed = ast.stmt | ast.expr | ast.ExceptHandler  # what stands somewhere in a text

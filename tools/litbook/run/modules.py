@@ -18,7 +18,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
-from litbook.text.lecture import File, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Lecture
 
 Around = Callable[[int], AbstractContextManager[None]]
 

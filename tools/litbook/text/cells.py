@@ -12,12 +12,13 @@ The files of a lecture become one namespace: what they import from each other is
 from __future__ import annotations
 
 import ast
+import copy
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from litbook.text.lecture import Lecture, Watch
-from litbook.text.plan import SECTIONS, Import, Plan, Text, groups_of, span
+from litbook.text.lecture import SECTIONS, Lecture, Watch
+from litbook.text.plan import Import, Plan, Text, groups_of, plan_of, span
 from litbook.text.program import Key, Unit, definition
 from litbook.text.rows import Code, Row, Rows
 from litbook.text.tree import Definition, FunctionNode, everything, modules_in, segment
@@ -65,8 +66,17 @@ def layouts(lecture: Lecture, roots: Sequence[int], raised: Collection[str] = ()
     """
     text = Text(lecture)
     rows = [Rows(lecture, file) for file in lecture.files]
-    names = frozenset(name for file in lecture.files for name in _names(file.tree))
-    return [_Writer(Plan(text, root, frozenset(raised)), rows).layout(names) for root in roots]
+    names = set[str]()
+    for node in (node for file in lecture.files for node in everything(file.tree)):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.alias(name=name, asname=other):
+                names.add((other or name).partition(".")[0])
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+    plans = (plan_of(text, root, frozenset(raised)) for root in roots)
+    return [_Writer(plan, rows).layout(frozenset(names)) for plan in plans]
 
 
 class _Writer:
@@ -79,92 +89,73 @@ class _Writer:
         self.items: list[Item] = []
 
     def layout(self, names: frozenset[str]) -> Layout:
-        imports, setting = [*self._imports()], self._setting()
-        self._section(self.plan.root, 1, None)
-        inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
-        open_ = (self.text.function(i) for i in self.plan.sections)
-        modules = [
-            *imported("\n".join(imports)),
-            *(name for node in (*inside, *open_) for name in modules_in(node)),
-        ]
-        order = sorted((_order(line), line) for line in imports)
-        return Layout(
-            root=self.plan.root,
-            imports=tuple(line for _, line in order),
-            setting=tuple(setting),
-            items=tuple(self.items),
-            modules=tuple(dict.fromkeys(modules)),
-            names=names,
-        )
-
-    # -- what comes before the sections
-
-    def _imports(self) -> Iterator[str]:
-        """The imports of all files, one name a line, without what this notebook never names."""
-        found = dict[str, None]()
+        # The imports of all files, one name a line, without what this notebook never names.
+        imports = dict[str, None]()
         for unit in self.plan.needed:
-            if not isinstance(unit.node, Import) or unit.text:
-                continue
-            for alias in unit.node.names:
+            node = unit.node
+            for alias in node.names if isinstance(node, Import) and not unit.text else ():
                 name = (alias.asname or alias.name).partition(".")[0]
                 if alias.name in ("*", "annotations") or (unit.file, name) in self.plan.read:
-                    found[ast.unparse(_only(unit.node, alias))] = None
-        return iter(found)
-
-    def _setting(self) -> list[Code]:
-        """The needed statements of the files that are no definitions, and the definitions that they need."""
+                    alone = copy.copy(node)
+                    alone.names = [alias]  # type: ignore[attr-defined]
+                    imports[ast.unparse(alone)] = None
+        # The needed statements of the files that are no definitions, and the definitions that they need.
         plain = [unit for unit in self.plan.needed if not definition(unit)]
         early = self.program.needed((key for unit in plain for key in unit.keys), may=definition)
-        found: list[Code] = []
+        setting: list[Code] = []
         for unit in self.plan.needed:
             if unit in early if definition(unit) else unit.text or not isinstance(unit.node, Import):
                 self.emitted.add(unit.node)
-                found.append(self._whole(unit))
-        return found + [self._code(it, self.text.main or 0, None) for it in groups_of(self.plan.before)]
+                setting.append(self._whole(unit))
+        setting += [self._code(group, self.text.main or 0, None) for group in groups_of(self.plan.before)]
+        self._section(self.plan.root, 1, None)
+        inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
+        open_ = (self.text.function(i) for i in self.plan.sections)
+        modules = (name for node in (*inside, *open_) for name in modules_in(node))
+        return Layout(
+            root=self.plan.root,
+            imports=tuple(sorted(imports, key=_import_order)),
+            setting=tuple(setting),
+            items=tuple(self.items),
+            modules=tuple(dict.fromkeys([*imported("\n".join(imports)), *modules])),
+            names=names,
+        )
 
     # -- sections
 
     def _section(self, index: int, level: int, device: str | None) -> None:
         """A section with its heading: open, or as a function where the root itself must stay one."""
+        spec = self.lecture.functions[index]
         if index in self.plan.why:
-            self._define([(self.text.file(index), self.lecture.functions[index].name)], level - 1)
-            it = self.lecture.functions[index]
-            self.items.append(Code(index, it.first, it.last, (Row(f"{it.name}()"),), call=True))
+            self._define([(spec.file, spec.name)], level - 1)
+            self.items.append(Code(index, spec.first, spec.last, (Row(f"{spec.name}()"),), call=True))
             return
-        needs = self.lecture.functions[index].requires
-        device = device if needs in (None, "slow") else needs  # who opens a notebook has time
+        device = device if spec.requires in (None, "slow") else spec.requires  # who opens a notebook has time
         self.items.append(Section(index, level, device))
-        for group in groups_of(self.text.body(index)):
-            self._group(group, index, level, device)
-
-    def _group(self, group: list[ast.stmt], index: int, level: int, device: str | None) -> None:
-        """Statements of an open section that share lines; most often one."""
-        node = group[0]
-        if len(group) == 1 and (target := self.plan.opened(node)) is not None:
-            self._section(target, level + 1, device)
-        elif len(group) == 1 and (word := self.text.word(node)):
-            if word != "speaker_note":
-                self.items.append(self._told(node, index, level, device))
-        else:
-            self._define(self.plan.keys(index, *group), level)
-            code = self._code(group, index, device)
-            calls = self.text.target(node) is not None  # whose value is None
-            self.items.append(replace(code, quiet="") if calls else code)
+        for group in groups_of(self.text.body(index)):  # of statements that share lines; most often one
+            node, alone = group[0], len(group) == 1
+            if alone and (target := self.plan.opened(node)) is not None:
+                self._section(target, level + 1, device)
+            elif alone and (word := self.text.word(node)):
+                if word != "speaker_note":
+                    self.items.append(self._told(node, index, level, device))
+            else:
+                self._define(self.text.keys(index, *group), level)
+                code = self._code(group, index, device)
+                called = self.text.target(node) is not None  # whose value is None
+                self.items.append(replace(code, quiet="") if called else code)
 
     def _told(self, node: ast.stmt, index: int, level: int, device: str | None) -> Told:
+        """A statement that the record tells; of a question also what computes the answer."""
         first, last = span([node])
-        if (asked := self.plan.answer(node)) is None:
+        if (asked := self.text.answer(node)) is None:
             return Told(index, first, last)
         expression, unit = asked
-        self._define(self.plan.keys(index, ast.Expr(expression)), level)
-        text = segment(self.lecture.files[self.text.file(index)].text, expression)
+        self._define(self.text.keys(index, ast.Expr(expression)), level)
+        text = segment(self.lecture.file_of_function(index).text, expression)
         watch = Watch("answer", text, unit if isinstance(unit, str) else None, first, expression)
-        return Told(
-            index,
-            first,
-            last,
-            Code(index, first, last, (Row("    " if device else "", watch),), device=device),
-        )
+        rows = (Row("    " if device else "", watch),)
+        return Told(index, first, last, Code(index, first, last, rows, device=device))
 
     def _define(self, keys: Iterable[Key], level: int) -> None:
         """Define what is called by these names, in turn too, unless it has been."""
@@ -173,8 +164,8 @@ class _Writer:
                 self.emitted.add(unit.node)
                 function = self.lecture.function_of.get(unit.node)
                 if function in self.plan.why and function is not None:
-                    it = self.lecture.functions[function]
-                    self.items.append(Section(function, level + 1, it.requires, self.plan.why[function]))
+                    device = self.lecture.functions[function].requires
+                    self.items.append(Section(function, level + 1, device, self.plan.why[function]))
                 self.items.append(self._whole(unit))
 
     # -- text
@@ -185,17 +176,14 @@ class _Writer:
         if unit.text:
             return Code(function, unit.node.lineno, unit.node.lineno, (Row(unit.text),))
         function = self.lecture.function_of.get(unit.node, function)
-        found = self.rows[unit.file].code([unit.node], function)
+        code = self.rows[unit.file].code([unit.node], function)
         if isinstance(unit.node, FunctionNode) and self.lecture.functions[function].kind in SECTIONS:
-            found = replace(found, rows=(Row("@section"), *found.rows))
-        return replace(found, definition=isinstance(unit.node, Definition))
+            code = replace(code, rows=(Row("@section"), *code.rows))
+        return replace(code, definition=isinstance(unit.node, Definition))
 
     def _code(self, group: Sequence[ast.stmt], function: int, device: str | None) -> Code:
         dedent = 0 if device else group[0].col_offset  # what needs a device stands below an `if`
         return replace(self.rows[self.text.file(function)].code(group, function, dedent), device=device)
-
-
-# ---------------------------------------------------------------------------- helpers on trees and text
 
 
 def imported(text: str) -> list[str]:
@@ -206,28 +194,8 @@ def imported(text: str) -> list[str]:
         return []
 
 
-def _only(node: Import, alias: ast.alias) -> ast.stmt:
-    """The same import, of one name."""
-    return (
-        ast.Import([alias])
-        if isinstance(node, ast.Import)
-        else ast.ImportFrom(node.module, [alias], node.level)
-    )
-
-
-def _order(line: str) -> tuple[bool, bool, bool]:
+def _import_order(line: str) -> tuple[bool, bool, bool, str]:
     """`from __future__` comes first, then the standard library."""
     kind, name, *_ = line.split()
-    return name != "__future__", name.partition(".")[0] not in sys.stdlib_module_names, kind == "from"
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    """Every name in a text, whatever it means there."""
-    for node in everything(tree):
-        match node:
-            case ast.Name(id=name) | ast.arg(arg=name):
-                yield name
-            case ast.alias(name=name, asname=other):
-                yield (other or name).partition(".")[0]
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
+    standard = name.partition(".")[0] in sys.stdlib_module_names
+    return name != "__future__", not standard, kind == "from", line

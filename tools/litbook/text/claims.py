@@ -6,11 +6,12 @@ In goes a numbered `Lecture`, out come its claims, each with the operands that w
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 
 from litbook.text import scopes
-from litbook.text.lecture import Assertion, Lecture
+from litbook.text.lecture import SECTIONS, Assertion, Lecture
 from litbook.text.tree import Definition, directly_in, segment, unquoted
 
 
@@ -19,45 +20,57 @@ def find_claims(found: Lecture) -> None:
 
     One that is marked `@fails` raises, as in plain Python, and so is none.
     """
-    for node, index in list(found.function_of.items()):
-        if found.functions[index].kind not in ("main", "part", "section"):
+    for function, index in found.function_of.items():
+        if found.functions[index].kind not in SECTIONS:
             continue
-        for child in outside_try(node):
-            if isinstance(child, ast.Assert) and child not in found.fails:
-                _add_claim(found, child, "assert", child.test, _caption(child))
-            elif isinstance(child, ast.AnnAssign) and names_axes(child):
-                _add_claim(found, child, "axes", child.annotation, "")
+        text = found.file_of_function(index).text
+        for node in outside_try(function):
+            if isinstance(node, ast.Assert) and node not in found.fails:
+                number = found.statement_of[node]
+                found.statements[number] = replace(found.statements[number], kind="claim")
+                claim = replace(claim_of_assert(text, node), statement=number)
+            elif isinstance(node, ast.AnnAssign) and names_axes(node):
+                said = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
+                claim = Assertion(found.statement_of[node], "axes", said, "", ("",), (), node=node)
+            else:
+                continue
+            found.claim_of[node] = len(found.claims)
+            found.claims.append(claim)
+
+
+@functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture
+def claim_of_assert(text: str, node: ast.Assert) -> Assertion:
+    """The claim that an assert of this source text is, of a statement without a number."""
+    form, operands = dissect(node.test, text)
+    texts = tuple(segment(text, operand) for operand in operands)
+    match node.msg:
+        case ast.Constant(value=value) if value is not None:
+            caption = str(value)
+        case _:
+            caption = ""
+    return Assertion(0, "assert", segment(text, node.test), caption, form, tuple(operands), texts, node=node)
 
 
 def outside_try(node: ast.AST) -> Iterator[ast.AST]:
-    for child in directly_in(node):
+    """The statements of a body in order, without those of functions, classes and `try` inside it."""
+    todo = directly_in(node)[::-1]
+    while todo:
+        child = todo.pop()
         yield child
         if not isinstance(child, Definition | ast.Try | ast.TryStar):
-            yield from outside_try(child)
-
-
-def _add_claim(
-    found: Lecture, node: ast.Assert | ast.AnnAssign, kind: str, shown: ast.expr, caption: str
-) -> None:
-    number = found.statement_of[node]
-    source = found.file_of_statement(number).text
-    text = segment(source, shown)
-    if isinstance(node, ast.AnnAssign):
-        text = f"{ast.unparse(node.target)}: {text}"
-    else:
-        found.statements[number] = replace(found.statements[number], kind="claim")
-    form, operands = dissect(shown, source) if kind == "assert" else (("",), [])
-    texts = tuple(segment(source, operand) for operand in operands)
-    found.claim_of[node] = len(found.claims)
-    found.claims.append(Assertion(number, kind, text, caption, form, tuple(operands), texts, node=node))
+            todo += directly_in(child)[::-1]
 
 
 def mark_measured(found: Lecture) -> None:
     """Mark the claims that read a name that their section measures, or hold what it measures as a whole."""
     names, wholes = dict[int, set[str]](), dict[int, set[str]]()
     for anchor, numbers in found.watches_of.items():
+        # The function that a statement, or an `except` or `case`, stands in; of a definition, that itself.
+        function = found.function_of.get(anchor)
+        if function is None:
+            statement = anchor if isinstance(anchor, ast.stmt) else anchor.body[0]  # type: ignore[attr-defined]
+            function = found.statements[found.statement_of[statement]].function
         for node in (found.watches[i].node for i in numbers if found.watches[i].kind == "measure"):
-            function = _owner(found, anchor)
             names.setdefault(function, set()).update(scopes.reads(node, called=False))
             wholes.setdefault(function, set()).update([] if isinstance(node, ast.Name) else [ast.dump(node)])
     for number, claim in enumerate(found.claims):
@@ -69,15 +82,6 @@ def mark_measured(found: Lecture) -> None:
                 found.claims[number] = replace(claim, measured=True)
 
 
-def _owner(found: Lecture, anchor: ast.AST) -> int:
-    """The function that a statement, or an `except` or `case`, stands in; of a definition, that itself."""
-    if anchor in found.function_of:
-        return found.function_of[anchor]
-    body: list[ast.stmt] = getattr(anchor, "body", [])
-    statement = anchor if isinstance(anchor, ast.stmt) else body[0]
-    return found.statements[found.statement_of[statement]].function
-
-
 def is_address(node: ast.expr) -> bool:
     """Whether an expression is nothing but an address: `x.data_ptr()`, `id(x)`, `hex(id(x))`."""
     match node:
@@ -86,13 +90,6 @@ def is_address(node: ast.expr) -> bool:
         case ast.Call(ast.Name("id"), [_], []) | ast.Call(ast.Attribute(attr="data_ptr"), [], []):
             return True
     return False
-
-
-def _caption(node: ast.Assert) -> str:
-    match node.msg:
-        case ast.Constant(value=value) if value is not None:
-            return str(value)
-    return ""
 
 
 def names_axes(node: ast.AnnAssign) -> bool:
@@ -123,66 +120,45 @@ def dissect(test: ast.expr, text: str) -> tuple[tuple[str, ...], list[ast.expr]]
     Operands are the sides of comparisons and the positional arguments of calls, through `and`, `or`
     and `not`; anything else is one operand, whole. Put together again, they are the test.
     """
-    found = _Dissection(text)
-    found.walk(test, inside=False)
-    return tuple(found.form), found.operands
+    form, operands = [""], list[ast.expr]()
 
+    def add(node: ast.expr, inside: bool) -> None:
+        """Add `node` as an operand; `inside` says whether an operator stands next to it."""
+        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        bracketed = inside and (negated or isinstance(node, _LOOSE))
+        form[-1] += "(" * bracketed
+        operands.append(node)
+        form.append(")" * bracketed)
 
-class _Dissection:
-    """The form and the operands of a test while it is taken apart."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.form = [""]
-        self.operands: list[ast.expr] = []
-
-    def walk(self, node: ast.expr, inside: bool) -> None:
-        """Add `node`; `inside` says whether an operator stands next to it."""
+    def walk(node: ast.expr, inside: bool) -> None:
         match node:
-            case ast.Compare():
-                self._comparison(node)
-            case ast.BoolOp():
-                self._both(node, inside)
+            case ast.Compare(left, operators, sides):
+                add(left, inside=True)
+                for operator, side in zip(operators, sides, strict=True):
+                    form[-1] += f" {_OPERATORS[type(operator)]} "
+                    add(side, inside=True)
+            case ast.BoolOp(operator, values):
+                form[-1] += "(" * inside
+                for i, value in enumerate(values):
+                    form[-1] += (" and " if isinstance(operator, ast.And) else " or ") * (i > 0)
+                    walk(value, inside=True)
+                form[-1] += ")" * inside
             case ast.UnaryOp(ast.Not(), value):
-                self.form[-1] += "not "
-                self.walk(value, inside=True)
-            case ast.Call(_, [_, *_]):
-                self._call(node)
+                form[-1] += "not "
+                walk(value, inside=True)
+            case ast.Call(function, [_, *_], keywords):
+                atom = isinstance(function, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+                called = segment(text, function)
+                form[-1] += (called if atom else f"({called})") + "("
+                for i, argument in enumerate(node.args):
+                    form[-1] += ", " * (i > 0) + "*" * isinstance(argument, ast.Starred)
+                    add(argument.value if isinstance(argument, ast.Starred) else argument, inside=False)
+                for keyword in keywords:
+                    name = f"{keyword.arg}=" if keyword.arg else "**"
+                    form[-1] += f", {name}{segment(text, keyword.value)}"
+                form[-1] += ")"
             case _:
-                self._operand(node, inside)
+                add(node, inside)
 
-    def _operand(self, node: ast.expr, inside: bool) -> None:
-        bracketed = inside and _is_loose(node)
-        self.form[-1] += "(" * bracketed
-        self.operands.append(node)
-        self.form.append(")" * bracketed)
-
-    def _comparison(self, node: ast.Compare) -> None:
-        self._operand(node.left, inside=True)
-        for op, side in zip(node.ops, node.comparators, strict=True):
-            self.form[-1] += f" {_OPERATORS[type(op)]} "
-            self._operand(side, inside=True)
-
-    def _both(self, node: ast.BoolOp, inside: bool) -> None:
-        word = " and " if isinstance(node.op, ast.And) else " or "
-        self.form[-1] += "(" * inside
-        for i, value in enumerate(node.values):
-            self.form[-1] += word * (i > 0)
-            self.walk(value, inside=True)
-        self.form[-1] += ")" * inside
-
-    def _call(self, node: ast.Call) -> None:
-        called = segment(self.text, node.func)
-        atom = isinstance(node.func, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-        self.form[-1] += (called if atom else f"({called})") + "("
-        for i, argument in enumerate(node.args):
-            self.form[-1] += ", " * (i > 0) + "*" * isinstance(argument, ast.Starred)
-            self._operand(argument.value if isinstance(argument, ast.Starred) else argument, inside=False)
-        for keyword in node.keywords:
-            name = f"{keyword.arg}=" if keyword.arg else "**"
-            self.form[-1] += f", {name}{segment(self.text, keyword.value)}"
-        self.form[-1] += ")"
-
-
-def _is_loose(node: ast.expr) -> bool:
-    return isinstance(node, _LOOSE) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+    walk(test, inside=False)
+    return tuple(form), operands

@@ -8,6 +8,7 @@ directive is tokenized, since that takes as long as everything else together.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import tokenize
 import warnings
@@ -18,8 +19,9 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from litbook.errors import Problem
-from litbook.text.lecture import File, Lecture, Watch
-from litbook.text.tree import Anchor, Definition, blocks, own_nodes
+from litbook.text.file import File
+from litbook.text.lecture import SECTIONS, Lecture, Watch
+from litbook.text.tree import Anchor, Definition, blocks, documented, own_nodes
 
 DIRECTIVES = {  # each with what it says: of this the reference in the docs is made
     "inspect": "show these expressions, after the line has run: `x, f(y) as B`",
@@ -50,6 +52,7 @@ class Directive:
     start: int | None  # None: the comment stands outside every statement
     end: int = 0
     said: bool = False  # it stands within a remark
+    watches: tuple[Watch, ...] = ()  # what it shows; their file is not known yet
 
     def problem(self, file: File, slug: str, what: str, way_out: str) -> Problem:
         """What is wrong with it, at its place."""
@@ -63,15 +66,19 @@ def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) 
     `anchors` say where the statements begin; None where the text has no tree.
     """
     directives: list[Directive] = []
-    lines = file.lines
+    logical_lines = _logical_lines(file.lines) if anchors is None else _near_directives(file.lines, anchors)
     try:
-        for logical in _logical_lines(lines) if anchors is None else _near_directives(lines, anchors):
-            _take(file, logical, directives)
+        for first, last, comments in logical_lines:
+            for line, column, comment in comments:
+                marks = _marks(comment)
+                if marks:
+                    file.cuts.append((line, column + marks[0][1]))
+                for name, at, content, said in marks:
+                    if ours := FOREIGN.get(name, name):
+                        directives.append(Directive(ours, content, line, column + at, first, last, said))
     except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         pass  # the parser has reported it, with a better message
-    for directive in directives:
-        _check_name(file, directive, problems)
-    return directives
+    return [_with_watches(file, directive, problems) for directive in directives]
 
 
 class _Logical(NamedTuple):
@@ -113,45 +120,32 @@ def _near_directives(lines: list[str], anchors: Anchors) -> Iterator[_Logical]:
     """
     done = 0  # lines
     for line, text in enumerate(lines, 1):
-        if line > done and "@" in text and "#" in text and _FIRST.search(text, text.index("#")):
-            first, done = _whole_lines_around(lines, anchors, line)
-            code, _, comment = text.partition("#")
-            if first == done and code.strip() and not _QUOTE.search(code):  # nor is there a string above it
-                yield _Logical(line, line, [(line, len(code), f"#{comment}")])
-            else:
-                yield from _one_by_one(lines, first, done)
+        if line <= done or "@" not in text or "#" not in text or not _FIRST.search(text, text.index("#")):
+            continue
+        # The lines around it from one statement that begins a line to the next. These are logical lines,
+        # whole: `else:` and comments belong to the statement above them.
+        after = bisect_right(anchors, line, key=lambda anchor: anchor[0])
+        above = (anchors[i] for i in range(after - 1, -1, -1) if _begins_a_line(lines, anchors[i]))
+        below = (anchors[i] for i in range(after, len(anchors)) if _begins_a_line(lines, anchors[i]))
+        first, done = next(above, (1,))[0], next(below, (len(lines) + 1,))[0] - 1
+        while done > line and not lines[done - 1].strip():
+            done -= 1
+        code, _, comment = text.partition("#")
+        if first == done and code.strip() and not _QUOTE.search(code):  # nor is there a string above it
+            yield _Logical(line, line, [(line, len(code), f"#{comment}")])
+            continue
+        # Each is read as if it were alone: `else:` below an indented statement is no dedent to nowhere.
+        while first <= done:
+            behind = done + 1
+            for logical in _logical_lines(lines[first - 1 : done], first - 1):
+                yield logical
+                if logical.first is not None:
+                    behind = logical.last + 1
+                    break
+            first = behind
 
 
 _QUOTE = re.compile("['\"]")
-
-
-def _one_by_one(lines: list[str], first: int, last: int) -> Iterator[_Logical]:
-    """The logical lines from `first` to `last`.
-
-    Each is read as if it were alone, so that `else:` below an indented statement is no dedent to nowhere.
-    """
-    while first <= last:
-        behind = last + 1
-        for logical in _logical_lines(lines[first - 1 : last], first - 1):
-            yield logical
-            if logical.first is not None:
-                behind = logical.last + 1
-                break
-        first = behind
-
-
-def _whole_lines_around(lines: list[str], anchors: Anchors, line: int) -> tuple[int, int]:
-    """The first and the last of the lines around `line` from one statement that begins a line to the next.
-
-    These are logical lines, whole: `else:` and comments belong to the statement above them.
-    """
-    after = bisect_right(anchors, line, key=lambda anchor: anchor[0])
-    above = (anchors[i] for i in range(after - 1, -1, -1) if _begins_a_line(lines, anchors[i]))
-    below = (anchors[i] for i in range(after, len(anchors)) if _begins_a_line(lines, anchors[i]))
-    last = next(below, (len(lines) + 1,))[0] - 1
-    while last > line and not lines[last - 1].strip():
-        last -= 1
-    return next(above, (1,))[0], last
 
 
 def _begins_a_line(lines: list[str], anchor: tuple[int, int, Anchor]) -> bool:
@@ -163,17 +157,6 @@ def _begins_a_line(lines: list[str], anchor: tuple[int, int, Anchor]) -> bool:
     if getattr(node, "lineno", None) != line or lines[line - 1][:column].strip():
         return False
     return line == 1 or not lines[line - 2].endswith("\\")
-
-
-def _take(file: File, logical: _Logical, into: list[Directive]) -> None:
-    for line, column, text in logical.comments:
-        marks = _marks(text)
-        if marks:
-            file.cuts.append((line, column + marks[0][1]))
-        lines = logical.first, logical.last
-        for name, at, content, said in marks:
-            if ours := FOREIGN.get(name, name):
-                into.append(Directive(ours, content, line, column + at, *lines, said))
 
 
 def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
@@ -205,77 +188,74 @@ def _nearest(name: str, likeness: float = 0.6) -> list[str]:
     return get_close_matches(name, DIRECTIVES, 1, likeness)
 
 
-def _check_name(file: File, directive: Directive, problems: list[Problem]) -> None:
-    if directive.name in DIRECTIVES:
-        return
-    near = _nearest(directive.name)
-    known = ", ".join(f"@{name}" for name in DIRECTIVES)
-    way_out = f"did you mean @{near[0]}?" if near else f"there are: {known}"
-    what = f"unknown directive @{directive.name}"
-    problems.append(directive.problem(file, "unknown-directive", what, way_out))
+def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> Directive:
+    """The directive with the expressions of an `@inspect`, `@measure` or `@clear`."""
+    name, content, slug = directive.name, directive.content, "bad-directive"
+    if name not in DIRECTIVES:
+        near, slug = _nearest(name), "unknown-directive"
+        what = f"unknown directive @{name}"
+        every = ", ".join(f"@{other}" for other in DIRECTIVES)
+        way_out = f"did you mean @{near[0]}?" if near else f"there are: {every}"
+    elif name not in ("inspect", "measure", "clear"):
+        if not content:
+            return directive
+        what, way_out = f"@{name} takes nothing, but {content!r} follows it", "remove what follows it"
+    elif not content:
+        what = f"@{name} names no expression"
+        way_out = f"write what to show: # @{name} x.shape"
+    else:
+        try:
+            watches = [Watch(name, text, unit, directive.line, node) for text, unit, node in _read(content)]
+            return replace(directive, watches=tuple(watches))
+        except SyntaxError as error:
+            what, slug = f"@{name} cannot read {error.text!r}: {error.msg}", "bad-expression"
+            way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
+    problems.append(directive.problem(file, slug, what, way_out))
+    return directive
 
 
-def watches_in(file: File, directive: Directive, problems: list[Problem]) -> list[Watch]:
-    """The expressions of an `@inspect`, `@measure` or `@clear`."""
-    if directive.name not in ("inspect", "measure", "clear"):
-        if directive.name in DIRECTIVES and directive.content:
-            what = f"@{directive.name} takes nothing, but {directive.content!r} follows it"
-            problems.append(directive.problem(file, "bad-directive", what, "remove what follows it"))
-        return []
-    if not directive.content:
-        way_out = f"write what to show: # @{directive.name} x.shape"
-        what = f"@{directive.name} names no expression"
-        problems.append(directive.problem(file, "bad-directive", what, way_out))
-        return []
-    try:
-        return [
-            Watch(directive.name, text, unit, directive.line, node, file.number)
-            for text, unit, node in _expressions(directive.content)
-        ]
-    except SyntaxError as error:
-        what = f"@{directive.name} cannot read {error.text!r}: {error.msg}"
-        way_out = "write Python expressions, separated by commas, each with an optional `as UNIT`"
-        problems.append(directive.problem(file, "bad-expression", what, way_out))
-    return []
+Shown = tuple[str, str | None, ast.expr]  # an expression's text, its unit, its node
 
 
-def _expressions(content: str) -> Iterator[tuple[str, str | None, ast.expr]]:
+def _read(content: str) -> Iterator[Shown]:
     """`a, f(b, c) as B` -> (`a`, None, node), (`f(b, c)`, `B`, node).
 
-    Raises `SyntaxError` where one does not parse.
+    Raises `SyntaxError`, with the `text` that is meant, where one does not parse.
     """
     pieces = content.split(",")
     while pieces:
+        errors = list[SyntaxError]()
         for taken in range(1, len(pieces) + 1):
-            parsed = _expression(",".join(pieces[:taken]).strip())
-            if parsed is not None:
+            text = ",".join(pieces[:taken]).strip()
+            try:
+                yield from _expression(text)
                 break
-        else:
-            raise _unreadable(pieces)
-        yield from parsed
+            except SyntaxError as error:
+                error.text = text
+                errors.append(error)
+        else:  # the error of the first piece, or of as many as its brackets and quotes go on for
+            raise next((error for error in errors if not _OPEN.search(error.msg)), errors[0])
         del pieces[:taken]
 
 
-def _expression(text: str) -> list[tuple[str, str | None, ast.expr]] | None:
-    """One expression with its unit, or names and attributes separated by spaces; None where it is neither."""
+_OPEN = re.compile("never closed|unterminated")
+
+
+def _expression(text: str) -> list[Shown]:
+    """One expression with its unit, or names and attributes separated by spaces. Raises `SyntaxError`."""
     match = _UNIT.fullmatch(text)
     bare, unit = (match["expression"], match["unit"]) if match else (text, None)
     words = bare.split()
-    if len(words) > 1 and all(_NAME.fullmatch(word) and _parsed(word) for word in words):
-        if _parsed(bare) is None:
-            return [(word, unit, _must_parse(word)) for word in words]
-    node = _parsed(bare)
-    return None if node is None else [(bare, unit, node)]
-
-
-def _parsed(text: str) -> ast.expr | None:
     try:
-        return _must_parse(text)
-    except SyntaxError:
-        return None
+        return [(bare, unit, _parsed(bare))]
+    except SyntaxError as error:
+        if len(words) > 1 and all(map(_NAME.fullmatch, words)):
+            with contextlib.suppress(SyntaxError):  # a word of Python's, as in `x is not`
+                return [(word, unit, _parsed(word)) for word in words]
+        raise SyntaxError(error.msg) from None
 
 
-def _must_parse(text: str) -> ast.expr:
+def _parsed(text: str) -> ast.expr:
     """The expression `text`; SyntaxError also for what only the compiler refuses, and for what assigns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -289,55 +269,59 @@ def _must_parse(text: str) -> ast.expr:
     return tree.body
 
 
-def _unreadable(pieces: list[str]) -> SyntaxError:
-    """The error of the first piece, or of as many as its brackets and quotes go on for."""
-    texts = [",".join(pieces[:taken]).strip() for taken in range(1, len(pieces) + 1)]
-    errors = [_error(text) for text in texts]
-    return next((error for error in errors if not _OPEN.search(error.msg)), errors[0])
-
-
-_OPEN = re.compile("never closed|unterminated")
-
-
-def _error(text: str) -> SyntaxError:
-    match = _UNIT.fullmatch(text)
-    problem = SyntaxError("invalid syntax")
-    try:
-        _must_parse(match["expression"] if match else text)
-    except SyntaxError as error:
-        problem = SyntaxError(error.msg)
-    problem.text = text
-    return problem
-
-
 def attach(
     found: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
 ) -> None:
     """Give every directive to the statement on whose logical line it stands."""
     for directive in directives:
-        watches = watches_in(file, directive, problems)
-        anchor = _anchor(anchors, directive)
-        if anchor is None:
+        # What begins last on its logical line: of `if x: y = 1  # @inspect y` the assignment.
+        after = bisect_right(anchors, directive.end, key=lambda anchor: anchor[0])
+        if directive.start is None or after == 0 or anchors[after - 1][0] < directive.start:
             if directive.name in DIRECTIVES:  # an unknown one has been reported
-                problems.append(_homeless(file, directive))
+                where = "on a line of its own and belongs to no statement"
+                way_out = "put it at the end of the statement it is about"
+                if directive.start is not None:
+                    where = "on a line that is no statement (`else:`, `finally:`)"
+                    way_out = "put it on a statement of the block"
+                what = f"@{directive.name} stands {where}"
+                problems.append(directive.problem(file, "homeless-directive", what, way_out))
             continue
-        if directive.name == "hide":
+        anchor = anchors[after - 1][2]
+        _mark(found, file, directive, anchor, problems)
+        for watch in directive.watches:
+            found.watches_of.setdefault(anchor, []).append(len(found.watches))
+            found.watches.append(replace(watch, file=file.number))
+
+
+def _mark(found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]) -> None:
+    """Note what a directive says of its statement, other than what it shows."""
+    place, what = file.place(directive.line, directive.column + 1), ""
+    match directive.name:
+        case "hide":
             found.hidden.add(anchor)
-            if anchor is file.tree.body[0] and ast.get_docstring(file.tree, clean=False) is not None:
-                _hide_file(found, file, directive, problems)
-        elif directive.name == "stepover":
-            _step_over(found, file, directive, anchor, problems)
-        elif directive.name == "zero":
-            found.zeros[anchor] = file.place(directive.line, directive.column + 1)
-        elif directive.name == "fails":
+            if anchor is file.tree.body[0] and documented(file.tree):
+                found.hidden.update(file.tree.body)  # everything in a file, unless it has sections
+                if any(spec.file == file.number and spec.kind in SECTIONS for spec in found.functions):
+                    what = "@hide on the docstring of a file with sections would leave nothing to show"
+                    way_out = "put it on what is not to be shown"
+        case "stepover":
+            found.stepover.add(anchor)
+            if isinstance(anchor, Definition):
+                found.untouched.add(anchor)
+                spec = found.functions[found.function_of[anchor]]
+                if spec.kind in SECTIONS:
+                    what = f"@stepover on the section {spec.name!r} would leave nothing to show"
+                    way_out = "put it on the line that calls at full speed"
+        case "zero":
+            found.zeros[anchor] = place
+        case "fails":
             found.fails.add(anchor)
             if not isinstance(anchor, ast.Assert):
                 what, way_out = "@fails stands at no assert", "put it on the line of the assert"
-                place = file.place(directive.line, directive.column + 1)
                 problems.append(Problem("bad-directive", what, place, way_out))
-        for watch in watches:
-            found.watches_of.setdefault(anchor, []).append(len(found.watches))
-            found.watches.append(watch)
+                return
+    if what:
+        problems.append(directive.problem(file, "bad-directive", what, way_out))
 
 
 def anchors_in(tree: ast.Module) -> Anchors:
@@ -350,48 +334,6 @@ def anchors_in(tree: ast.Module) -> Anchors:
             beginnings = [*getattr(node, "decorator_list", ()), node]
             anchors.extend((at.lineno, at.col_offset, node) for at in beginnings)
     return sorted(anchors, key=lambda anchor: anchor[:2])
-
-
-def _anchor(anchors: Anchors, directive: Directive) -> Anchor | None:
-    """What begins last on the directive's logical line: of `if x: y = 1  # @inspect y` the assignment."""
-    if directive.start is None:
-        return None
-    after = bisect_right(anchors, directive.end, key=lambda anchor: anchor[0])
-    if after == 0 or anchors[after - 1][0] < directive.start:
-        return None
-    return anchors[after - 1][2]
-
-
-def _homeless(file: File, directive: Directive) -> Problem:
-    what = f"@{directive.name} stands on a line that is no statement (`else:`, `finally:`)"
-    way_out = "put it on a statement of the block"
-    if directive.start is None:
-        what = f"@{directive.name} stands on a line of its own and belongs to no statement"
-        way_out = "put it at the end of the statement it is about"
-    return directive.problem(file, "homeless-directive", what, way_out)
-
-
-def _hide_file(found: Lecture, file: File, directive: Directive, problems: list[Problem]) -> None:
-    """Hide everything in a file, unless it has sections."""
-    kinds = {spec.kind for spec in found.functions if spec.file == file.number}
-    if kinds & {"main", "part", "section"}:
-        what = "@hide on the docstring of a file with sections would leave nothing to show"
-        way_out = "put it on what is not to be shown"
-        problems.append(directive.problem(file, "bad-directive", what, way_out))
-    found.hidden.update(file.tree.body)
-
-
-def _step_over(
-    found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
-) -> None:
-    index = found.function_of.get(anchor)
-    if index is not None and found.functions[index].kind in ("main", "part", "section"):
-        what = f"@stepover on the section {found.functions[index].name!r} would leave nothing to show"
-        way_out = "put it on the line that calls at full speed"
-        problems.append(directive.problem(file, "bad-directive", what, way_out))
-    found.stepover.add(anchor)
-    if isinstance(anchor, Definition):
-        found.untouched.add(anchor)
 
 
 def allow_zeros(found: Lecture, problems: list[Problem]) -> None:
@@ -407,11 +349,10 @@ def allow_zeros(found: Lecture, problems: list[Problem]) -> None:
 
 def hide(found: Lecture) -> None:
     """Mark hidden statements, and everything inside them, in the numbered lists."""
-    for anchor in list(found.hidden):
-        for node in ast.walk(anchor):
-            number = found.statement_of.get(node)  # type: ignore[call-overload]
-            if number is not None:
-                found.statements[number] = replace(found.statements[number], kind="hidden")
-            index = found.function_of.get(node)
-            if index is not None:
-                found.functions[index] = replace(found.functions[index], hidden=True)
+    for node in {inner for anchor in found.hidden for inner in (anchor, *blocks(anchor))}:  # type: ignore[arg-type]
+        if isinstance(node, ast.stmt):
+            number = found.statement_of[node]
+            found.statements[number] = replace(found.statements[number], kind="hidden")
+        if isinstance(node, Definition):
+            index = found.function_of[node]
+            found.functions[index] = replace(found.functions[index], hidden=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from litbook.errors import Problem
-from litbook.text.lecture import File
+from litbook.text.file import File
 from litbook.text.tree import Anchor, Definition, blocks, directly_in, dotted, own_statements
 
 Meaning = Definition | int  # a definition of the lecture, or the number of one of its files

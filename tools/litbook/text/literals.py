@@ -8,7 +8,9 @@ again here, the same way on every Python; an f-string's `{…}` becomes one char
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 
 HOLE = "\ue000"  # a private character: stands for what an f-string computes
@@ -55,19 +57,13 @@ class Source:
         """The characters of a string or f-string."""
         start = self.offset(node.lineno, node.col_offset)
         end = self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
-        reader = _Reader(self.text, end)
-        found = [character for at in [start] for character in reader.literals(at)]
-        return Passage("".join(c for c, _ in found), self._places([at for _, at in found]))
-
-    def _places(self, offsets: list[int]) -> tuple[tuple[int, int], ...]:
-        places, line = [], 0
-        for offset in offsets:  # in rising order: the line only moves on
-            if not line:
-                line = max(i for i, start in enumerate(self.starts) if start <= offset) + 1
+        characters = _Reader(self.text, end).literals(start)
+        places, line = [], bisect_right(self.starts, start)
+        for _, offset in characters:  # in rising order: the line only moves on
             while line < len(self.starts) and self.starts[line] <= offset:
                 line += 1
             places.append((line, offset - self.starts[line - 1] + 1))
-        return tuple(places)
+        return Passage("".join(character for character, _ in characters), tuple(places))
 
 
 class _Reader:
@@ -106,7 +102,10 @@ class _Reader:
         if raw:
             into += [(character, at + i) for i, character in enumerate(written)]
         elif written != "\\\n":
-            into.append((_unescaped(written), at))
+            value = ""
+            with contextlib.suppress(SyntaxError, ValueError):
+                value = ast.literal_eval(f'"{written}"') if written != '\\"' else '"'
+            into.append((value if len(value) == 1 else written[-1], at))
         return at + len(written)
 
     def brace(self, at: int, into: list[tuple[str, int]]) -> int:
@@ -148,11 +147,3 @@ class _Reader:
         while at < len(self.text) and self.text[at] != "}":
             at = self.behind_hole(at + 1) if self.text[at] == "{" else at + 1
         return at + 1
-
-
-def _unescaped(written: str) -> str:
-    try:
-        value = ast.literal_eval(f'"{written}"') if written != '\\"' else '"'
-    except (SyntaxError, ValueError):
-        return written[-1]
-    return value if len(value) == 1 else written[-1]

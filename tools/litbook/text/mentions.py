@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from litbook.text import scopes
+from litbook.text.file import File, with_modules
 from litbook.text.imports import Names
-from litbook.text.lecture import File, with_modules
 from litbook.text.tree import Definition, dotted, head_of, own_nodes, plain, uncollected
 
 
@@ -42,19 +42,23 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
         return ()
     if defined is None:
         defined = frozenset(_definitions(tree))
-    lines = plain(text).split("\n")
-    found = (_mention(lines, name, node) for name, node in _named(tree, defined))
-    return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
-
-
-def _named(tree: ast.Module, defined: frozenset[str]) -> Iterator[tuple[str, ast.Name | ast.Attribute]]:
     names = [name for name in scopes.outer(tree) if isinstance(name.ctx, ast.Load)]
-    yield from ((name.id, name) for name in names if name.id in defined)
-    heads = {id(name) for name in names}
+    places: list[tuple[str, ast.Name | ast.Attribute]] = [(it.id, it) for it in names if it.id in defined]
     if any("." in name for name in defined):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and dotted(node) in defined and id(head_of(node)) in heads:
-                yield dotted(node), node
+        heads = {id(name) for name in names}
+        members = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        places += [(dotted(it), it) for it in members if dotted(it) in defined and id(head_of(it)) in heads]
+    found, lines = list[Mention](), plain(text).split("\n")
+    for name, node in places:
+        last = name.rpartition(".")[2]
+        number, at = node.lineno, node.col_offset
+        if isinstance(node, ast.Attribute):
+            number, at = node.end_lineno or number, (node.end_col_offset or 0) - len(last.encode())
+        line = lines[number - 1]
+        column = len(line.encode()[:at].decode(errors="replace"))
+        # Inside an f-string older Pythons give columns of something else; these are left out.
+        found.append(Mention(name, number, column if line.startswith(last, column) else None))
+    return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
 
 
 @functools.lru_cache(maxsize=4)
@@ -81,15 +85,3 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _definitions(tree: ast.Module) -> Iterable[str]:
     return (node.name for node in own_nodes(tree) if isinstance(node, Definition))
-
-
-def _mention(lines: list[str], name: str, node: ast.Name | ast.Attribute) -> Mention:
-    """Inside an f-string older Pythons give columns of something else; these are left out."""
-    last = name.rpartition(".")[2]
-    number, at = node.lineno, node.col_offset
-    if isinstance(node, ast.Attribute) and node.end_lineno is not None and node.end_col_offset is not None:
-        number, at = node.end_lineno, node.end_col_offset - len(last.encode())
-    line = lines[number - 1]
-    column = len(line.encode()[:at].decode(errors="replace"))
-    right = line.startswith(last, column)
-    return Mention(name, number, column if right else None)

@@ -7,7 +7,7 @@ binds and reads, and where every name comes from. It knows no sections and no no
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import filterfalse
@@ -65,35 +65,40 @@ class Program:
             for name in unit.binds | unit.fills:
                 self._about.setdefault(self.source(unit.file, name), []).append(unit)
 
-    # -- reading the files
-
     def _add(self, file: int) -> None:
         """The statements of a file, those of the files that it imports before them."""
         if file in self.imports:
             return
         self.imports[file] = []
-        mine: list[Unit] = []
+        units: list[Unit] = []
         for node in filterfalse(is_formal, body_of(self.names.files[file].tree)):
-            inside = [*self.names.imports(file, node)]
-            for alias, other, name in inside:
-                mine += self._borrowed(file, node, alias, (other, name))
-            if not inside:
-                self.foreign |= {(file, name): whole for name, whole in _imported(node)}
-                mine.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
-        self.units += mine
-
-    def _borrowed(self, file: int, node: ast.stmt, alias: ast.alias, key: Key) -> Iterator[Unit]:
-        """The name of another file is this file's name too; under another name it is given that here."""
-        name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0])
-        other, theirs = self.names.source(*key) if key[1] else key
-        self.imports[file].append(other)
-        self._add(other)
-        if not theirs:
-            self.whole[file, name] = node
-        elif name not in (theirs, "*"):
-            yield Unit(file, node, frozenset({name}), frozenset(), self.needs, key, f"{name} = {theirs}")
-
-    # -- asking
+            borrowed = [*self.names.imports(file, node)]
+            if not borrowed:
+                units.append(Unit(file, node, scopes.sets(node), scopes.fills(node), self.needs))
+            # The name of another file is this file's name too; under another name it is given that here.
+            for alias, other, name in borrowed:
+                key = other, name
+                whole = alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0]
+                here = alias.asname or whole
+                home, original = self.names.source(*key) if name else key
+                self.imports[file].append(home)
+                self._add(home)
+                if not original:
+                    self.whole[file, here] = node
+                elif here not in (original, "*"):
+                    text = f"{here} = {original}"
+                    units.append(Unit(file, node, frozenset({here}), frozenset(), self.needs, key, text))
+            # For every name that another import binds, what it stands for.
+            match node:
+                case ast.Import(names=aliases) if not borrowed:
+                    for it in aliases:
+                        top = it.name.partition(".")[0]
+                        self.foreign[file, it.asname or top] = it.name if it.asname else top
+                case ast.ImportFrom(module=module, names=aliases, level=level) if not borrowed:
+                    for it in aliases:
+                        full = f"{'.' * level}{module or ''}.{it.name}"
+                        self.foreign[file, it.asname or it.name] = full
+        self.units += units
 
     def source(self, file: int, name: str) -> Key:
         """The file that a name of a file really comes from, and its name there."""
@@ -136,17 +141,6 @@ class Program:
                     waiting += unit.keys
             seen.add(key)
         return {unit: None for unit in self.units if unit in found}
-
-
-def _imported(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """For every name that an import binds, what it stands for."""
-    match node:
-        case ast.Import(names=aliases):
-            for it in aliases:
-                yield (it.asname, it.name) if it.asname else (it.name.partition(".")[0],) * 2
-        case ast.ImportFrom(module=module, names=aliases, level=level):
-            for it in aliases:
-                yield it.asname or it.name, f"{'.' * level}{module or ''}.{it.name}"
 
 
 def definition(unit: Unit) -> bool:

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from litbook.text.lecture import File, Lecture, Watch
-from litbook.text.plan import SECTIONS, span
+from litbook.text.file import File
+from litbook.text.lecture import SECTIONS, Lecture, Watch
+from litbook.text.plan import span
 from litbook.text.tree import FunctionNode, directly_in
 
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -53,7 +54,10 @@ class Rows:
     def __init__(self, lecture: Lecture, file: File) -> None:
         self.lecture, self.lines = lecture, file.lines
         self.cuts = dict(reversed(file.cuts))
-        self.inside = _lines_in_strings(file.text)
+        # The lines that begin inside a string: their spaces are part of it.
+        kinds = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+        tokens = (it for it in tokenize.generate_tokens(io.StringIO(file.text).readline) if it.type in kinds)
+        self.inside = {line for it in tokens for line in range(it.start[0] + 1, it.end[0] + 1)}
 
     def code(self, group: Sequence[ast.stmt], function: int, dedent: int = 0) -> Code:
         """Statements that share lines, with the comment right above them, `dedent` columns to the left.
@@ -61,7 +65,12 @@ class Rows:
         What they show comes with those of a section: `function` owns them.
         """
         first, last = span(group)
-        top = self._comment_above(first)
+        top = first  # with the comment right above, but for the lecture's own headings
+        while top > 1 and top - 1 not in self.inside:
+            above = self.lines[top - 2].strip()
+            if not above.startswith("#") or above.startswith("# ---"):
+                break
+            top -= 1
         placed: Placed = defaultdict(list)
         for statement in group if self.lecture.functions[function].kind in SECTIONS else ():
             for anchor in _showing(statement):
@@ -72,13 +81,16 @@ class Rows:
             rows += placed[line, "before"]
             rows.append(Row(self._line(line, dedent)))
             rows += placed[line, "after"]
+        quiet, end = "", group[-1]
+        if isinstance(end, ast.Expr) and end.end_lineno == last and rows[-1].watch is None:
+            quiet = self._line(last, dedent, len(self._before(last, end.end_col_offset or 0)))
         return Code(
             function,
             first,
             last,
             tuple(rows),
             hidden=all(it in self.lecture.hidden for it in group),
-            quiet=self._quiet(group[-1], last, dedent) if rows[-1].watch is None else "",
+            quiet=quiet,
             spaced=top > 1 and not self.lines[top - 2].strip(),
         )
 
@@ -91,12 +103,6 @@ class Rows:
             line = f"{line[:semicolon]};{line[semicolon:]}"
         return line if number in self.inside else line[min(dedent, len(self._indent(number))) :]
 
-    def _quiet(self, end: ast.stmt, last: int, dedent: int) -> str:
-        """The last line of a statement with a semicolon behind its expression."""
-        if not isinstance(end, ast.Expr) or end.end_lineno != last:
-            return ""
-        return self._line(last, dedent, len(self._before(last, end.end_col_offset or 0)))
-
     def _indent(self, number: int) -> str:
         text = self.lines[number - 1]
         return text[: len(text) - len(text.lstrip())]
@@ -104,15 +110,6 @@ class Rows:
     def _before(self, line: int, column: int) -> str:
         """The text of a line before a column of the tree, which counts bytes."""
         return self.lines[line - 1].encode()[:column].decode()
-
-    def _comment_above(self, first: int) -> int:
-        """The first line of the comment that stands right above a statement, if any."""
-        top = first
-        while top > 1 and self.lines[top - 2].strip().startswith("#") and top - 1 not in self.inside:
-            if self.lines[top - 2].strip().startswith("# ---"):  # the lecture's own headings
-                break
-            top -= 1
-        return top
 
     def _place(self, anchor: ast.AST, watches: Sequence[Watch], placed: Placed, dedent: int) -> None:
         """After a simple statement; at the start of a block; before what leaves the block."""
@@ -126,18 +123,16 @@ class Rows:
         before = bool(body) or isinstance(anchor, _LEAVES)
         line = span([statement])[0] if before else statement.end_lineno or statement.lineno
         indent = self._indent(line if body else statement.lineno)[dedent:]
-        inline = not before and not self._begins_its_line(statement)
+        inline = False
+        if not before:
+            # At most statements of the same block stand before it on its line: `a = 1; b = 2`, not `if x:`.
+            try:
+                ast.parse(self._before(statement.lineno, statement.col_offset).strip())
+            except SyntaxError:
+                inline = True
         placed[line, "before" if before else "after"] += [
             Row("" if inline else indent, it, inline) for it in watches
         ]
-
-    def _begins_its_line(self, anchor: ast.stmt) -> bool:
-        """Whether at most statements of the same block stand before `anchor` on its line: `a = 1; b = 2`."""
-        try:
-            ast.parse(self._before(anchor.lineno, anchor.col_offset).strip())
-        except SyntaxError:
-            return False  # `if x:` ...
-        return True
 
 
 def _showing(node: ast.AST) -> Iterator[ast.AST]:
@@ -152,10 +147,3 @@ def _showing(node: ast.AST) -> Iterator[ast.AST]:
     for child in directly_in(node):
         if not isinstance(child, FunctionNode):
             yield from _showing(child)
-
-
-def _lines_in_strings(text: str) -> set[int]:
-    """The lines that begin inside a string: their spaces are part of it."""
-    kinds = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-    tokens = (it for it in tokenize.generate_tokens(io.StringIO(text).readline) if it.type in kinds)
-    return {line for it in tokens for line in range(it.start[0] + 1, it.end[0] + 1)}

@@ -10,22 +10,25 @@ import ast
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 
 from litbook.errors import Problem
 from litbook.text import scopes
 from litbook.text.beside import is_beside
+from litbook.text.file import File
 from litbook.text.imports import Names
-from litbook.text.lecture import File, Function, Lecture, Statement, StatementKind
+from litbook.text.lecture import SECTIONS, Function, FunctionKind, Lecture, Statement, StatementKind
 from litbook.text.tree import (
+    Anchor,
     Definition,
     blocks,
     directly_in,
+    documented,
     dotted,
     first_line,
     heading_of,
+    lines_of,
     mark_of,
     own_nodes,
     own_statements,
@@ -33,6 +36,8 @@ from litbook.text.tree import (
 from litbook.text.words import HOMES, SEEN, calls, first_heading
 
 Calls = dict[ast.AST, list[tuple[ast.Expr, ast.FunctionDef]]]
+_WITH_ELSE = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
+_DEEPEST = 900  # levels of statements: what walks them may call itself 1,000 times
 
 
 def number_definitions(found: Lecture) -> None:
@@ -41,55 +46,55 @@ def number_definitions(found: Lecture) -> None:
     found.title = heading_of(tree) or first_heading(tree) or found.name
     keys: Counter[str] = Counter()
     for file in found.files:
-        last, front = max(1, len(file.lines)), f"{file.name}." if file.name else ""
-        title = found.title if file.number == 0 else heading_of(file.tree) or file.name
-        spec = Function("<module>", "module", 1, last, title, file=file.number, key=f"{front}<module>")
-        found.function_of[file.tree] = len(found.functions)
-        found.functions.append(spec)
-        _number_functions(found, file, file.tree, front, keys)
+        title = found.title if file.number == 0 else heading_of(tree := file.tree) or file.name
+        for node, spec in definitions_in(file.text, file.tree):
+            key = f"{file.name}.{spec.key}" if file.name else spec.key
+            keys[key] += 1
+            found.function_of[node] = len(found.functions)
+            found.functions.append(
+                replace(
+                    spec,
+                    heading=title if node is file.tree else spec.heading,
+                    file=file.number,
+                    key=key if keys[key] == 1 else f"{key}#{keys[key]}",
+                )
+            )
 
 
-def _number_functions(found: Lecture, file: File, node: ast.AST, front: str, keys: Counter[str]) -> None:
-    for child in directly_in(node):
-        inside = front
-        if isinstance(child, Definition):
-            inside = f"{front}{child.name}."
-            found.function_of[child] = len(found.functions)
-            found.functions.append(_function(file, child, f"{front}{child.name}", keys))
-        _number_functions(found, file, child, inside, keys)
-
-
-def _function(file: File, node: Definition, key: str, keys: Counter[str]) -> Function:
-    keys[key] += 1
-    return Function(
-        name=node.name,
-        kind="class" if isinstance(node, ast.ClassDef) else "helper",
-        first=first_line(node),
-        last=node.end_lineno or node.lineno,
-        heading=heading_of(node),
-        body=_first_line_of_body(node),
-        requires=_requires(node),
-        aside=any(mark_of(decorator) == "aside" for decorator in node.decorator_list),
-        digest=sha256(file.text_of(node).encode()).hexdigest()[:16],
-        file=file.number,
-        key=key if keys[key] == 1 else f"{key}#{keys[key]}",
-    )
-
-
-def _first_line_of_body(node: Definition) -> int:
-    body = node.body
-    if ast.get_docstring(node) is not None and len(body) > 1:
-        return body[1].lineno
-    return body[0].lineno
-
-
-def _requires(node: Definition) -> str | None:
-    """The device in `@requires("cuda")`, else None."""
-    for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and mark_of(decorator) == "requires":
-            if decorator.args and isinstance(decorator.args[0], ast.Constant):
-                return str(decorator.args[0].value)
-    return None
+@functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
+def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]]:
+    """The module, and the functions and classes of one file in reading order, as if there were no other."""
+    lines = lines_of(text)
+    rows: list[tuple[ast.AST, Function]] = [
+        (tree, Function("<module>", "module", 1, max(1, len(lines)), key="<module>"))
+    ]
+    todo = [(node, "") for node in reversed(directly_in(tree))]  # with what stands before a name in there
+    while todo:
+        node, front = todo.pop()
+        if isinstance(node, Definition):
+            first, last = first_line(node), node.end_lineno or node.lineno
+            told = documented(node) and len(node.body) > 1
+            marks = {mark_of(decorator): decorator for decorator in reversed(node.decorator_list)}
+            requires: str | None = None
+            match marks.get("requires"):
+                case ast.Call(args=[ast.Constant(value=device), *_]):
+                    requires = str(device)
+            spec = Function(
+                name=node.name,
+                kind="class" if isinstance(node, ast.ClassDef) else "helper",
+                first=first,
+                last=last,
+                heading=heading_of(node),
+                body=node.body[told].lineno,
+                requires=requires,
+                aside="aside" in marks,
+                digest=sha256("\n".join(lines[first - 1 : last]).encode()).hexdigest()[:16],
+                key=f"{front}{node.name}",
+            )
+            rows.append((node, spec))
+            front = f"{spec.key}."
+        todo += [(child, front) for child in reversed(directly_in(node))]
+    return rows
 
 
 def is_plain(file: File, node: ast.AST) -> bool:
@@ -105,23 +110,21 @@ def is_plain(file: File, node: ast.AST) -> bool:
 
 def section_calls(files: list[File], names: Names) -> Calls:
     """For every function, its statements `name()` that call a parameterless function of the lecture."""
-    margins = [{n.name: n for n in file.tree.body if isinstance(n, ast.FunctionDef)} for file in files]
-    main = margins[0].get("main")
+    main = _last_main(files[0].tree)
     plain = functools.cache(lambda node: is_plain(files[names.home[node]], node))
     calls: Calls = {}
-    for file, caller in ((i, node) for i, margin in enumerate(margins) for node in margin.values()):
-        made = [(node, called, _callee(names, file, called, caller)) for node, called in bare_calls(caller)]
-        made = [it for it in made if it[2] not in (None, caller, main) and plain(it[2])]
-        if made and plain(caller):
-            own = scopes.own(caller) - names.imported(caller)
-            if several := [(node, to) for node, called, to in made if to and called.split(".")[0] not in own]:
-                calls[caller] = several
+    for number, file in enumerate(files):
+        for caller in {n.name: n for n in file.tree.body if isinstance(n, ast.FunctionDef)}.values():
+            several = list[tuple[ast.Expr, ast.FunctionDef, str]]()
+            for statement, called in bare_calls(caller):
+                meant = names.meaning(number, called, caller)
+                if isinstance(meant, ast.FunctionDef) and meant not in (caller, main) and plain(meant):
+                    several.append((statement, meant, called.split(".")[0]))
+            if several and plain(caller):
+                own = scopes.own(caller) - names.imported(caller)
+                if several := [it for it in several if it[2] not in own]:
+                    calls[caller] = [(statement, meant) for statement, meant, _ in several]
     return calls
-
-
-def _callee(names: Names, file: int, called: str, caller: ast.FunctionDef) -> ast.FunctionDef | None:
-    meant = names.meaning(file, called, caller)
-    return meant if isinstance(meant, ast.FunctionDef) else None
 
 
 def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
@@ -130,18 +133,30 @@ def files_in_order(files: list[File], names: Names, calls: Calls) -> list[int]:
     return list(dict.fromkeys([0, *order, *range(len(files))]))
 
 
-def bare_calls(node: ast.AST) -> Iterator[tuple[ast.Expr, str]]:
+@functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture
+def bare_calls(node: ast.AST) -> list[tuple[ast.Expr, str]]:
     """The statements `name()` and `file.name()` in a function's own body, in order, each with the name."""
-    for statement in own_statements(node):
-        match statement:
-            case ast.Expr(ast.Call(ast.Name() | ast.Attribute() as called, [], [])):
-                yield statement, dotted(called)
+    return [
+        (statement, dotted(statement.value.func))
+        for statement in own_statements(node)
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Name | ast.Attribute)
+        and not statement.value.args
+        and not statement.value.keywords
+    ]
 
 
 def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:
     """Mark `main`, and what it reaches through calls, as main, parts and sections. Returns them."""
-    main = _main(found, problems)
+    main, file = _last_main(found.files[0].tree), found.files[0]
+    way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
     if main is None:
+        problems.append(Problem("no-main", f"{file.path} has no function main()", None, way_out))
+        return set()
+    if not isinstance(main, ast.FunctionDef) or not is_plain(file, main):
+        what = "main is no plain function without parameters"
+        problems.append(Problem("no-main", what, file.at(main), way_out))
         return set()
     reached = set(_reached(calls, main))
     for node in list(calls):  # calls of functions that no lecture reaches are plain calls
@@ -155,36 +170,23 @@ def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[
             continue
         seen.add(node)
         index = found.function_of[node]
-        if parent is not None:
-            found.order.append(index)
-        below = [callee for _, callee in calls.get(node, []) if callee not in seen]
-        kind = "main" if parent is None else "part" if calls.get(node) else "section"
+        spec = found.functions[index]
         above = None if parent is None else found.functions[parent]  # what it is, all its sections are
-        heading = found.functions[index].heading or node.name.replace("_", " ").capitalize()
+        if above is not None:
+            found.order.append(index)
+            found.namesakes.setdefault(spec.name, []).append(index)
+        kind: FunctionKind = "main" if above is None else "part" if calls.get(node) else "section"
         found.functions[index] = replace(
-            found.functions[index],
-            kind=kind,  # type: ignore[arg-type]  # a conditional of literals is a str to mypy
+            spec,
+            kind=kind,
             parent=parent,
-            heading=heading,
-            requires=found.functions[index].requires or (above.requires if above else None),
-            aside=found.functions[index].aside or bool(above and above.aside),
+            heading=spec.heading or node.name.replace("_", " ").capitalize(),
+            requires=spec.requires or (above.requires if above else None),
+            aside=spec.aside or bool(above and above.aside),
         )
+        below = [callee for _, callee in calls.get(node, []) if callee not in seen]
         todo += [(callee, index) for callee in reversed(below)]
     return seen
-
-
-def _main(found: Lecture, problems: list[Problem]) -> ast.FunctionDef | None:
-    """The last `main` of the first file; None and a problem where it cannot be called without more."""
-    way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
-    main = _last_main(found.files[0].tree)
-    if main is None:
-        problems.append(Problem("no-main", f"{found.files[0].path} has no function main()", None, way_out))
-    elif isinstance(main, ast.FunctionDef) and is_plain(found.files[0], main):
-        return main
-    else:
-        place = found.files[0].at(main)
-        problems.append(Problem("no-main", "main is no plain function without parameters", place, way_out))
-    return None
 
 
 def _last_main(tree: ast.Module) -> Definition | None:
@@ -204,43 +206,95 @@ def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
 
 
 def number_statements(found: Lecture, calls: Calls) -> None:
+    """Number every statement; those that call a section, or define something, with the number of that."""
     targets: dict[ast.AST, int] = {
         call: found.function_of[callee]
         for caller, several in calls.items()
-        if found.functions[found.function_of[caller]].kind in ("main", "part", "section")
+        if found.functions[found.function_of[caller]].kind in SECTIONS
         for call, callee in several
     }
-    docstrings = {
-        node.body[0]
-        for node in found.function_of
-        if isinstance(node, Definition | ast.Module) and ast.get_docstring(node, clean=False) is not None
-    }
     for file in found.files:
-        words = _words(file.tree)
-        guarded = {it for node in file.tree.body if is_formal(node) for it in ast.walk(node)}
-        openers = dict(_openers(file))
-        for owner, statement in _statements(file.tree, file.tree):
-            kind, target = _kind(statement, words), targets.get(statement)
-            if statement in guarded:
-                kind = "hidden"
-            elif statement in docstrings:
-                kind = "doc"
-            elif target is not None:
+        for node, owner, row in statements_in(file.text, file.tree):
+            target, kind = targets.get(node), row.kind
+            if target is not None:
                 kind = "section"
-            elif isinstance(statement, Definition):
-                kind, target = "def", found.function_of[statement]
-            found.statement_of[statement] = len(found.statements)
+            elif kind == "def":
+                target = found.function_of[node]
+            found.statement_of[node] = len(found.statements)
             found.statements.append(
-                Statement(
-                    function=found.function_of[owner],
-                    first=first_line(statement),
-                    last=_last_line_of_header(statement, file.lines),
-                    kind=kind,
-                    end=statement.end_lineno or statement.lineno,
-                    target=target,
-                    opener=openers.get(statement, 0),
-                )
+                Statement(found.function_of[owner], row.first, row.last, kind, row.end, target, row.opener)
             )
+
+
+@functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
+def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, Statement]]:
+    """The statements of one file in reading order, each with the function, class or module that owns it.
+
+    What it is to a reader is said as far as the file alone can tell, and no function has a number.
+    Raises `RecursionError` where they nest deeper than what follows here, and in `probe`, can go.
+    """
+    lines, words, openers = lines_of(text), _words(tree), openers_in(text, tree)
+    formal = {inner for node in tree.body if is_formal(node) for inner in (node, *blocks(node))}
+    rows = list[tuple[ast.stmt, ast.AST, Statement]]()
+    todo: list[tuple[Anchor | ast.Module, ast.Module | Definition, int]] = [(tree, tree, 0)]
+    while todo:  # the next one last
+        node, owner, depth = todo.pop()
+        if depth > _DEEPEST:
+            raise RecursionError
+        inside = directly_in(node)
+        if isinstance(node, ast.stmt):
+            names = {dotted(call.func) for call in calls(node)}
+            kind: StatementKind = "code"
+            if node in formal:
+                kind = "hidden"
+            elif node is owner.body[0] and documented(owner):
+                kind = "doc"
+            elif isinstance(node, Definition):
+                kind = "def"
+            elif names and names <= words.keys():
+                kind = "piece" if SEEN & {words[name] for name in names} else "hidden"
+            end = node.end_lineno or node.lineno
+            last = _last_line_of_header(node, lines) if inside else end
+            row = Statement(0, first_line(node), last, kind, end, None, openers.get(node, 0))
+            rows.append((node, owner, row))
+        inner = node if isinstance(node, Definition) else owner
+        todo += [(child, inner, depth + 1) for child in reversed(inside)]
+    return rows
+
+
+def _words(tree: ast.Module) -> dict[str, str]:
+    """The names under which this file calls the author's words, and which each is: `n` after `note as n`.
+
+    What else turns out to be a word, the run says: see `probe.spoken`.
+    """
+    names: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (words := HOMES.get(node.module or "")):
+            names |= {a.asname or a.name: words[a.name] for a in node.names if a.name in words}
+        elif isinstance(node, ast.Import):
+            for a in node.names:
+                home = HOMES.get(a.name, {}).items()
+                names |= {f"{a.asname or a.name}.{name}": word for name, word in home}
+    return names
+
+
+def openers_in(text: str, tree: ast.Module) -> dict[ast.stmt, int]:
+    """The first statements of `else`, `finally`, `except` and `case`, each with the line of that word."""
+    lines, openers = lines_of(text), dict[ast.stmt, int]()
+    for node in blocks(tree):
+        if isinstance(node, ast.ExceptHandler):
+            openers[node.body[0]] = node.lineno
+        elif isinstance(node, ast.match_case):
+            openers[node.body[0]] = node.pattern.lineno
+        elif isinstance(node, _WITH_ELSE):
+            end = (getattr(node, "handlers", None) or node.body)[-1].end_lineno or 0
+            for block in filter(None, (node.orelse, getattr(node, "finalbody", ()))):
+                # The tree does not say where the word is: between this block and the one before.
+                for line in range(first_line(block[0]) - 1, end, -1):
+                    if not _BETWEEN.match(lines[line - 1]):
+                        openers[block[0]] = line
+                end = block[-1].end_lineno or 0
+    return openers
 
 
 def is_formal(node: ast.stmt) -> bool:
@@ -249,29 +303,6 @@ def is_formal(node: ast.stmt) -> bool:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
     return is_beside(node)
-
-
-def _openers(file: File) -> Iterator[tuple[ast.stmt, int]]:
-    """The first statements of `else`, `finally`, `except` and `case`, each with the line of that word."""
-    for node in blocks(file.tree):
-        if isinstance(node, ast.ExceptHandler):
-            yield node.body[0], node.lineno
-        elif isinstance(node, ast.match_case):
-            yield node.body[0], node.pattern.lineno
-        end = 0  # of the block before: the tree does not say where `else` and `finally` are
-        for name in ("body", "handlers", "orelse", "finalbody"):
-            if (block := getattr(node, name, ())) and name in ("orelse", "finalbody"):
-                above = range(first_line(block[0]) - 1, end, -1)
-                yield from ((block[0], line) for line in above if not _BETWEEN.match(file.lines[line - 1]))
-            end = block[-1].end_lineno if block else end
-
-
-def _statements(node: ast.AST, owner: ast.AST) -> Iterator[tuple[ast.AST, ast.stmt]]:
-    """Every statement with the function, class or module that owns it, in reading order."""
-    for child in directly_in(node):
-        if isinstance(child, ast.stmt):
-            yield owner, child
-        yield from _statements(child, child if isinstance(child, Definition) else owner)
 
 
 def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
@@ -292,26 +323,3 @@ def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
 
 _BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its body
 _BEFORE_PATTERN = re.compile(r"\s*(#|$|case\b)")
-
-
-def _words(tree: ast.Module) -> dict[str, str]:
-    """The names under which this file calls the author's words, and which each is: `n` after `note as n`.
-
-    What else turns out to be a word, the run says: see `probe.spoken`.
-    """
-    names: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (words := HOMES.get(node.module or "")):
-            names |= {a.asname or a.name: words[a.name] for a in node.names if a.name in words}
-        elif isinstance(node, ast.Import):
-            for a in node.names:
-                found = HOMES.get(a.name, {}).items()
-                names |= {f"{a.asname or a.name}.{name}": word for name, word in found}
-    return names
-
-
-def _kind(statement: ast.stmt, words: dict[str, str]) -> StatementKind:
-    names = {dotted(call.func) for call in calls(statement)}
-    if names and names <= words.keys():
-        return "piece" if SEEN & {words[name] for name in names} else "hidden"
-    return "code"

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import tokenize
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -30,10 +30,10 @@ from litbook.text.directives import (
     attach,
     directives_in,
     hide,
-    watches_in,
 )
+from litbook.text.file import File, with_modules
 from litbook.text.imports import Names, find_circles
-from litbook.text.lecture import File, Lecture, with_modules
+from litbook.text.lecture import Lecture
 from litbook.text.refused import find_lost_sections, find_what_says_nothing
 from litbook.text.sections import (
     Calls,
@@ -42,6 +42,7 @@ from litbook.text.sections import (
     number_definitions,
     number_statements,
     section_calls,
+    statements_in,
 )
 from litbook.text.tree import lines_of, plain, uncollected
 
@@ -85,15 +86,15 @@ def read(path: Path, shown: str | None = None) -> Lecture:
         for at, text in texts:  # what is wrong with the others
             problems += _marked(at, plain(text), True).problems
         raise UnusableLecture(problems)
-    found, places = parse_files(tuple(texts)), {at: str(place) for (at, _), place in texts.items()}
-    return replace(found, files=[replace(it, filename=places[it.path]) for it in found.files])
+    lecture, places = parse_files(tuple(texts)), {at: str(place) for (at, _), place in texts.items()}
+    return replace(lecture, files=[replace(file, filename=places[file.path]) for file in lecture.files])
 
 
 def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
     """The text of every file that can be read, and where that lies: one text may lie in several places."""
     if not name_of(path).isidentifier():  # it becomes the names of pages, recordings and modules
-        what, there = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
-        way_out = f"call the {there} by letters, digits and _ alone"
+        what, kind = f"{shown} has no plain name", "folder" if path.is_dir() else "file"
+        way_out = f"call the {kind} by letters, digits and _ alone"
         problems.append(Problem("no-name", what, None, way_out))
         return {}
     if path.is_dir() and not (path / "__init__.py").is_file():
@@ -101,35 +102,34 @@ def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
         problems.append(Problem("no-init", what, None, "a lecture that is a folder has its main() there"))
     files = lecture_files(path)
     places = {f"{shown}/{file.name}" if path.is_dir() else shown: file for file in files}
-    texts = {at: text for at, file in places.items() for text in _text(file, at, problems)}
+    texts = _read_all(places, problems)
     for at, text in [*texts.items()][:1]:  # the file that has `main`
         places[at] = places[at] if path.is_dir() else path.resolve()
         folder, own = path.resolve().parent, {path.stem, *(file.stem for file in files)}
-        names = _beside((at, text), folder, own, problems)
-        others = {(PurePosixPath(shown).parent / f"{it}.py").as_posix(): folder / f"{it}.py" for it in names}
-        texts |= {at: text for at, file in others.items() for text in _text(file, at, problems)}
-        places |= others
-    return {it: places[it[0]] for it in texts.items()}
+        names = list[str]()  # of the modules beside the lecture that are its text, too
+        with contextlib.suppress(
+            ValueError, SyntaxError, RecursionError, MemoryError
+        ):  # parsing it will say so
+            if WORD in text:
+                names = modules_beside(_file(at, text), folder, own, problems)
+        beside = {(PurePosixPath(shown).parent / f"{it}.py").as_posix(): folder / f"{it}.py" for it in names}
+        texts |= _read_all(beside, problems)
+        places |= beside
+    return {(at, text): places[at] for at, text in texts.items()}
 
 
-def _beside(text: Text, folder: Path, own: Collection[str], problems: list[Problem]) -> list[str]:
-    """The modules beside the lecture that are its text, too; none where the text has no tree."""
-    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # parsing it will say so
-        if WORD in text[1]:
-            return modules_beside(_file(text), folder, own, problems)
-    return []
-
-
-def _text(path: Path, shown: str, problems: list[Problem]) -> list[str]:
-    """The text of the file; none and a problem where it cannot be read."""
-    try:
-        with tokenize.open(path) as file:
-            return [file.read()]
-    except OSError as error:
-        problems.append(Problem("unreadable", f"{shown}: {error.strerror}"))
-    except (UnicodeDecodeError, SyntaxError) as error:
-        problems.append(Problem("not-text", f"{shown} is not Python text: {error}"))
-    return []
+def _read_all(places: dict[str, Path], problems: list[Problem]) -> dict[str, str]:
+    """The texts of these files; of each that cannot be read none, and a problem."""
+    texts: dict[str, str] = {}
+    for shown, path in places.items():
+        try:
+            with tokenize.open(path) as file:
+                texts[shown] = file.read()
+        except OSError as error:
+            problems.append(Problem("unreadable", f"{shown}: {error.strerror}"))
+        except (UnicodeDecodeError, SyntaxError) as error:
+            problems.append(Problem("not-text", f"{shown} is not Python text: {error}"))
+    return texts
 
 
 @uncollected()
@@ -143,15 +143,15 @@ def outline(path: Path) -> Lecture:
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
         texts = _texts(path, path.name, problems)
         if not problems:
-            found, _, _ = _found(with_modules([*map(_file, texts)]), problems)
+            lecture, _ = _with_sections(with_modules([_file(*it) for it in texts]), problems)
         if not problems:
-            return found
+            return lecture
     return usable(path)
 
 
-def _file(text: Text) -> File:
+def _file(path: str, text: str) -> File:
     """The file, and no more of it than its tree. Raises what `ast.parse` does."""
-    return File(text[0], plain(text[1]), ast.parse(plain(text[1])))
+    return File(path, plain(text), ast.parse(plain(text)))
 
 
 def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -> Lecture:
@@ -162,15 +162,15 @@ def usable(path: Path, sections: Iterable[str] = (), shown: str | None = None) -
     """
     path, wanted = lecture_path(path), list(sections)
     try:
-        found = read(path, shown or shown_path(path.resolve()))
+        lecture = read(path, shown or shown_path(path.resolve()))
     except UnusableLecture:
         with contextlib.suppress(UnusableLecture):
             for name in wanted:
                 outline(path).section(name)
         raise
     for name in wanted:
-        found.section(name)
-    return found
+        lecture.section(name)
+    return lecture
 
 
 def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lecture:
@@ -192,32 +192,50 @@ def parse_sources(sources: Sequence[model.Source]) -> Lecture:
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
 @uncollected()
 def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
-    """The files of a lecture, taken apart as in `parse`; the first has `main`."""
-    problems: list[Problem] = []
-    marked = [_marked(path, plain(text), lecture) for path, text in texts]
-    for it in marked:
-        problems += it.problems
-    try:
-        found = _taken_apart(
-            with_modules([m.file for m in marked]), {m.file.path: m for m in marked}, lecture, problems
-        )
-    except RecursionError:
-        problems += _too_deep(texts)
+    """The files of a lecture, taken apart as in `parse`; the first has `main`.
+
+    What a file says by itself is kept for the next time, when perhaps another one of them has changed.
+    """
+    parts = [_marked(path, plain(text), lecture) for path, text in texts]
+    problems = [problem for part in parts for problem in part.problems]
+    marked, files = {part.file.path: part for part in parts}, with_modules([part.file for part in parts])
+    if lecture and marked[files[0].path].tree is not None:
+        found, calls = _with_sections(files, problems)
+    else:
+        found, calls = _with_definitions(files, Names(files)), {}
+    number_statements(found, calls)
+    for file in found.files:
+        if (part := marked[file.path]).tree is not None:
+            attach(found, file, part.directives, part.anchors, problems)
+    find_claims(found)
+    allow_zeros(found, problems)
+    if lecture:
+        find_what_says_nothing(found, problems)
+        find_circles(found.names, problems)
+    hide(found)
+    mark_measured(found)
+    leave_compiled_code_alone(found)
     if problems:
         raise UnusableLecture(problems)
     return found
 
 
-def _too_deep(texts: tuple[Text, ...]) -> list[Problem]:
-    """Which of the files nest their statements deeper than Python goes."""
-    found = list[Problem]()
-    for it in texts:
-        file = _file(it)
-        try:
-            number_statements(_numbered([file], Names([file])), {})
-        except RecursionError:
-            what = f"{file.path} nests its statements too deep to be followed"
-            found.append(Problem("too-deep", what))
+def _with_sections(files: list[File], problems: list[Problem]) -> tuple[Lecture, Calls]:
+    """The lecture with its definitions and sections, its files in their order; and the calls among these."""
+    names = Names(files)
+    calls = section_calls(files, names)
+    if len(files) > 1:
+        files = [files[i] for i in files_in_order(files, names, calls)]
+        names = Names(files)
+    found = _with_definitions(files, names)
+    find_lost_sections(found, find_sections(found, calls, problems), problems)
+    return found, calls
+
+
+def _with_definitions(files: list[File], names: Names) -> Lecture:
+    files = [replace(file, number=number) for number, file in enumerate(files)]
+    found = Lecture(files, names, files[0].module or Path(files[0].path).stem)
+    number_definitions(found)
     return found
 
 
@@ -234,78 +252,27 @@ class _Marked:
 
 @functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
 def _marked(path: str, text: str, lecture: bool) -> _Marked:
-    problems: list[Problem] = []
-    tree, warns = _tree(text, path, problems)
-    file = File(path, text, tree or ast.Module([], []), path, warns=warns)
-    anchors = anchors_in(file.tree)
-    directives = directives_in(file, anchors if tree else None, problems) if lecture else []
-    return _Marked(file, tree, anchors, directives, tuple(problems))
-
-
-def _taken_apart(
-    files: list[File], marked: dict[str, _Marked], lecture: bool, problems: list[Problem]
-) -> Lecture:
-    if lecture and marked[files[0].path].tree is not None:
-        found, names, calls = _found(files, problems)
-    else:
-        names = Names(files)
-        found, calls = _numbered(files, names), {}
-    number_statements(found, calls)
-    for file in found.files:
-        it = marked[file.path]
-        if it.tree is not None:
-            attach(found, file, it.directives, it.anchors, problems)
-        else:  # what can be said without a tree
-            for directive in it.directives:
-                watches_in(file, directive, problems)
-    find_claims(found)
-    allow_zeros(found, problems)
-    if lecture:
-        find_what_says_nothing(found, names, problems)
-        find_circles(names, problems)
-    hide(found)
-    mark_measured(found)
-    leave_compiled_code_alone(found, names)
-    return found
-
-
-def _found(files: list[File], problems: list[Problem]) -> tuple[Lecture, Names, Calls]:
-    """The lecture with its definitions and sections, and the calls among these; its files in their order."""
-    names = Names(files)
-    calls = section_calls(files, names)
-    if len(files) > 1:
-        files = [files[i] for i in files_in_order(files, names, calls)]
-        names = Names(files)
-    found = _numbered(files, names)
-    find_lost_sections(found, find_sections(found, calls, problems), names, problems)
-    return found, names, calls
-
-
-def _numbered(files: list[File], names: Names) -> Lecture:
-    """The lecture of these files with its definitions."""
-    files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, names, files[0].module or Path(files[0].path).stem)
-    number_definitions(found)
-    return found
-
-
-def _tree(text: str, path: str, problems: list[Problem]) -> tuple[ast.Module | None, bool]:
-    """The syntax tree, and whether the compiler warns of something in it; or None and a problem.
-
-    A problem is also what only the compiler refuses (a stray `return`).
-    """
+    tree, warns, problems = None, False, list[Problem]()
     try:
-        tree = ast.parse(text, path)
+        parsed = ast.parse(text, path)
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")  # kept here: they are shown once, when instrument compiles
-            compile(tree, path, "exec", dont_inherit=True, optimize=0)
+            # Some things only the compiler refuses: a stray `return`.
+            compile(parsed, path, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:
         problems.append(_unparsed(error, text, path))
     except (ValueError, RecursionError, MemoryError) as error:
         problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
     else:
-        return tree, bool(given)
-    return None, False
+        try:
+            statements_in(text, parsed)
+            tree, warns = parsed, bool(given)
+        except RecursionError:
+            problems.append(Problem("too-deep", f"{path} nests its statements too deep to be followed"))
+    file = File(path, text, tree or ast.Module([], []), path, warns=warns)
+    anchors = anchors_in(file.tree)
+    directives = directives_in(file, anchors if tree else None, problems) if lecture else []
+    return _Marked(file, tree, anchors, directives, tuple(problems))
 
 
 def _unparsed(error: SyntaxError, text: str, path: str) -> Problem:
@@ -316,8 +283,8 @@ def _unparsed(error: SyntaxError, text: str, path: str) -> Problem:
     if not isinstance(error, IndentationError) or not shown.strip():
         return Problem("syntax", what, Place(path, line, error.offset or 1, shown))
     place = Place(path, line, len(shown) - len(shown.lstrip()) + 1, shown)
-    said = (before for before in reversed(lines[: line - 1]) if before.strip()[:1] not in ("", "#"))
-    above = next(said, "")
+    code = (before for before in reversed(lines[: line - 1]) if before.strip()[:1] not in ("", "#"))
+    above = next(code, "")
     way_out = next(way for begins, way in _INDENT.items() if error.msg.startswith(begins))
     if not above and not error.msg.startswith("expected"):
         way_out = "begin it at the left margin"

@@ -49,9 +49,14 @@ def plain(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def documented(node: ast.Module | Definition) -> bool:
+    """Whether a module, class or function begins with a docstring."""
+    return ast.get_docstring(node, clean=False) is not None
+
+
 def body_of(node: ast.Module | Definition) -> list[ast.stmt]:
     """The statements of a module, class or function without its docstring."""
-    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    return node.body[1:] if documented(node) else node.body
 
 
 def modules_in(node: ast.Module | ast.stmt) -> Iterator[str]:

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from litbook.errors import Problem
 from litbook.record import model
 from litbook.text import scopes
-from litbook.text.lecture import File, Lecture
+from litbook.text.file import File
+from litbook.text.lecture import Lecture
 from litbook.text.literals import HOLE, Passage, Source
 from litbook.text.program import Program
 from litbook.text.source import parse_sources

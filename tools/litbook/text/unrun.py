@@ -10,18 +10,19 @@ no run took. Such a line promises what nobody has seen, and no known device will
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, islice
 
 from litbook.errors import LitbookError, Problem
 from litbook.record.model import Record
 from litbook.text.lecture import Lecture
 from litbook.text.source import parse_sources
-from litbook.text.tree import Definition, own_nodes
+from litbook.text.tree import Definition, blocks, own_nodes
 
 Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
+_ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 WAY_OUT_RAISED = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
@@ -34,115 +35,75 @@ class Unrun:
     dead: bool
 
 
-@dataclass(frozen=True)
-class _Item:
-    statement: int
-    line: int
-    what: str  # "the claim", "@inspect"
-    text: str
-
-
 def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     """What never ran, in the order of the text. Of a run of some sections, nothing of the others."""
-    lecture = _read(record)
-    if lecture is None:
+    try:
+        lecture = parse_sources(record.sources)
+    except (LitbookError, IndexError):  # somebody has changed it into no lecture
         return []
-    elsewhere = {key for other in recordings for key in _keys_that_ran(other)}
-    dead = {number for file in lecture.files for number in _behind_an_end(lecture, file.tree)}
-    reached = _Reached(lecture, record)
-    found = [*_raised(lecture, record)]
-    for item in _items(lecture):
-        function = lecture.statements[item.statement].function
-        ran = _key(lecture, item) in elsewhere or reached.ran(item.statement) is not False
-        if not reached.asked(function) or (ran and item.statement not in dead):
+    reached, result = _Reached(lecture, record), list[Unrun]()
+    # Asserts whose test raised, where nobody heard of it.
+    functions = dict(zip(reached.keys, lecture.functions, strict=True))
+    for entry in record.asserts:
+        if entry.raised and entry.key not in reached.ended:
+            spec = functions[entry.key]
+            what = f"never judged: the assert {entry.text} raised {entry.raised}, and that was swallowed"
+            place = lecture.files[spec.file].place(spec.first + entry.line)
+            result.append(Unrun(Problem("never-judged", what, place, WAY_OUT_RAISED), True))
+    # The claims and shown expressions that ran in a recording, which has no text to take apart.
+    elsewhere = set[Key]()
+    for other in recordings:
+        elsewhere.update((it.key, it.text) for it in other.asserts)
+        for section in other.sections:
+            elsewhere.update((section.key, claim.text) for claim in section.claims if claim.count)
+            elsewhere.update((other.called(section, it.frame).key, it.text) for it in section.values)
+    # Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block.
+    dead = set[int]()
+    for node in (node for file in lecture.files for node in (file.tree, *blocks(file.tree))):
+        for name in ("body", "orelse", "finalbody"):
+            block: list[ast.stmt] = getattr(node, name, [])
+            behind = dropwhile(lambda it: not isinstance(it, _ENDS), block)
+            for statement in islice(behind, 1, None):
+                inside = (it for it in (statement, *blocks(statement)) if isinstance(it, ast.stmt))
+                dead.update(lecture.statement_of[it] for it in inside)
+    for number, line, kind, text in _promises(lecture):
+        function, is_dead = lecture.statements[number].function, number in dead
+        ran = (reached.keys[function], text) in elsewhere or reached.ran(number) is not False
+        if not reached.asked(function) or (ran and not is_dead):
             continue
-        device = None if item.statement in dead else reached.missing_device(function)
-        found.append(_never(lecture, item, device))
-    return found
+        device = None if is_dead else reached.missing_device(function)
+        what, way_out = f"never ran: {kind} {text}", WAY_OUT_DEAD
+        if device is not None:
+            what = f"has not run yet: {kind} {text}: it needs {device}"
+            way_out = "record the lecture where there is one: run_lecture.py --record"
+        file = lecture.file_of_function(function)
+        code = file.lines[line - 1]
+        place = file.place(line, len(code) - len(code.lstrip()) + 1)
+        result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
+    return result
 
 
-def _raised(lecture: Lecture, record: Record) -> Iterator[Unrun]:
-    """Asserts whose test raised, where nobody heard of it."""
-    number_of = {lecture.key(i): i for i in range(len(lecture.functions))}
-    ended = {section.key for section, error in record.errors() if error.kind not in ("inspect", "assert")}
-    for it in record.asserts:
-        if it.raised and it.key not in ended:
-            spec = lecture.functions[number_of[it.key]]
-            what = f"never judged: the assert {it.text} raised {it.raised}, and that was swallowed"
-            place = lecture.files[spec.file].place(spec.first + it.line)
-            yield Unrun(Problem("never-judged", what, place, WAY_OUT_RAISED), True)
+def _promises(lecture: Lecture) -> list[tuple[int, int, str, str]]:
+    """Every `assert`, every annotation that is a claim, and every watched expression, in order.
 
-
-def _read(record: Record) -> Lecture | None:
-    """The text of a record, taken apart again; None where somebody has changed it into no lecture."""
-    with contextlib.suppress(LitbookError, IndexError):
-        return parse_sources(record.sources)
-    return None
-
-
-def _never(lecture: Lecture, item: _Item, device: str | None) -> Unrun:
-    if device is None:
-        what, way_out = f"never ran: {item.what} {item.text}", WAY_OUT_DEAD
-    else:
-        what = f"has not run yet: {item.what} {item.text}: it needs {device}"
-        way_out = "record the lecture where there is one: run_lecture.py --record"
-    file = lecture.file_of_statement(item.statement)
-    line = file.lines[item.line - 1]
-    place = file.place(item.line, len(line) - len(line.lstrip()) + 1)
-    return Unrun(Problem("never-ran", what, place, way_out), device is None)
-
-
-# ---------------------------------------------------------------------------- what could run
-
-
-def _items(lecture: Lecture) -> list[_Item]:
-    """Every `assert`, every annotation that is a claim, and every watched expression."""
-    found = []
+    Each with its statement, its line, what it is ("the claim", "@inspect"), and its text.
+    """
+    rows = list[tuple[int, int, str, str]]()
     for node, number in lecture.statement_of.items():
         claim = lecture.claim_of.get(node)
         if claim is not None:
-            found.append(_Item(number, node.lineno, "the claim", lecture.claims[claim].text))
+            rows.append((number, node.lineno, "the claim", lecture.claims[claim].text))
         elif isinstance(node, ast.Assert):
-            found.append(_Item(number, node.lineno, "the assert", ast.unparse(node.test)))
+            rows.append((number, node.lineno, "the assert", ast.unparse(node.test)))
     for anchor, watches in lecture.watches_of.items():
-        statement = _statement(lecture, anchor)
-        asked = [lecture.watches[number] for number in watches]
-        found += [_Item(statement, w.line, f"@{w.kind}", w.text) for w in asked if w.kind != "clear"]
-    file = {item: lecture.file_of_statement(item.statement).number for item in found}
-    return sorted(found, key=lambda item: (file[item], item.line, item.text))
-
-
-def _statement(lecture: Lecture, anchor: ast.AST) -> int:
-    """The statement whose running shows what is watched there: of a block, the first one inside it."""
-    body: list[ast.stmt] = getattr(anchor, "body", [])
-    if not body or isinstance(anchor, ast.ClassDef):
-        return lecture.statement_of[anchor]  # type: ignore[index]
-    return lecture.statement_of[body[0]]
-
-
-def _key(lecture: Lecture, item: _Item) -> Key:
-    return lecture.key(lecture.statements[item.statement].function), item.text
-
-
-def _behind_an_end(lecture: Lecture, tree: ast.Module) -> Iterator[int]:
-    """Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            for statement in _dead(block) if isinstance(block, list) else ():
-                inside = (it for it in ast.walk(statement) if isinstance(it, ast.stmt))
-                yield from (lecture.statement_of[it] for it in inside)
-
-
-def _dead(block: list[ast.stmt]) -> Iterator[ast.stmt]:
-    ended = False
-    for statement in block:
-        if ended:
-            yield statement
-        ended = ended or isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)
-
-
-# ---------------------------------------------------------------------------- what did run
+        # The statement whose running shows what is watched there: of a block, the first one inside it.
+        body: list[ast.stmt] = getattr(anchor, "body", [])
+        shows = anchor if not body or isinstance(anchor, ast.ClassDef) else body[0]
+        number = lecture.statement_of[shows]  # type: ignore[index]  # a `case` has a body
+        for watch in (lecture.watches[i] for i in watches):
+            if watch.kind != "clear":
+                rows.append((number, watch.line, f"@{watch.kind}", watch.text))
+    return sorted(rows, key=lambda row: (lecture.file_of_statement(row[0]).number, row[1], row[3]))
 
 
 class _Reached:
@@ -199,24 +160,21 @@ class _Reached:
 
     def missing_device(self, function: int) -> str | None:
         """The device that kept a section, or all that may call a definition, from running."""
-        found = {it: self.lecture.functions[it].requires for it in self._callers(function)}
-        missing = all(device and self.keys[it] in self.missing for it, device in found.items())
-        return next(iter(found.values()), None) if missing else None
-
-    def _callers(self, function: int) -> set[int]:
-        """The sections that a definition stands in, or that name it, themselves or through others."""
-        found, seen, todo = set[int](), {function}, [function]
+        # The sections that the definition stands in, or that name it, themselves or through others.
+        callers, seen, todo = set[int](), {function}, [function]
         while todo:
             at = todo.pop()
             around = self.lecture.section_around(at)
             if at == around or self.lecture.functions[around].kind != "module":
-                found.add(around)
+                callers.add(around)
                 continue
             names = {name.partition("#")[0] for name in self.lecture.functions[at].key.split(".")}
             users = {i for i, used in self.uses.items() if names & used} - seen
             seen |= users
             todo += users
-        return found
+        devices = {caller: self.lecture.functions[caller].requires for caller in callers}
+        missing = all(device and self.keys[caller] in self.missing for caller, device in devices.items())
+        return next(iter(devices.values()), None) if missing else None
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:
@@ -230,11 +188,3 @@ def _names_in(node: ast.AST) -> Iterator[str]:
             yield from _names_in(inner)
         elif isinstance(inner, Definition) and inner.decorator_list:
             yield inner.name  # its decorator may call it
-
-
-def _keys_that_ran(recording: Record) -> Iterator[Key]:
-    """The claims and shown expressions that ran in a recording, which has no text to take apart."""
-    yield from ((it.key, it.text) for it in recording.asserts)
-    for section in recording.sections:
-        yield from ((section.key, claim.text) for claim in section.claims if claim.count)
-        yield from ((recording.called(section, it.frame).key, it.text) for it in section.values)

@@ -22,23 +22,19 @@ _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 def vacuous(record: Record) -> list[Problem]:
     """The claims that hold and say nothing, in the order of the book, each with its line and why."""
-    return [
-        _problem(record, section, claim, why)
-        for section, claim in record.claims()
-        if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero
-        for why in [next(_reasons(section, claim), "")]
-        if why
-    ]
-
-
-def _problem(record: Record, section: Section, claim: Claim, why: str) -> Problem:
-    source, number = record.sources[section.file], section.first + claim.line
-    line = source.text.split("\n")[number - 1]
-    place = Place(source.path, number, len(line) - len(line.lstrip()) + 1, line)
-    return Problem("vacuous", f"this claim says nothing: {why}", place, WAY_OUT)
+    problems = list[Problem]()
+    for section, claim in record.claims():
+        if claim.verdict == "holds" and claim.kind == "assert" and not claim.zero:
+            if why := next(_reasons(section, claim), ""):
+                source, number = record.sources[section.file], section.first + claim.line
+                line = source.text.split("\n")[number - 1]
+                place = Place(source.path, number, len(line) - len(line.lstrip()) + 1, line)
+                problems.append(Problem("vacuous", f"this claim says nothing: {why}", place, WAY_OUT))
+    return problems
 
 
 def _reasons(section: Section, claim: Claim) -> Iterator[str]:
+    """Why a claim says nothing, of each of its comparisons."""
     for i, (left, right) in enumerate(zip(claim.operands, claim.operands[1:], strict=False)):
         before, between = claim.form[i].split(), claim.form[i + 1].strip(" ()")
         called = between == "," and claim.form[i].endswith("(") and claim.form[i + 2][:1] == ")"
@@ -48,12 +44,12 @@ def _reasons(section: Section, claim: Claim) -> Iterator[str]:
         if between in _EQUAL or called:
             if left.text == right.text and not _calls(left.text):
                 yield f"both sides are {left.text}"
-            if claim.count == 1 and _is_zero(a) and _is_zero(b):
+            if claim.count == 1 and _number(a) == _number(b) == 0:
                 yield "both sides are zero"
             if claim.count == 1 and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
         denied = between == "!=" or (before[-1:] == ["not"] and not called)
-        if denied and claim.count == 1 and left.text != right.text and (_is_nan(a) or _is_nan(b)):
+        if denied and claim.count == 1 and left.text != right.text and "nan" in (_number(a), _number(b)):
             yield "it compares with nan, which equals nothing and has no order"
 
 
@@ -71,14 +67,6 @@ def _number(shown: Snapshot) -> model.Number | None:
     if isinstance(shown, model.Tensor) and shown.dtype != "bool" and set(shown.shape) <= {1}:
         return next(iter(shown.values), None)
     return None
-
-
-def _is_zero(shown: Snapshot) -> bool:
-    return _number(shown) == 0
-
-
-def _is_nan(shown: Snapshot) -> bool:
-    return _number(shown) == "nan"
 
 
 def _is_empty(shown: Snapshot) -> bool:
