@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fcntl
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from tests.records import fill
 from tests.running import COMMAND, HEAD, REPO, command, process, sampled, write
 
 from litbook.errors import RecordError
+from litbook.files import replace_whole
 from litbook.project import Project, name_of, recording_of, recordings_of
 from litbook.record import compare, encoding, model, recordings
 from litbook.render import ledger
@@ -432,7 +432,7 @@ def test_a_writer_never_shows_half_a_file(tmp_path: Path) -> None:
     contents = [bytes([letter]) * 300_000 for letter in b"ab"]
     code = (
         f"import sys; sys.path.insert(0, {str(REPO / 'tools')!r})\n"
-        "from pathlib import Path\nfrom litbook.record.recordings import replace_whole\n"
+        "from pathlib import Path\nfrom litbook.files import replace_whole\n"
         "for _ in range(100): replace_whole(Path(sys.argv[1]), sys.argv[2].encode() * 300_000)\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", code, str(file), letter]) for letter in "ab"]
@@ -450,10 +450,10 @@ def test_a_writer_never_shows_half_a_file(tmp_path: Path) -> None:
 def test_a_replaced_file_keeps_its_permissions_and_a_new_one_has_the_usual(tmp_path: Path) -> None:
     file, usual = tmp_path / "it.json", tmp_path / "usual"
     usual.touch()
-    recordings.replace_whole(file, b"1")
+    replace_whole(file, b"1")
     assert file.stat().st_mode == usual.stat().st_mode
     file.chmod(0o640)
-    recordings.replace_whole(file, b"2")
+    replace_whole(file, b"2")
     assert file.stat().st_mode & 0o777 == 0o640
 
 
@@ -631,20 +631,38 @@ def test_a_device_without_a_plain_name_is_refused(recorded: Place, name: str) ->
     )
 
 
-def test_what_a_killed_writer_left_is_swept_by_the_next_and_one_at_work_is_not(tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_is_written_over_by_the_next_and_one_at_work_is_waited_for(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "lecture_01.cpu.json"
-    kill = "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
-    text = f"import os, sys\nfrom pathlib import Path\nfrom litbook.record import recordings\n{kill}"
-    writer = [sys.executable, "-c", text + "recordings.replace_whole(Path(sys.argv[1]), b'new')", str(file)]
+    text = "import os, sys, time\nfrom pathlib import Path\nfrom litbook.files import replace_whole\n"
+    write = "replace_whole(Path(sys.argv[1]), b'new, and longer')"
     env = {**os.environ, "PYTHONPATH": str(REPO / "tools")}
+    kill = "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+    writer = [sys.executable, "-c", text + kill + write, str(file)]
     assert subprocess.run(writer, env=env, check=False).returncode == -signal.SIGKILL
-    assert [it.name[:21] for it in tmp_path.iterdir()] == [".lecture_01.cpu.json."]
-    other = tmp_path / ".lecture_01.cpu.json.other"
-    with other.open("wb") as at_work:
-        at_work.write(b"half")
-        at_work.flush()
-        fcntl.flock(at_work, fcntl.LOCK_EX)
-        recordings.replace_whole(file, b"whole")
-        assert sorted(tmp_path.iterdir()) == [other, file]
-    recordings.replace_whole(file, b"whole")
+    assert [it.name for it in tmp_path.iterdir()] == [".lecture_01.cpu.json.new"]
+    replace_whole(file, b"whole")
     assert [(it.name, it.read_bytes()) for it in tmp_path.iterdir()] == [(file.name, b"whole")]
+    slow = "os.fsync = lambda _: (print(flush=True), time.sleep(0.5))\n"
+    command = [sys.executable, "-c", text + slow + write, str(file)]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as writing:
+        assert writing.stdout is not None and writing.stdout.readline() == b"\n"
+        replace_whole(file, b"the last")
+        assert writing.wait(1) == 0  # it was there first
+    assert [(it.name, it.read_bytes()) for it in tmp_path.iterdir()] == [(file.name, b"the last")]
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_is_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "it.json"
+    file.write_bytes(b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_whole(file, b"new")
+    assert [(it.name, it.read_bytes()) for it in tmp_path.iterdir()] == [("it.json", b"old")]

@@ -35,7 +35,9 @@ class Box:
 
 
 BOXES = {
-    "errors": Box(set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"),  # and project, see SHARED
+    "errors": Box(
+        set(), LIBRARIES | FORMATS | {"ast"}, "it is everybody's"
+    ),  # and project, files: see SHARED
     "record": Box({"errors"}, LIBRARIES | FORMATS | {"ast"}, "it needs neither torch nor a lecture's text"),
     "text": Box({"errors", "record"}, LIBRARIES | FORMATS, "it knows no values and formats nothing"),
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
@@ -48,7 +50,7 @@ BOXES = {
     ),
 }
 # Modules and packages that share another one's row.
-SHARED = {"project": "errors", "optional": "errors", "checks": "cli"}
+SHARED = {"project": "errors", "optional": "errors", "files": "errors", "checks": "cli"}
 BACK_ENDS = ("html", "notebook", "terminal")  # each walks the document, and none reads another's text
 SHARED |= dict.fromkeys(("document", *BACK_ENDS), "render")
 NOTES = ("bibliography", "grammar", "labels", "note", "setting", "visible")  # of `document`: notes as data

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from litbook import optional
 from litbook.errors import LitbookError, NotFound
+from litbook.files import replace_whole
 from litbook.project import CHECKOUT, WORDS, NoBook, Project, name_of, recording_of
 from litbook.record import encoding, model
 from litbook.text import source
@@ -307,7 +308,7 @@ def _badge_command(words: list[str]) -> int:
     asked = parser.parse_args(words)
     from litbook.site.editions import badge
 
-    asked.file.write_text(badge(Project.find(Path.cwd())), encoding="utf-8")
+    replace_whole(asked.file, badge(Project.find(Path.cwd())).encode())
     return 0
 
 
@@ -543,14 +544,12 @@ def _write(out: Path, record: model.Record) -> None:
 
     What is there and no file (a pipe, `/dev/stdout`) is written to, not replaced.
     """
-    from litbook.record import recordings
-
-    content = encoding.dumps(record).encode(errors="backslashreplace")  # a lone surrogate as JSON spells it
+    content = encoding.dumps(record).encode()
     try:
         if out.exists() and not out.is_file():
             out.write_bytes(content)
         else:
-            recordings.replace_whole(out, content)
+            replace_whole(out, content)
     except OSError as error:
         raise LitbookError(f"--out {out}: {error.strerror}; nothing was written") from None
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -113,13 +113,36 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             f"a record of {recording.lecture!r} cannot be compared with one of {fresh.lecture!r}\n"
             "    compare two records of one lecture"
         )
+    paths = [source.path for source in fresh.sources] or [fresh.lecture]
+    differences: list[Difference] = []
+    pairs: list[_Pair] = []
+    for now in filter(fresh.was_asked, fresh.sections):
+        was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
+        if was is None:
+            differences.append(Difference("section", now.key, place, "is not in the recording"))
+        elif was.digest != now.digest:
+            differences.append(Difference("text", now.key, place, "was recorded from an older text"))
+        elif now.ran or not now.requires:  # else there is nothing of this run to compare
+            pairs.append(_Pair(fresh, now, was))
+    if not fresh.asked:
+        gone = (section.key for section in recording.sections if section.key not in fresh.by_key)
+        what = "was recorded and is no longer there"
+        differences += [Difference("section", key, Place(paths[0], 1), what) for key in gone]
     try:
-        return _compared(fresh, recording)
+        differences += [difference for pair in pairs for difference in pair.compare()]
     except RecursionError:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
+    order = {path: number for number, path in enumerate(paths)}
+    differences.sort(key=lambda it: (order.get(it.place.path, 0), it.place.line))
+    return Comparison(
+        tuple(differences), sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
+    )
 
 
-# ---------------------------------------------------------------------------- what a section holds
+# ---------------------------------------------------------------------------- one section, now and then
+
+Shown = tuple[str, str]
+"""What showed a value (the key of a helper, "" for the section itself), and the expression."""
 
 
 @dataclass
@@ -131,81 +154,56 @@ class _Run:
     turns: dict[int, model.Value] = field(default_factory=dict)
 
 
-def _runs(section: Section) -> dict[tuple[str, str], list[_Run]]:
-    """What is compared of a section's values: by what showed them (itself, a helper) and expression."""
-    found: dict[tuple[str, str], list[_Run]] = {}
+def _runs(section: Section) -> dict[Shown, list[_Run]]:
+    """What is compared of a section's values: neither what is measured nor an address."""
+    found: dict[Shown, list[_Run]] = {}
     for value in section.values:
         if value.kind != "inspect" or value.address:
             continue
-        runs = found.setdefault((_called(section, value.frame), value.text), [])
-        last = runs[-1] if runs else None
-        place = (value.frame, value.loop)
-        same = last is not None and value.loop is not None and (last.frame, last.loop) == place
-        if last is None or not same or value.turn in last.turns:
-            runs.append(last := _Run(*place))
-        last.turns[value.turn] = value
+        runs = found.setdefault((_shower(section, value.frame), value.text), [])
+        run = runs[-1] if runs else None
+        goes_on = (
+            run is not None and value.loop is not None and (run.frame, run.loop) == (value.frame, value.loop)
+        )
+        if run is None or not goes_on or value.turn in run.turns:
+            runs.append(run := _Run(value.frame, value.loop))
+        run.turns[value.turn] = value
     return found
 
 
-def _called(section: Section, frame: int) -> str:
+def _series(section: Section) -> dict[Shown, list[model.Series]]:
+    return grouped(section.series, lambda it: (_shower(section, section.loops[it.loop].frame), it.text))
+
+
+def _shower(section: Section, frame: int) -> str:
     """The key of what runs in a frame; "" for the section itself."""
     number = section.frames[frame].called
     return section.calls[number - 1] if number else ""
-
-
-def _series(section: Section) -> dict[tuple[str, str], list[model.Series]]:
-    """The watched numbers of a section, by what watched them and expression."""
-    return grouped(section.series, lambda it: (_called(section, section.loops[it.loop].frame), it.text))
 
 
 def _questions(section: Section) -> dict[str, list[model.Piece]]:
     return grouped((it for it in section.pieces if it.kind == "question"), lambda it: it.text)
 
 
-# ---------------------------------------------------------------------------- comparing two records
-
-
-def _compared(fresh: model.Record, recording: model.Record) -> Comparison:
-    paths = [source.path for source in fresh.sources] or [fresh.lecture]
-    found: list[Difference] = []
-    pairs: list[_Pair] = []
-    for now in filter(fresh.was_asked, fresh.sections):
-        was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
-        if was is None:
-            found.append(Difference("section", now.key, place, "is not in the recording"))
-        elif was.digest != now.digest:
-            found.append(Difference("text", now.key, place, "was recorded from an older text"))
-        elif now.ran or not now.requires:  # else there is nothing of this run to compare
-            pairs.append(_Pair(fresh, now, was))
-            found += pairs[-1].compare()
-    if not fresh.asked:
-        gone = (it.key for it in recording.sections if it.key not in fresh.by_key)
-        what = "was recorded and is no longer there"
-        found += [Difference("section", key, Place(paths[0], 1), what) for key in gone]
-    order = {path: number for number, path in enumerate(paths)}
-    found.sort(key=lambda it: (order.get(it.place.path, 0), it.place.line))
-    return Comparison(tuple(found), sum(it.values for it in pairs), sum(it.claims for it in pairs))
-
-
 class _Pair:
-    """One section of a run, and its entry in a recording."""
+    """One section of a run, and its entry in a recording; counts the values and claims that are compared."""
 
     def __init__(self, record: model.Record, now: Section, was: Section) -> None:
         self.record, self.now, self.was = record, now, was
-        self.found: list[Difference] = []
-        self.said: set[tuple[str, tuple[Change, ...]]] = set()
+        self.differences: list[Difference] = []
+        self.kept: set[tuple[str, tuple[Change, ...]]] = set()
         self.values = self.claims = 0
 
     def compare(self) -> list[Difference]:
         """What differs, in the order of the lines."""
         runs = _runs(self.now)
-        self._values(runs, _runs(self.was))
-        self._series(runs)
-        self._questions()
-        self._claims()
-        return sorted(self.found, key=lambda it: it.place.line)
+        self.compare_values(runs, _runs(self.was))
+        self.compare_series(runs.keys())
+        self.compare_answers()
+        self.compare_claims()
+        return sorted(self.differences, key=lambda it: it.place.line)
 
-    def _add(
+    def add(
         self, kind: Literal["value", "claim"], frame: int | None, line: int, what: str, changes: list[Change]
     ) -> None:
         """Keep a difference, once: a value and the claim about it may both show the same change.
@@ -213,181 +211,157 @@ class _Pair:
         `line` counts from the first of what runs in `frame`, or of the section where that is None.
         """
         key = what, tuple(changes)
-        if changes and key not in self.said:
-            self.said.add(key)
-            it = self.now if frame is None else self.record.called(self.now, frame)
-            place = Place(self.record.sources[it.file].path, it.first + line)
-            self.found.append(Difference(kind, self.now.key, place, what, tuple(changes)))
+        if changes and key not in self.kept:
+            self.kept.add(key)
+            entry = self.now if frame is None else self.record.called(self.now, frame)
+            place = Place(self.record.sources[entry.file].path, entry.first + line)
+            self.differences.append(Difference(kind, self.now.key, place, what, tuple(changes)))
 
-    @property
-    def _raised(self) -> bool:
-        return bool(self.now.errors)
+    def changes(self, was: int, now: int, at: str = "") -> list[Change]:
+        """What differs between two snapshots of the section, by their indices."""
+        return changes(self.was.snapshots[was], self.now.snapshots[now], at)
 
-    # -- values
-
-    def _values(self, now: dict[tuple[str, str], list[_Run]], was: dict[tuple[str, str], list[_Run]]) -> None:
-        for key in [*now, *(key for key in was if key not in now)]:
-            here, there = now.get(key, []), was.get(key, [])
-            if len(here) != len(there) and not self._raised:
-                first = next((v for run in here for v in run.turns.values()), None)
+    def compare_values(self, runs: dict[Shown, list[_Run]], earlier: dict[Shown, list[_Run]]) -> None:
+        """Values by what showed them, in the order in which they came; of a loop those of each turn."""
+        raised = bool(self.now.errors)  # what is missing then has its reason
+        for shown in [*runs, *(shown for shown in earlier if shown not in runs)]:
+            what, here, there = shown[1], runs.get(shown, []), earlier.get(shown, [])
+            if len(here) != len(there) and not raised:
+                first = next((value for run in here for value in run.turns.values()), None)
                 frame, line = (first.frame, first.line) if first else (None, 0)
-                self._add("value", frame, line, key[1], [_change("times shown", len(there), len(here))])
-            for run, before in zip(here, there, strict=False):
-                self._run(key[1], run, before)
+                self.add("value", frame, line, what, [_change("times shown", len(there), len(here))])
+            for now, was in zip(here, there, strict=False):
+                turns = sorted(set(now.turns) & set(was.turns))
+                line = next(iter(now.turns.values())).line
+                if now.loop is not None and was.loop is not None:
+                    loop, before = self.now.loops[now.loop], self.was.loops[was.loop]
+                    if loop.count != before.count:  # folded differently: only the first turns are the same
+                        turns = [turn for turn in turns if turn < FIRST]
+                        if loop.kind == "for" and not raised:  # a `while` may watch the clock
+                            change = _change("turns of its loop", before.count, loop.count)
+                            self.add("value", now.frame, line, what, [change])
+                    elif set(now.turns) != set(was.turns) and not raised:
+                        texts = (", ".join(map(str, sorted(run.turns))) for run in (was, now))
+                        self.add("value", now.frame, line, what, [Change("turns that showed it", *texts)])
+                self.values += len(turns)
+                for turn in turns:
+                    at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
+                    value, recorded = now.turns[turn], was.turns[turn]
+                    if value.value is not None and recorded.value is not None:
+                        found = self.changes(recorded.value, value.value, at)
+                    else:
+                        errors = [it.error or "a value" for it in (recorded, value)]
+                        found = [Change(at, *map(_bounded, errors))] if errors[0] != errors[1] else []
+                    self.add("value", value.frame, value.line, what, found)
 
-    def _run(self, what: str, now: _Run, was: _Run) -> None:
-        turns = sorted(set(now.turns) & set(was.turns))
-        line = next(iter(now.turns.values())).line
-        if now.loop is not None and was.loop is not None:
-            loop, before = self.now.loops[now.loop], self.was.loops[was.loop]
-            if loop.count != before.count:  # folded differently: only the first turns are the same turns
-                turns = [turn for turn in turns if turn < FIRST]
-                if loop.kind == "for" and not self._raised:  # a `while` may watch the clock
-                    change = _change("turns of its loop", before.count, loop.count)
-                    self._add("value", now.frame, line, what, [change])
-            elif set(now.turns) != set(was.turns) and not self._raised:
-                change = Change("turns that showed it", _listed(was.turns), _listed(now.turns))
-                self._add("value", now.frame, line, what, [change])
-        for turn in turns:
-            value, earlier = now.turns[turn], was.turns[turn]
-            self.values += 1
-            at = f"turn {turn}" if now.loop is not None and len(now.turns) > 1 else ""
-            self._add("value", value.frame, value.line, what, self._shown(earlier, value, at))
+    def compare_series(self, inspected: Collection[Shown]) -> None:
+        """Numbers watched over a loop, unless they are measured, where both kept the same turns."""
+        several, earlier = _series(self.now), _series(self.was)
+        pairs = (
+            (series, before)
+            for shown, here in several.items()
+            if shown in inspected
+            for series, before in zip(here, earlier.get(shown, []), strict=False)
+            if series.at == before.at
+        )
+        for series, before in pairs:
+            held = (  # a number may come out of a tensor: what that keeps of it says how close it can be
+                _format(self.now.snapshots[value.value])
+                for value in self.now.values
+                if (value.loop, value.text) == (series.loop, series.text) and value.value is not None
+            )
+            name = next(held, "float")
+            self.values += len(series.at)
+            found = [
+                Change(f"turn {turn}", _text(a), _text(b), by)
+                for turn, a, b in zip(series.at, before.values, series.values, strict=True)
+                if (by := apart(a, b, name)) is not None
+            ]
+            told = [change for it in self.differences if it.what == series.text for change in it.changes]
+            frame = self.now.loops[series.loop].frame
+            found = [change for change in found if change not in told]
+            self.add("value", frame, series.line, series.text, found)
 
-    def _shown(self, was: model.Value, now: model.Value, at: str) -> list[Change]:
-        if was.value is None or now.value is None:
-            texts = was.error or "a value", now.error or "a value"
-            return [] if texts[0] == texts[1] else [Change(at, *map(_bounded, texts))]
-        return _at(at, changes(self.was.snapshots[was.value], self.now.snapshots[now.value]))
-
-    def _series(self, runs: dict[tuple[str, str], list[_Run]]) -> None:
-        earlier = _series(self.was)
-        for key, here in _series(self.now).items():
-            if key not in runs:
-                continue  # measured
-            for series, before in zip(here, earlier.get(key, []), strict=False):
-                if series.at == before.at:
-                    self._thinned(key[1], series, before)
-
-    def _thinned(self, what: str, series: model.Series, before: model.Series) -> None:
-        name = self._format_of(series)
-        self.values += len(series.at)
-        found = [
-            Change(f"turn {turn}", _text(a), _text(b), by)
-            for turn, a, b in zip(series.at, before.values, series.values, strict=True)
-            if (by := apart(a, b, name)) is not None
-        ]
-        known = [change for it in self.found if it.what == what for change in it.changes]
-        frame = self.now.loops[series.loop].frame
-        self._add("value", frame, series.line, what, [change for change in found if change not in known])
-
-    def _format_of(self, series: model.Series) -> str:
-        """The format of a watched number: of the tensor that held it, or Python's."""
-        for value in self.now.values:
-            if (value.loop, value.text) == (series.loop, series.text) and value.value is not None:
-                return _format(self.now.snapshots[value.value])
-        return "float"
-
-    def _questions(self) -> None:
+    def compare_answers(self) -> None:
         """What the machine answers to a question of the author's."""
-        earlier = _questions(self.was)
-        for text, here in _questions(self.now).items():
-            for piece, before in zip(here, earlier.get(text, []), strict=False):
-                if piece.answer is not None and before.answer is not None:
+        questions, earlier = _questions(self.now), _questions(self.was)
+        for text, several in questions.items():
+            for question, before in zip(several, earlier.get(text, []), strict=False):
+                if question.answer is not None and before.answer is not None:
                     self.values += 1
-                    found = changes(self.was.snapshots[before.answer], self.now.snapshots[piece.answer])
-                    self._add("value", None, piece.line, "the answer to a question", found)
+                    found = self.changes(before.answer, question.answer)
+                    self.add("value", None, question.line, "the answer to a question", found)
 
-    # -- claims
-
-    def _claims(self) -> None:
-        now, earlier = (grouped(it.claims, lambda claim: claim.text) for it in (self.now, self.was))
-        for text, here in now.items():
+    def compare_claims(self) -> None:
+        """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
+        claims, earlier = (
+            grouped(section.claims, lambda claim: claim.text) for section in (self.now, self.was)
+        )
+        for text, here in claims.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
-                self._add("claim", None, here[0].line, text, [_change("times shown", len(there), len(here))])
+                self.add("claim", None, here[0].line, text, [_change("times shown", len(there), len(here))])
             for claim, before in zip(here, there, strict=False):
                 self.claims += 1
                 if claim.verdict != before.verdict:
                     change = Change("verdict", before.verdict, claim.verdict)
-                    self._add("claim", None, claim.line, text, [change])
-                if not (claim.measured or before.measured):
-                    self._operands(claim, before)
-
-    def _operands(self, now: model.Claim, was: model.Claim) -> None:
-        for operand, before in zip(now.operands, was.operands, strict=False):
-            if operand.value is not None and before.value is not None and not operand.address:
-                found = changes(self.was.snapshots[before.value], self.now.snapshots[operand.value])
-                self._add("claim", None, now.line, operand.text, found)
+                    self.add("claim", None, claim.line, text, [change])
+                if claim.measured or before.measured:
+                    continue
+                for side, recorded in zip(claim.operands, before.operands, strict=False):
+                    if side.value is not None and recorded.value is not None and not side.address:
+                        found = self.changes(recorded.value, side.value)
+                        self.add("claim", None, claim.line, side.text, found)
 
 
 def _change(at: str, was: int, now: int) -> Change:
     return Change(at, f"{was:,}", f"{now:,}", f"{abs(was - now):,}")
 
 
-def _listed(turns: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(turns)))
-
-
-def _at(at: str, found: list[Change]) -> list[Change]:
-    return (
-        [Change(f"{at}{change.at}", change.was, change.now, change.by) for change in found] if at else found
-    )
-
-
 # ---------------------------------------------------------------------------- comparing two snapshots
 
 
 def changes(was: model.Snapshot, now: model.Snapshot, at: str = "") -> list[Change]:
-    """What differs between two snapshots of one expression; nothing where they agree within `TOLERANCES`."""
+    """What differs between two snapshots of one expression; nothing where they agree within `TOLERANCES`.
+
+    `at` says where they stand in the value.
+    """
     if type(was) is not type(now) or was.type != now.type:
-        return [Change(at, _said(was), _said(now))]
+        return [Change(at, _summary(was), _summary(now))]
     match was, now:
-        case (model.Scalar(), model.Scalar()):
-            return _scalars(was, now, at)
-        case (model.Sequence(), model.Sequence()):
-            return _sequences(was, now, at)
-        case (model.Mapping(), model.Mapping()):
-            return _mappings(was, now, at)
-        case (model.Tensor(), model.Tensor()):
-            return _tensors(was, now, at)
-        case (model.Opaque(), model.Opaque()):
-            return _texts(was.text, now.text, at)
+        case model.Scalar(), model.Scalar():
+            a, b, name = was.number, now.number, _format(was)
+            if (a is None or b is None) and name.startswith("complex"):
+                a, b = was.text, now.text
+            if a is None or b is None:
+                return [] if was.type.startswith("datetime.") else _text_changes(was.text, now.text, at)
+            by = apart(a, b, name)
+            return [] if by is None else [Change(at, _text(a), _text(b), by)]
+        case model.Sequence(), model.Sequence():
+            if was.length != now.length:
+                return [_change(f"{at}.length", was.length, now.length)]
+            items = enumerate(zip(was.items, now.items, strict=False))
+            return [change for i, (a, b) in items for change in changes(a, b, f"{at}[{i}]")]
+        case model.Mapping(), model.Mapping():
+            names, others = (
+                [getattr(key, "text", None) or _summary(key) for key in mapping.keys]
+                for mapping in (was, now)
+            )
+            if was.length != now.length or names != others:
+                return [Change(f"{at} keys", _bounded(", ".join(names)), _bounded(", ".join(others)))]
+            named = zip(names, was.items, now.items, strict=False)
+            return [change for name, a, b in named for change in changes(a, b, f"{at}[{_bounded(name)}]")]
+        case model.Tensor(), model.Tensor():
+            return _tensor_changes(was, now, at)
+        case model.Opaque(), model.Opaque():
+            return _text_changes(was.text, now.text, at)
     return []
-
-
-def _scalars(was: model.Scalar, now: model.Scalar, at: str) -> list[Change]:
-    name = _format(was)
-    if was.number is not None and now.number is not None:
-        by = apart(was.number, now.number, name)
-        return [] if by is None else [Change(at, _text(was.number), _text(now.number), by)]
-    if name.startswith("complex") or was.type == "complex":
-        by = apart(was.text, now.text, name)
-        return [] if by is None else [Change(at, _bounded(was.text), _bounded(now.text), by)]
-    if was.type.startswith("datetime."):
-        return []
-    return _texts(was.text, now.text, at)
-
-
-def _sequences(was: model.Sequence, now: model.Sequence, at: str) -> list[Change]:
-    if was.length != now.length:
-        return [_change(f"{at}.length", was.length, now.length)]
-    pairs = zip(was.items, now.items, strict=False)
-    return [c for i, (a, b) in enumerate(pairs) for c in changes(a, b, f"{at}[{i}]")]
-
-
-def _mappings(was: model.Mapping, now: model.Mapping, at: str) -> list[Change]:
-    names, others = [[getattr(key, "text", None) or _said(key) for key in it.keys] for it in (was, now)]
-    if was.length != now.length or names != others:
-        return [Change(f"{at} keys", _bounded(", ".join(names)), _bounded(", ".join(others)))]
-    pairs = zip(names, was.items, now.items, strict=False)
-    return [c for name, a, b in pairs for c in changes(a, b, f"{at}[{_bounded(name)}]")]
 
 
 _EXACT = "dtype shape strides offset device bytes storage_bytes contiguous requires_grad axes".split()
 
 
-def _tensors(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
+def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
     """Metadata exactly (but never the storage's number), then statistics, then the values that both kept."""
     found = []
     for name in _EXACT:
@@ -397,51 +371,43 @@ def _tensors(was: model.Tensor, now: model.Tensor, at: str) -> list[Change]:
             found.append(_change(f"{at}.{name}", a, b) if whole else Change(f"{at}.{name}", str(a), str(b)))
     if was.dtype != now.dtype or was.shape != now.shape:
         return found  # the values are others, then
-    largest = _largest(was, now)
-    found += _statistics(was, now, largest, at)
+
+    # the largest finite magnitude in both
+    numbers = (
+        model.python_number(number)
+        for tensor in (was, now)
+        for number in ((tensor.stats.min, tensor.stats.max) if tensor.stats else tensor.values)
+        if number is not None
+    )
+    largest = max((abs(number) for number in numbers if number is not None and _finite(number)), default=None)
+    largest = None if largest is None else float(largest)
+
+    if was.stats is None or now.stats is None:
+        if was.stats is not now.stats:
+            some = ("none" if tensor.stats is None else "some" for tensor in (was, now))
+            found.append(Change(f"{at} statistics", *some))
+    else:
+        for name in ("min", "max", "mean", "std", "nan", "inf"):
+            a, b = getattr(was.stats, name), getattr(now.stats, name)
+            # of integers, mean and deviation are float64; of floats of any width they inherit its noise
+            of = was.dtype if was.dtype in TOLERANCES or name in ("min", "max") else "float64"
+            missing = None if a is b else "one is missing"
+            by = missing if a is None or b is None else apart(a, b, of, largest)
+            if by is not None:
+                found.append(Change(f"{at}.{name}", _text(a), _text(b), by))
+
     if was.corner == now.corner and len(was.values) == len(now.values):
-        places = _places(now.corner or now.shape)
-        for a, b, place in zip(was.values, now.values, places, strict=False):
+        # indices of the elements, row by row: `[0, 0]`, `[0, 1]` ...
+        shape = now.corner or now.shape
+        indices = itertools.product(*map(range, shape))
+        for a, b, index in zip(was.values, now.values, indices, strict=False):
             by = apart(a, b, was.dtype, largest)
             if by is not None:
+                place = f"[{', '.join(map(str, index))}]" if shape else ""
                 found.append(Change(f"{at}{place}", _text(a), _text(b), by))
     elif was.values or now.values:
         found.append(Change(f"{at} values kept", f"{len(was.values):,}", f"{len(now.values):,}"))
     return found
-
-
-def _statistics(was: model.Tensor, now: model.Tensor, largest: Scale, at: str) -> list[Change]:
-    if was.stats is None or now.stats is None:
-        some = ["none" if it.stats is None else "some" for it in (was, now)]
-        return [] if was.stats is now.stats else [Change(f"{at} statistics", *some)]
-    found = []
-    is_float = _format(was) in TOLERANCES
-    for name in ("min", "max", "mean", "std", "nan", "inf"):
-        a, b = getattr(was.stats, name), getattr(now.stats, name)
-        # Of integers, mean and deviation are float64; of floats of any width they inherit its noise.
-        of = was.dtype if is_float or name in ("min", "max") else "float64"
-        missing = None if a is b else "one is missing"
-        by = missing if a is None or b is None else apart(a, b, of, largest)
-        if by is not None:
-            found.append(Change(f"{at}.{name}", _text(a), _text(b), by))
-    return found
-
-
-def _largest(*tensors: model.Tensor) -> Scale:
-    """The largest finite magnitude in two tensors."""
-    found = [
-        abs(x)
-        for it in tensors
-        for raw in ((it.stats.min, it.stats.max) if it.stats else it.values)
-        if raw is not None and (x := model.python_number(raw)) is not None and _finite(x)
-    ]
-    return float(max(found)) if found else None
-
-
-def _places(shape: Sequence[int]) -> Iterator[str]:
-    """Indices of a tensor's elements, row by row: `[0, 0]`, `[0, 1]` ..."""
-    for index in itertools.product(*map(range, shape)):
-        yield f"[{', '.join(map(str, index))}]" if shape else ""
 
 
 # ---------------------------------------------------------------------------- comparing two numbers
@@ -498,26 +464,18 @@ _ELSEWHERE = (
 )
 
 
-def _texts(was: str, now: str, at: str) -> list[Change]:
-    if was == now or _plain(was) == _plain(now):
-        return []
-    return [Change(at, *_around(was, now))]
-
-
-def _plain(text: str) -> str:
+def _text_changes(was: str, now: str, at: str) -> list[Change]:
+    """What differs between two texts, both cut so that the place where they part is in sight."""
+    plain = was, now
     for pattern, instead in _ELSEWHERE:
-        text = pattern.sub(instead, text)
-    return text
-
-
-def _around(was: str, now: str) -> tuple[str, str]:
-    """Both texts, cut so that the place where they part is in sight."""
+        plain = pattern.sub(instead, plain[0]), pattern.sub(instead, plain[1])
+    if plain[0] == plain[1]:
+        return []
     same = next(
         (i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now))
     )
     start = same - WIDEST // 2 if max(len(was), len(now)) > WIDEST and same > WIDEST // 2 else 0
-    a, b = (_bounded(("…" if start else "") + it[start:]) for it in (was, now))
-    return a, b
+    return [Change(at, *(_bounded(("…" if start else "") + text[start:]) for text in (was, now)))]
 
 
 def _text(value: model.Number | None) -> str:
@@ -526,12 +484,12 @@ def _text(value: model.Number | None) -> str:
     return _bounded(value if isinstance(value, str) else repr(value))
 
 
-def _said(snapshot: model.Snapshot) -> str:
+def _summary(snapshot: model.Snapshot) -> str:
     """What a snapshot is, in a few words."""
     match snapshot:
         case model.Scalar():
-            said = snapshot.type in ("str", "bool", "NoneType")
-            return _bounded(snapshot.text if said else f"{snapshot.type} {snapshot.text}")
+            plain = snapshot.type in ("str", "bool", "NoneType")
+            return _bounded(snapshot.text if plain else f"{snapshot.type} {snapshot.text}")
         case model.Tensor():
             return f"{snapshot.type} {snapshot.dtype} {snapshot.shape}"
         case model.Opaque():

@@ -16,7 +16,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -70,8 +70,6 @@ def _lines(values: tuple[Any, ...]) -> str:
 
 # ---------------------------------------------------------------------------- reading
 
-Kind = TypeVar("Kind")
-
 
 class _Head(msgspec.Struct):
     """All that is read of a record before its schema is known."""
@@ -85,9 +83,13 @@ def loads(text: str, where: str = "record") -> Record:
     Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
     no run writes, or is of an older or a newer schema.
     """
+    read: Callable[..., Any] = functools.partial(msgspec.json.decode, text)
     try:
-        read = _reader(text)
-        schema = read(_Head).schema
+        if "\\ud" in text:  # half a surrogate pair, see `_lines`; but json takes NaN, and 1e999 for infinity
+            strictly = msgspec.json.decode
+            data = json.loads(text, parse_float=strictly, parse_constant=strictly)
+            read = functools.partial(msgspec.convert, data)
+        schema = read(type=_Head).schema
     except msgspec.ValidationError:
         raise RecordError(f"{where} is not a record: it has no schema number\n    {AGAIN}") from None
     except (ValueError, RecursionError) as error:
@@ -96,20 +98,11 @@ def loads(text: str, where: str = "record") -> Record:
         way_out = "update litbook, or record it again with this one" if schema > SCHEMA else AGAIN
         raise RecordError(f"{where} has schema {schema}; this litbook reads {SCHEMA}\n    {way_out}")
     try:
-        record = read(Record)
+        record: Record = read(type=Record)
         _check(record)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where} was changed by hand or damaged: {error}\n    {AGAIN}") from None
     return record
-
-
-def _reader(text: str) -> Callable[[type[Kind]], Kind]:
-    """What reads the text as one type or another. `ValueError` where it is no JSON at all."""
-    if "\\ud" not in text:
-        return lambda kind: msgspec.json.decode(text, type=kind)
-    # it may hold half a surrogate pair, see `_lines`; json takes more than JSON: NaN, and 1e999 for infinity
-    data = json.loads(text, parse_float=msgspec.json.decode, parse_constant=msgspec.json.decode)
-    return lambda kind: msgspec.convert(data, kind)
 
 
 def content(path: Path) -> bytes:

@@ -60,7 +60,7 @@ def work(asked: dict[str, Any]) -> NoReturn:
         finally:
             if listener is not None and desk.here():
                 listener.end()
-        content = encoding.dumps(record).encode(errors="backslashreplace")
+        content = encoding.dumps(record).encode()
         try:
             desk.leave("record", content)
         except OSError as error:  # a full disk
