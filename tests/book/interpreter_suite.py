@@ -4,7 +4,7 @@
     python tests/book/interpreter_suite.py counting test_grammar       probes that only count
     python tests/book/interpreter_suite.py recorder test_grammar       the probes of `litbook.probe.recorder`
 
-Needs nothing but a CPython that carries its `test` package, so it runs on every one that is present.
+Needs a CPython that carries its `test` package, and for probes msgspec, so it runs on every one that is present.
 The last line on standard output is JSON: how many steps the probes heard, and the outcome of every
 test, {"test id": "ok" | "FAIL ..." | ...}.
 """

@@ -6,6 +6,8 @@ The oracle is CPython's: its `test` package, written by others for another purpo
 
 from __future__ import annotations
 
+import atexit
+import importlib.metadata
 import json
 import os
 import shutil
@@ -65,6 +67,8 @@ class Job:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": folder}
             environment.pop("PYTHONPATH", None)
+            if self.mode != "plain" and self.python != sys.executable:
+                environment["PYTHONPATH"] = libraries(self.python)
             command = [self.python, str(SUITE), self.mode, self.module]
             try:
                 done = subprocess.run(
@@ -95,6 +99,17 @@ def interpreters() -> dict[tuple[int, int], tuple[str, bool]]:
             if version not in found or not found[version][1]:
                 found[version] = (path, whole)
     return found
+
+
+@cache
+def libraries(python: str) -> str:
+    """A folder with what reading a lecture needs, msgspec alone, for another interpreter than this one."""
+    folder = tempfile.mkdtemp(prefix="interpreter-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    wanted = f"msgspec=={importlib.metadata.version('msgspec')}"
+    command = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    subprocess.run([*command, "--target", folder, wanted], check=True, capture_output=True, timeout=SECONDS)
+    return folder
 
 
 def about(python: str) -> tuple[tuple[int, int], str, bool]:

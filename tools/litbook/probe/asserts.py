@@ -16,17 +16,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from sys import _getframe
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
 from litbook.probe import raised
-from litbook.probe.verdicts import caption_of, names_in
+from litbook.probe.captions import caption_of, names_in
+from litbook.probe.recording import Recording
 from litbook.record import model
 from litbook.text.tree import segment
-
-if TYPE_CHECKING:
-    from litbook.probe.recorder import Recorder
 
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
 
@@ -49,7 +46,7 @@ class _False:
 class Asserts:
     """The asserts of one run. `late` says that its record is made; `tell` takes what is then left to say."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recording) -> None:
         self.recorder, self.lecture = recorder, recorder.lecture
         self.nodes = {i: it for it, i in self.lecture.statement_of.items() if isinstance(it, ast.Assert)}
         self.meant = {i for i, it in self.nodes.items() if it in self.lecture.fails}

@@ -17,10 +17,11 @@ from itertools import compress
 
 from msgspec.structs import replace
 
+from litbook.probe.captions import bounded
 from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, Seen
 from litbook.probe.numbering import Numbering
 from litbook.record import model
-from litbook.record.limits import CALLS, FIRST, LAST, MESSAGE
+from litbook.record.limits import CALLS, FIRST, LAST
 from litbook.snapshot.snapshot import as_snapshot
 from litbook.snapshot.storages import Storages
 from litbook.text.claims import is_address
@@ -325,8 +326,3 @@ def claim_of(
         ),
         why=found.why or (f"needs {missing}" if missing else ""),
     )
-
-
-def bounded(message: str, most: int = MESSAGE) -> str:
-    """The message, cut where it is too long."""
-    return message if len(message) <= most else message[:most] + " … cut"

@@ -34,16 +34,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import _getframe
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 
+from litbook.probe.asserts import Asserts
 from litbook.probe.events import Begun, Event, Log, LoopState
+from litbook.probe.recording import Recording
+from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, STEPS
 from litbook.snapshot.snapshot import as_snapshot, is_immediate, snapshot
 
-if TYPE_CHECKING:
-    from litbook.probe.recorder import Recorder
+
+class Recorded(Recording, Protocol):
+    """A recorder, as its probes know it."""
+
+    asserts: Asserts
+    is_section: list[bool]
+    enclosing_loop: list[int]
+
+    def glimpse(self, value: object) -> model.Snapshot: ...
+    def type_of(self, value: object) -> model.Snapshot: ...
+    def sample(self, state: LoopState, number: int, kept: object) -> None: ...
+    def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None: ...
+    def value_of(self, number: int, frame: int) -> model.Value: ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,7 @@ class HotProbes:
     end: Callable[[], Log]
 
 
-def hot_probes(recorder: Recorder) -> HotProbes:  # noqa: C901, PLR0915  long, so that the closures share their state without a lookup
+def hot_probes(recorder: Recorded) -> HotProbes:  # noqa: C901, PLR0915  long, so that the closures share their state without a lookup
     """The probes of a run. What they meet stands in `recorder`: its log, `active`, `functions`, `codes`."""
     log: Log = recorder.log
     events: list[Event] = log.events

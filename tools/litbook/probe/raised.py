@@ -11,7 +11,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
 
-from litbook.probe.making import bounded
+from litbook.probe.captions import bounded
 from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
 from litbook.record.model import LIBRARIES

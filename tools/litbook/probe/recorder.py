@@ -20,18 +20,20 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from sys import _getframe
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
-from litbook.errors import AuthorError, Place
+from litbook.errors import AuthorError
 from litbook.probe import raised
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import promised
+from litbook.probe.captions import bounded
 from litbook.probe.events import Handed, Log, LoopState, Thinned
-from litbook.probe.making import Making, bounded
+from litbook.probe.making import Making
 from litbook.probe.numbering import Numbering
 from litbook.probe.probes import hot_probes
+from litbook.probe.recording import Listener
 from litbook.probe.spoken import Spoken
 from litbook.probe.verdicts import Judge
 from litbook.record import model
@@ -40,22 +42,6 @@ from litbook.snapshot.snapshot import glimpse, snapshot, type_alone
 from litbook.text import working
 from litbook.text.lecture import Lecture
 from litbook.text.tree import Definition, FunctionNode
-
-
-class Listener(Protocol):
-    """Who wants to hear of a run while it goes on: the terminal."""
-
-    def begin(self, lecture: Lecture, environment: model.Environment) -> None: ...
-    def section(self, function: int) -> None: ...
-    def skipped(self, function: int, device: str) -> None: ...
-    def line(self, statement: int) -> None: ...
-    def word(self, statement: int, whole: bool) -> None: ...
-    def piece(self, piece: model.Piece) -> None: ...
-    def question(self, piece: model.Piece, answer: model.Snapshot) -> None: ...
-    def value(self, value: model.Value, shown: model.Snapshot | None) -> None: ...
-    def claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None: ...
-    def error(self, error: model.Error, place: Place) -> None: ...
-    def end(self) -> None: ...
 
 
 class Recorder(Judge):

@@ -11,13 +11,10 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING
 
 from litbook.probe import author
+from litbook.probe.recording import Recording
 from litbook.text.words import calls
-
-if TYPE_CHECKING:
-    from litbook.probe.recorder import Recorder
 
 _ENGINE = str(Path(__file__).resolve().parents[1])
 
@@ -25,7 +22,7 @@ _ENGINE = str(Path(__file__).resolve().parents[1])
 class Spoken:
     """What one run has heard. `numbering.spoken` gets the statements that are pieces."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recording) -> None:
         self.recorder, self.numbering = recorder, recorder.numbering
         self._sites: dict[int, set[int]] = {}  # statement -> where in its code a word was called
 
