@@ -65,6 +65,7 @@ quick: $(STAMP)  ## about a minute: lint of what changed since main, types, unit
 check: $(STAMP)  ## lint, format and types, without changing a file
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
+	$(PY) tools/notes.py
 	$(PY) -m mypy
 
 # The suite as in `make test`; what failed there fails here too, after the report.

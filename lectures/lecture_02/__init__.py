@@ -24,30 +24,31 @@ __beside__ = ("counters", "timing")
 
 
 def main() -> None:
-    note(
-        "Will it fit, and how long will it take? Both can be answered for the training of a "
-        "language model before anything is switched on, by counting two things: bytes of memory, "
-        "and arithmetic operations. This lecture counts them. Its numbers come out of the lines "
-        "beside them, or carry their source; a line with a tick is a claim, and would have "
-        "stopped the build had it failed."
-    )
-    note(
-        "The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from "
-        "Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its "
-        "examples are that lecture's. The course publishes its code together with what the code "
-        "printed, and only for that reason can a reader check it line by line."
-    )
-    note(
-        "You need Python, a little linear algebra, and an idea of what a neural network is; PyTorch is "
-        "explained where it is used. A section is a thesis, a few lines that test it, and a question "
-        "at the end. A name with a line of dots below it is a helper of the book; it leads to the code."
-    )
-    note(
-        "Read the *core* in order; it carries the argument, and fits into an evening. Between its "
-        "sections stand *asides*, folded to their headings: a special case, one more format, what a "
-        "library does at its edges. The argument goes on without them. This page counts both, "
-        "and says above how long the core takes to read."
-    )
+    note(r"""
+        Will it fit, and how long will it take? Both can be answered for the training of a language
+        model before anything is switched on, by counting two things: bytes of memory, and
+        arithmetic operations. This lecture counts them. Its numbers come out of the lines beside
+        them, or carry their source; a line with a tick is a claim, and would have stopped the build
+        had it failed.
+    """)
+    note(r"""
+        The chapter follows, and checks, lecture 2 of Stanford's CS336, *Language Modeling from
+        Scratch*, in its edition of 2025 [@cs336]. Its number, its order and many of its examples
+        are that lecture's. The course publishes its code together with what the code printed, and
+        only for that reason can a reader check it line by line.
+    """)
+    note(r"""
+        You need Python, a little linear algebra, and an idea of what a neural network is; PyTorch
+        is explained where it is used. A section is a thesis, a few lines that test it, and a
+        question at the end. A name with a line of dots below it is a helper of the book; it leads
+        to the code.
+    """)
+    note(r"""
+        Read the *core* in order; it carries the argument, and fits into an evening. Between its
+        sections stand *asides*, folded to their headings: a special case, one more format, what a
+        library does at its edges. The argument goes on without them. This page counts both, and
+        says above how long the core takes to read.
+    """)
     note("**The estimate.** How long will it take, and will it fit? First on a napkin:")
     napkin_math()
     note("**Memory.** What a number costs, what it can hold, and when two tensors are one memory:")

@@ -22,10 +22,10 @@ def to_e2m1(x: Tensor) -> Tensor:
 @aside
 def four_bits_hold_eight_sizes() -> None:
     """Four bits hold eight sizes, and the largest number decides how many come out as zero."""
-    note(
-        "Some cards multiply in four bits. What can such a number be? E2M1 has a sign, two bits "
-        "of exponent and one of fraction [@ocp-mx], so all its sizes can be written down:"
-    )
+    note(r"""
+        Some cards multiply in four bits. What can such a number be? E2M1 has a sign, two bits of
+        exponent and one of fraction [@ocp-mx], so all its sizes can be written down:
+    """)
 
     def value(code: int) -> float:
         exponent, fraction = divmod(code, 2)
@@ -35,11 +35,11 @@ def four_bits_hold_eight_sizes() -> None:
 
     sizes = [value(code) for code in range(8)]  # @inspect sizes
     assert sizes == SIZES.tolist(), "exponent and fraction, decoded"
-    note(
-        "A tensor is stretched until its largest number meets the largest size. Whatever is then "
-        "below half of the smallest is gone. For normally distributed numbers the share can be "
-        "predicted from the largest of them alone, by the error function:"
-    )
+    note(r"""
+        A tensor is stretched until its largest number meets the largest size. Whatever is then
+        below half of the smallest is gone. For normally distributed numbers the share can be
+        predicted from the largest of them alone, by the error function:
+    """)
     x = torch.randn(2**17)
     factor = sizes[-1] / x.abs().max().item()
     predicted = math.erf(sizes[1] / 2 / factor / math.sqrt(2))  # @inspect predicted as %
@@ -50,11 +50,10 @@ def four_bits_hold_eight_sizes() -> None:
     factor = sizes[-1] / x.abs().max().item()
     lost = (to_e2m1(x * factor) == 0).float().mean().item()  # @inspect lost as %
     assert 0.9999 < lost < 1, "all but a few"
-    question(
-        "A tensor has `4` as its largest number and is stretched to fill E2M1. Below which size "
-        "do its numbers become zero?",
-        answer=sizes[1] / 2 * 4 / sizes[-1],
-    )
+    question(r"""
+        A tensor has `4` as its largest number and is stretched to fill E2M1. Below which size do
+        its numbers become zero?
+    """, answer=sizes[1] / 2 * 4 / sizes[-1])
 
 
 def by_power_of_two(
@@ -68,11 +67,11 @@ def by_power_of_two(
 @aside
 def an_outlier_ruins_its_own_block_only() -> None:
     """With a scale for each block, an outlier ruins its own block only."""
-    note(
-        "What helps against outliers? More scales. The *MX* formats give one to every `32` "
-        "numbers: a byte that holds an exponent and nothing else, E8M0, and so a power of two "
-        "[@ocp-mx]. MXFP8 keeps the numbers themselves in E4M3, as here, or in E5M2."
-    )
+    note(r"""
+        What helps against outliers? More scales. The *MX* formats give one to every `32` numbers: a
+        byte that holds an exponent and nothing else, E8M0, and so a power of two [@ocp-mx]. MXFP8
+        keeps the numbers themselves in E4M3, as here, or in E5M2.
+    """)
     x, size, top = torch.randn(2**12), 32, 448.0
     x[0] = 1e6
 
@@ -96,11 +95,10 @@ def an_outlier_ruins_its_own_block_only() -> None:
     codes, scales = through(many)
     paid = 8 * (codes.nbytes + scales.nbytes) / len(x)  # @inspect paid as bits
     assert paid == 8 + 8 / size, "stored, by formula"
-    question(
-        "MXFP4 keeps the numbers in E2M1, under the same scales. How many bytes does a matrix of "
-        "`4096 × 4096` take?",
-        answer=4096 * 4096 * (4 + 8 / size) / 8, unit="B",
-    )
+    question(r"""
+        MXFP4 keeps the numbers in E2M1, under the same scales. How many bytes does a matrix of
+        `4096 × 4096` take?
+    """, answer=4096 * 4096 * (4 + 8 / size) / 8, unit="B")
 
 
 def by_e4m3(x: Float[Tensor, "n"], size: int) -> Float[Tensor, "block 1"]:
@@ -121,11 +119,11 @@ def block_error(
 @aside
 def smaller_blocks_need_finer_scales() -> None:
     """Smaller blocks lower the error only where the scale is finer than a power of two."""
-    note(
-        "Are smaller blocks better blocks? NVFP4 halves them, to `16` numbers of E2M1, and its "
-        "scale is no power of two but a number in E4M3, on top of one `float32` for the whole "
-        "tensor [@nvfp4]. Two changes at once. Take them apart:"
-    )
+    note(r"""
+        Are smaller blocks better blocks? NVFP4 halves them, to `16` numbers of E2M1, and its scale
+        is no power of two but a number in E4M3, on top of one `float32` for the whole tensor
+        [@nvfp4]. Two changes at once. Take them apart:
+    """)
     x, sizes = torch.randn(2**15), [2**k for k in range(2, 9)]
     power = {n: block_error(x, by_power_of_two(x, n, 6.0)) for n in sizes}  # @inspect power
     finer = {n: block_error(x, by_e4m3(x, n)) for n in sizes}  # @inspect finer
@@ -135,28 +133,26 @@ def smaller_blocks_need_finer_scales() -> None:
     together = finer[16] / power[32] - 1  # @inspect together as %
     assert round(mended, 2) == -0.11, "the finer scale alone"
     assert round(together, 2) == -0.17, "NVFP4 against MXFP4"
-    figure(
-        plot_block_errors(power, finer),
-        caption="Relative error of E2M1 on normally distributed numbers against the size of a "
-                "block, under two kinds of scale. Dots: MXFP4 and NVFP4.",
-        alt="Two curves against block size on a logarithmic axis. Under scales in E4M3 the error "
-            "rises with the size of the block. Under powers of two it lies above, and falls "
-            "slightly instead, until the two all but meet at the largest blocks.",
-    )
-    note(
-        "A power of two may miss by almost a factor of two. The fewer numbers share it, the more "
-        "of them are the largest of their block and pay for the miss: they are stretched too "
-        "little, or cut off at the top. Bits a number, by formula and as bytes would have it:"
-    )
+    figure(plot_block_errors(power, finer), caption=r"""
+        Relative error of E2M1 on normally distributed numbers against the size of a block, under
+        two kinds of scale. Dots: MXFP4 and NVFP4.
+    """, alt=r"""
+        Two curves against block size on a logarithmic axis. Under scales in E4M3 the error rises
+        with the size of the block. Under powers of two it lies above, and falls slightly instead,
+        until the two all but meet at the largest blocks.
+    """)
+    note(r"""
+        A power of two may miss by almost a factor of two. The fewer numbers share it, the more of
+        them are the largest of their block and pay for the miss: they are stretched too little, or
+        cut off at the top. Bits a number, by formula and as bytes would have it:
+    """)
     scales = 8 * len(x) // 32, 8 * len(x) // 16 + 32
     paid = [4 + round(s / len(x), 2) for s in scales]  # @inspect paid as bits
     assert paid == [4 + 8 / 32, 4 + 8 / 16], "MXFP4, NVFP4"
-    note(
-        "Real weights and activations are not normally distributed, so the numbers here are those "
-        "of this example. The order of the curves is what to look for in your own."
-    )
+    note(r"""
+        Real weights and activations are not normally distributed, so the numbers here are those of
+        this example. The order of the curves is what to look for in your own.
+    """)
     eight = block_error(x, by_e4m3(x, 8)) / block_error(x, by_power_of_two(x, 8, 6.0))  # @hide
-    question(
-        "For blocks of `8`, what share of the error is left when powers of two give way to E4M3?",
-        answer=round(eight, 2),
-    )
+    question("For blocks of `8`, what share of the error is left when powers of two give way to E4M3?",
+             answer=round(eight, 2))

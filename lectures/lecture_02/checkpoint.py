@@ -21,9 +21,11 @@ from .units import GB
 
 def checkpoints() -> None:
     """Checkpoints."""
-    note("Stop a run in the middle, load its model and its optimizer, go on, and it ends "
-         "somewhere else. Whatever the next step depends on has to be in the file, and it is more "
-         "than those two.")
+    note(r"""
+        Stop a run in the middle, load its model and its optimizer, go on, and it ends somewhere
+        else. Whatever the next step depends on has to be in the file, and it is more than those
+        two.
+    """)
     a_long_run_saves_by_the_clock()
     an_unused_optimizer_has_nothing_to_save()
     a_resumed_run_needs_all_of_its_state()
@@ -34,19 +36,23 @@ def checkpoints() -> None:
 
 def a_long_run_saves_by_the_clock() -> None:
     """How often to save follows from how often the run dies and how long a save takes."""
-    note(
-        "How often should a long run save itself? There is a best answer, and it takes two "
-        "numbers to know it."
-    )
-    note("The first: over `54` days of training its largest model, the Llama 3 team counted `419` "
-         "unexpected interruptions [@llama3]. So a run of that size dies every few hours:")
+    note(r"""
+        How often should a long run save itself? There is a best answer, and it takes two numbers to
+        know it.
+    """)
+    note(r"""
+        The first: over `54` days of training its largest model, the Llama 3 team counted `419`
+        unexpected interruptions [@llama3]. So a run of that size dies every few hours:
+    """)
     hours = 54 * 24 / 419  # @inspect hours
     assert 3.09 < hours < 3.10, "from one to the next"
-    note("The second is the time of a save, $s$. Save every $t$ minutes, and saves take $s/t$ of all "
-         "time. Every $m$ minutes a crash throws away what came after the last save, half of $t$ on "
-         "average, which is $t/2m$ of all time. Save more often, and the first grows; less often, "
-         "the second. The sum is smallest near $t = \\sqrt{2\\,s\\,m}$ [@young1974]. Assume that a "
-         "save holds the run up for `1` minute:")
+    note(r"""
+        The second is the time of a save, $s$. Save every $t$ minutes, and saves take $s/t$ of all
+        time. Every $m$ minutes a crash throws away what came after the last save, half of $t$ on
+        average, which is $t/2m$ of all time. Save more often, and the first grows; less often, the
+        second. The sum is smallest near $t = \sqrt{2\,s\,m}$ [@young1974]. Assume that a save holds
+        the run up for `1` minute:
+    """)
     save, between = 1, hours * 60
     every = math.sqrt(2 * save * between)  # @inspect every
     assert 19.2 < every < 19.3, "minutes between saves"
@@ -65,16 +71,16 @@ def a_long_run_saves_by_the_clock() -> None:
     assert minutes[0] == every / 8, "drawn from an eighth of it"
     assert both.index(min(both)) == 24, "none of the others is lower"
     assert math.isclose(saves[24], work[24]), "both costs are equal there"
-    figure(
-        plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
-        caption="What a run loses, against the time between two saves.",
-        alt="Three curves against minutes between saves on a logarithmic axis. Saves cost less "
-            "the rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest "
-            "point is marked where the two cross.",
-    )
-    question("A save takes `2` minutes, and a run dies every `100` minutes. "
-             "How many minutes should lie between two saves?",
-             answer=math.sqrt(2 * 2 * 100), unit="minutes")
+    figure(plot_saves(minutes, {"saves": saves, "lost work": work, "both": both}, (every, share)),
+        caption="What a run loses, against the time between two saves.", alt=r"""
+            Three curves against minutes between saves on a logarithmic axis. Saves cost less the
+            rarer they are, lost work costs more. Their sum is a wide bowl, whose lowest point is
+            marked where the two cross.
+        """)
+    question(r"""
+        A save takes `2` minutes, and a run dies every `100` minutes. How many minutes should lie
+        between two saves?
+    """, answer=math.sqrt(2 * 2 * 100), unit="minutes")
 
 
 def saved_size(*parts: object) -> int:
@@ -87,8 +93,10 @@ def saved_size(*parts: object) -> int:
 @aside
 def an_unused_optimizer_has_nothing_to_save() -> None:
     """Before its first step Adam has no state to save."""
-    note("A test of checkpoints can pass and have saved nothing of the optimizer. Here model and "
-         "optimizer are saved before the first step, and again after it:")
+    note(r"""
+        A test of checkpoints can pass and have saved nothing of the optimizer. Here model and
+        optimizer are saved before the first step, and again after it:
+    """)
     model = Stack(64, 3)
     optimizer = torch.optim.Adam(model.parameters())
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
@@ -100,13 +108,15 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     used = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect used as B
     assert len(optimizer.state_dict()["state"]) == 4, "one per tensor"
     assert (used - fresh) // weights == 2, "two copies of the weights more"
-    note("Adam makes its averages in the first step. A test that saves and loads an optimizer "
-         "which has never stepped tests settings and an empty state. Take a few steps first.")
+    note(r"""
+        Adam makes its averages in the first step. A test that saves and loads an optimizer which
+        has never stepped tests settings and an empty state. Take a few steps first.
+    """)
     large = 2 * 10**9 * 4 // GB  # @hide
-    question("A model of `2` billion `float32` weights trains with Adam. How "
-             "many GB does a checkpoint take before the first step, and how "
-             "many after it?",
-             answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
+    question(r"""
+        A model of `2` billion `float32` weights trains with Adam. How many GB does a checkpoint
+        take before the first step, and how many after it?
+    """, answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
 
 
 def global_generators() -> list[Tensor]:
@@ -188,50 +198,58 @@ def drift(parts: Iterable[str]) -> float:
 
 def a_resumed_run_needs_all_of_its_state() -> None:
     """A run resumes bit for bit if everything that the next step reads was saved."""
-    note(
-        "A run is stopped, loaded and continued, and without any error it ends somewhere else. "
-        "What was not in the file?"
-    )
-    note("The run below has five kinds of state: weights, Adam's averages, the number of steps, "
-         "which sets the learning rate, the generator that picks the data, and the one behind "
-         "dropout. `drift` trains it without a break, and again with a stop, a file of the named "
-         "parts and a new start in the middle. It returns how far apart the weights end:")
+    note(r"""
+        A run is stopped, loaded and continued, and without any error it ends somewhere else. What
+        was not in the file?
+    """)
+    note(r"""
+        The run below has five kinds of state: weights, Adam's averages, the number of steps, which
+        sets the learning rate, the generator that picks the data, and the one behind dropout.
+        `drift` trains it without a break, and again with a stop, a file of the named parts and a
+        new start in the middle. It returns how far apart the weights end:
+    """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
     assert complete == 0.0, "the same to the last bit"  # @zero
 
-    misbelief("A checkpoint is the model and the optimizer.",
-              "Those are two of the five. With only them the run goes on, without a word, as "
-              "another run.")
+    misbelief("A checkpoint is the model and the optimizer.", r"""
+        Those are two of the five. With only them the run goes on, without a word, as another run.
+    """)
     usual = drift(["model", "optimizer"])  # @inspect usual
     assert usual > complete, "drifted off"
     note("Which parts are needed? Leave out one at a time:")
     costs = {part: drift([p for p in parts if p != part]) for part in parts}  # @inspect costs
     needed = [part for part, cost in costs.items() if cost > 0]  # @inspect needed
     assert needed == parts, "all of them"
-    note("The generator is the position in the data here, because it picks every batch. A run "
-         "that walks through a shuffled file has to save where it stands. One that scales its "
-         "loss saves the scaler, too.")
-    note("On cards there are more generators. `torch.get_rng_state` reads the CPU's. Every card has "
-         "another, from which dropout on that card draws, and `torch.cuda.get_rng_state_all` reads "
-         "them all. A generator takes its state from CPU memory only: where `torch.load` sends a "
-         "file to a card, by `map_location`, these states still have to go to `\"cpu\"`.")
+    note(r"""
+        The generator is the position in the data here, because it picks every batch. A run that
+        walks through a shuffled file has to save where it stands. One that scales its loss saves
+        the scaler, too.
+    """)
+    note(r"""
+        On cards there are more generators. `torch.get_rng_state` reads the CPU's. Every card has
+        another, from which dropout on that card draws, and `torch.cuda.get_rng_state_all` reads
+        them all. A generator takes its state from CPU memory only: where `torch.load` sends a file
+        to a card, by `map_location`, these states still have to go to `"cpu"`.
+    """)
     states = len(global_generators())  # @measure states
     assert states == 1 + torch.cuda.device_count(), "the CPU's, and one a card"
     elsewhere = [torch.get_rng_state().to("meta")]
     refused = message_of(lambda: restore_generators(elsewhere))  # @inspect refused
     assert "ByteTensor" in refused, "not from another device"
-    question("How many of the `5` parts must a checkpoint of a run hold that "
-             "has no dropout and never changes its learning rate?",
-             answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
+    question(r"""
+        How many of the `5` parts must a checkpoint of a run hold that has no dropout and never
+        changes its learning rate?
+    """, answer=len(set(parts) - {"dropout", "steps"}), unit="parts")
 
 
 @aside
 def loading_a_file_restores_nothing() -> None:
     """`torch.load` returns a dictionary; the model learns nothing of it."""
-    misbelief("To resume, call `torch.load` on the checkpoint.",
-              "That reads the file. Model and optimizer stay as they were until each is handed "
-              "its part with `load_state_dict`.")
+    misbelief("To resume, call `torch.load` on the checkpoint.", r"""
+        That reads the file. Model and optimizer stay as they were until each is handed its part
+        with `load_state_dict`.
+    """)
     trained, fresh = Stack(4, 1), Stack(4, 1)
     file = io.BytesIO()
     torch.save({"model": trained.state_dict()}, file)
@@ -249,17 +267,19 @@ def loading_a_file_restores_nothing() -> None:
     state = reloaded(trained.state_dict())  # @hide
     read = sum(equal())  # @hide
     fresh.load_state_dict(state)  # @hide
-    question("Two fresh stacks have `5` hidden layers each, and the first "
-             "one is saved. How many tensors of the second agree with it "
-             "after `torch.load`, and how many after `load_state_dict`?",
-             answer=[read, sum(equal())], unit="tensors")
+    question(r"""
+        Two fresh stacks have `5` hidden layers each, and the first one is saved. How many tensors
+        of the second agree with it after `torch.load`, and how many after `load_state_dict`?
+    """, answer=[read, sum(equal())], unit="tensors")
 
 
 @aside
 def loading_an_optimizer_keeps_references() -> None:
     """A model copies what it loads; an optimizer goes on writing into the loaded tensors."""
-    note("Two methods of the same name, and two habits. It matters to whoever loads one "
-         "checkpoint twice, say to try two learning rates from the same point.")
+    note(r"""
+        Two methods of the same name, and two habits. It matters to whoever loads one checkpoint
+        twice, say to try two learning rates from the same point.
+    """)
     model = Stack(4, 0)
     x, y = linear_batch(4, 2)
     optimizer = torch.optim.Adam(model.parameters())
@@ -290,9 +310,10 @@ def loading_an_optimizer_keeps_references() -> None:
     second = torch.optim.Adam(model.parameters())  # @hide
     second.load_state_dict(loaded["optimizer"])  # @hide
     second.step()  # @hide
-    question("A second optimizer now loads the same `loaded[\"optimizer\"]` and takes "
-             "one step. What does the step counter in the checkpoint say?",
-             answer=int(saved["step"]))
+    question(r"""
+        A second optimizer now loads the same `loaded["optimizer"]` and takes one step. What does
+        the step counter in the checkpoint say?
+    """, answer=int(saved["step"]))
 
 
 def reloaded(value: object) -> Any:
@@ -306,10 +327,10 @@ def reloaded(value: object) -> Any:
 @aside
 def torch_load_refuses_what_it_does_not_know() -> None:
     """`torch.load` reads tensors and plain values, and refuses the rest."""
-    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.",
-              "It once did. Now it loads tensors and plain Python values only, unless told "
-              "otherwise. A pickled object may run any code on loading, so trust is something "
-              "to be declared.")
+    misbelief("`torch.load(path)` gives back whatever `torch.save` wrote.", r"""
+        It once did. Now it loads tensors and plain Python values only, unless told otherwise. A
+        pickled object may run any code on loading, so trust is something to be declared.
+    """)
     note("Save some values, load each again, and collect what error comes, if any:")
     loads = [torch.get_rng_state(), random.getstate(), {"step": 3}]
     errors = [message_of(partial(reloaded, value)) for value in loads]
@@ -319,8 +340,10 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     refusals = ["Weights only load failed" in e for e in errors]  # @inspect refusals
     assert refusals == [True, True, True], "NumPy values, a module"
 
-    note("The state of NumPy's generator is what hurts, because resuming may need it. Newer "
-         "NumPy generators describe themselves in plain values, which pass.")
+    note(r"""
+        The state of NumPy's generator is what hurts, because resuming may need it. Newer NumPy
+        generators describe themselves in plain values, which pass.
+    """)
     rng = np.random.default_rng(0)
     rng.random(5)
     saved = rng.bit_generator.state  # @inspect saved
@@ -330,7 +353,7 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
     given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
     errors = [message_of(partial(reloaded, value)) for value in given]  # @hide
-    question("How many of these can be saved and loaded: `3`, "
-             "`torch.ones(2)`, `np.float64(3)`, `dict(lr=0.1)`, "
-             "`np.random.default_rng(0)` and the `state_dict()` of a layer?",
-             answer=errors.count(""), unit="values")
+    question(r"""
+        How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,
+        `dict(lr=0.1)`, `np.random.default_rng(0)` and the `state_dict()` of a layer?
+    """, answer=errors.count(""), unit="values")

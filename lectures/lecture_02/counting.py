@@ -17,12 +17,12 @@ from .units import DAY, TERA, GiB
 
 def counting_flops() -> None:
     """Counting FLOPs."""
-    note(
-        "Transpose the largest matrix you have, convert it to another format, compare it with "
-        "zero. Every float in it has been touched, and no FLOP has been spent. What "
-        "counts is a convention, and it pays to know it exactly. So everything here is "
-        "counted twice: by a formula, and by a machine that was not shown the formula."
-    )
+    note(r"""
+        Transpose the largest matrix you have, convert it to another format, compare it with zero.
+        Every float in it has been touched, and no FLOP has been spent. What counts is a convention,
+        and it pays to know it exactly. So everything here is counted twice: by a formula, and by a
+        machine that was not shown the formula.
+    """)
     only_arithmetic_counts()
     a_product_costs_two_m_k_n()
     a_product_fills_a_box()
@@ -37,20 +37,20 @@ def counting_flops() -> None:
 @aside
 def only_arithmetic_counts() -> None:
     """A FLOP is an addition or a multiplication; handling floats costs none."""
-    note(
-        "To see what is counted, take numbers that keep a tally of what is done with them. NumPy "
-        "can hold such objects in a matrix and calls their own `+` and `*`. Adding two matrices "
-        "takes one addition for each entry."
-    )
+    note(r"""
+        To see what is counted, take numbers that keep a tally of what is done with them. NumPy can
+        hold such objects in a matrix and calls their own `+` and `*`. Adding two matrices takes one
+        addition for each entry.
+    """)
     tally: list[str] = []
     a = counted(tally, 3, 5)
     total = a + a
     assert total.shape == (3, 5), "a sum for each entry"
     assert tally == ["+"] * 3 * 5, "one addition for each"
-    note(
-        "Turn the matrix over and copy it, and the tally stays empty. Compare it with itself, and "
-        "the tally fills with comparisons; none of them is arithmetic."
-    )
+    note(r"""
+        Turn the matrix over and copy it, and the tally stays empty. Compare it with itself, and the
+        tally fills with comparisons; none of them is arithmetic.
+    """)
     tally.clear()
     turned = a.T.copy()
     assert turned.shape == (5, 3), "turned over"
@@ -58,35 +58,33 @@ def only_arithmetic_counts() -> None:
     smaller = a < a[::-1]
     assert smaller.shape == (3, 5), "compared"
     assert tally == ["<"] * 3 * 5, "a comparison for each, no arithmetic"
-    misbelief(
-        "A FLOP is any operation that involves floating-point numbers.",
-        "Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic "
-        "is; PyTorch's counter takes the same view.",
-    )
+    misbelief("A FLOP is any operation that involves floating-point numbers.", r"""
+        Copies, casts and comparisons involve nothing else and are not counted. Only arithmetic is;
+        PyTorch's counter takes the same view.
+    """)
     x = torch.randn(3, 5)
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
     assert handled == 0, "copied, cast, compared"  # @zero
     tally.clear()  # @hide
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)  # @hide
     smaller = (p * q + p).T < q.T  # @hide
-    question(
-        "`p` and `q` have `4 × 6` numbers each. How many FLOPs does the tally hold after "
-        "`(p * q + p).T < q.T`?",
-        answer=arithmetic(tally), unit="FLOP",
-    )
+    question(r"""
+        `p` and `q` have `4 × 6` numbers each. How many FLOPs does the tally hold after
+        `(p * q + p).T < q.T`?
+    """, answer=arithmetic(tally), unit="FLOP")
 
 
 def a_product_costs_two_m_k_n() -> None:
     """A product of m × k by k × n costs 2mkn FLOPs, and in truth a little less."""
-    note(
-        "A product of $m \\times k$ by $k \\times n$ is charged $2mkn$ FLOPs. Is that exact? Every "
-        "later count rests on it, so count once with numbers that write each operation down."
-    )
-    note(
-        "Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the "
-        "first has nothing to be added to, $k-1$ additions. `counted` makes matrices of numbers "
-        "that note every multiplication and addition in a tally:"
-    )
+    note(r"""
+        A product of $m \times k$ by $k \times n$ is charged $2mkn$ FLOPs. Is that exact? Every
+        later count rests on it, so count once with numbers that write each operation down.
+    """)
+    note(r"""
+        Each of the $mn$ entries is a sum of $k$ products: $k$ multiplications and, since the first
+        has nothing to be added to, $k-1$ additions. `counted` makes matrices of numbers that note
+        every multiplication and addition in a tally:
+    """)
     m, k, n = 3, 5, 7
     tally: list[str] = []
     product = counted(tally, m, k) @ counted(tally, k, n)
@@ -94,38 +92,35 @@ def a_product_costs_two_m_k_n() -> None:
     assert product.shape == (m, n) == (3, 7), "the inner length is gone"
     assert times == m * k * n == 105, "multiplications"
     assert plus == m * (k - 1) * n == 84, "additions"
-    note(
-        "The usual formula charges one addition too many for each entry, which makes it easy to "
-        "remember: twice the product of the lengths. It also suits the hardware, whose *fused "
-        "multiply-add* does both in one step and counts as `2` FLOPs."
-    )
+    note(r"""
+        The usual formula charges one addition too many for each entry, which makes it easy to
+        remember: twice the product of the lengths. It also suits the hardware, whose *fused
+        multiply-add* does both in one step and counts as `2` FLOPs.
+    """)
     x, w = torch.randn(m, k), torch.randn(k, n)
     work = flops(lambda: x @ w)                                 # @inspect work as FLOP
     assert work == 2 * m * k * n == 210, "as PyTorch counts"
     assert work - (times + plus) == m * n == 21, "one too many per entry"
     tally.clear()  # @hide
     outer = counted(tally, 4, 1) @ counted(tally, 1, 6)  # @hide
-    question(
-        "A column of `4` numbers times a row of `6` is a product, too. How "
-        "many operations does it really take, and how many does the formula "
-        "charge?",
-        answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))],
-        unit="FLOP",
-    )
+    question(r"""
+        A column of `4` numbers times a row of `6` is a product, too. How many operations does it
+        really take, and how many does the formula charge?
+    """, answer=[len(tally), flops(lambda: torch.ones(4, 1) @ torch.ones(1, 6))], unit="FLOP")
 
 
 def a_product_fills_a_box() -> None:
     """A product fills a box: the work is its volume, the data are three of its faces."""
-    note(
-        "Why does a large product use a card better than many small ones? It helps to see a product "
-        "as a box. A multiplication belongs to a row of the left side, a column of the right side, "
-        "and a place on the inner axis. So all of them together fill a box, and the matrices are "
-        "faces of it."
-    )
-    note(
-        "Take the inner axis one place at a time: a column of `x` meets a row of `w` and adds a slice. "
-        "The multiplications with one place, with three, and with all five:"
-    )
+    note(r"""
+        Why does a large product use a card better than many small ones? It helps to see a product
+        as a box. A multiplication belongs to a row of the left side, a column of the right side,
+        and a place on the inner axis. So all of them together fill a box, and the matrices are
+        faces of it.
+    """)
+    note(r"""
+        Take the inner axis one place at a time: a column of `x` meets a row of `w` and adds a
+        slice. The multiplications with one place, with three, and with all five:
+    """)
 
     def cubes(m: int, k: int, n: int) -> int:
         tally: list[str] = []
@@ -139,30 +134,29 @@ def a_product_fills_a_box() -> None:
     fills = {depth: cubes(m, depth, n) for depth in (1, 3, k)}
     assert list(fills.values()) == [21, 63, 105], "a slice, three, all"
     assert fills[k] == m * k * n, "the volume of the box"
-    figure(
-        plot_box((m, k, n), fills),
-        caption="The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. "
-                "Volume is work; the faces are what has to be read and written.",
-        alt=f"The same box again and again, {n} wide, {m} high and {k} deep, filled with cubes from the "
-            "back: " + ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())
-            + ". The top of what is filled shows the rows of w used so far, the side the columns of x, "
-            "the front the sums.",
-    )
-    note(
-        "Make every side twice as long. The volume grows by the third power, the faces by the second: "
-        "each number serves twice as many multiplications. That is why large products keep arithmetic "
-        "units busy, and small ones wait for memory."
-    )
+    filled = ", ".join(f"{d} of {k} slices, {it} multiplications" for d, it in fills.items())  # @hide
+    figure(plot_box((m, k, n), fills), caption=r"""
+        The product of a `3 × 5` and a `5 × 7` matrix as a box that fills slice by slice. Volume is
+        work; the faces are what has to be read and written.
+    """, alt=rf"""
+        The same box again and again, {n} wide, {m} high and {k} deep, filled with cubes from the
+        back: {filled}. The top of what is filled shows the rows of w used so far, the side the
+        columns of x, the front the sums.
+    """)
+    note(r"""
+        Make every side twice as long. The volume grows by the third power, the faces by the second:
+        each number serves twice as many multiplications. That is why large products keep arithmetic
+        units busy, and small ones wait for memory.
+    """)
     assert cubes(2 * m, 2 * k, 2 * n) == 8 * fills[k], "eight times the work"
     larger = numbers(2 * m, 2 * k, 2 * n)
     assert larger == 4 * numbers(m, k, n) == 284, "four times the data"
     note("A single row makes a box as thin as a sheet, with no more volume than its largest face:")
     assert cubes(1, k, n) == k * n, "one multiplication for each weight"
-    question(
-        "Two matrices of `300 × 300` are multiplied. How many multiplications are there for each "
-        "number in the three faces?",
-        answer=300**3 // (3 * 300**2),
-    )
+    question(r"""
+        Two matrices of `300 × 300` are multiplied. How many multiplications are there for each
+        number in the three faces?
+    """, answer=300**3 // (3 * 300**2))
 
 
 @aside
@@ -174,10 +168,10 @@ def the_missing_additions_do_not_matter() -> None:
     assert small == 2 * 1024 * 256 * 64 == 33_554_432, "fits any laptop"
     exact = b * k * (2 * d - 1)                                 # @inspect exact as FLOP
     assert exact / small == 511 / 512, "the formula is a trifle high"
-    note(
-        "Now a product worth a GPU. Nothing is allocated for it here: on the device `meta` a "
-        "tensor has a shape and no data, and the counter needs no more."
-    )
+    note(r"""
+        Now a product worth a GPU. Nothing is allocated for it here: on the device `meta` a tensor
+        has a shape and no data, and the counter needs no more.
+    """)
     rows, inner, cols = 16384, 32768, 8192
     with torch.device("meta"):
         x: Float[Tensor, "row inner"] = torch.empty(rows, inner)
@@ -191,24 +185,23 @@ def the_missing_additions_do_not_matter() -> None:
     missing = work - rows * cols * (2 * inner - 1)              # @inspect missing as FLOP
     assert missing == 16384 * 8192, "one per entry, again"
     assert missing / work == 1 / 65536, "lost in any rounding"
-    question(
-        "How long must the inner length be for the missing additions to be "
-        "just one hundredth of what the formula charges?",
-        answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100),
-    )
+    question(r"""
+        How long must the inner length be for the missing additions to be just one hundredth of what
+        the formula charges?
+    """, answer=next(k for k in range(1, 999) if 1 / (2 * k) <= 1 / 100))
 
 
 def a_forward_pass_costs_two_per_parameter() -> None:
     """A forward pass costs two FLOPs per parameter and row of data."""
-    note(
-        "What does a forward pass cost? For products by weights it is enough to know how many "
-        "weights there are. Their shapes do not matter."
-    )
-    note(
-        "In a stack of linear maps each weight meets each row of data once: a multiplication and "
-        "an addition. What a row is depends on the model: a data point in regression, a token in "
-        "a language model, whichever sequence of the batch it belongs to."
-    )
+    note(r"""
+        What does a forward pass cost? For products by weights it is enough to know how many weights
+        there are. Their shapes do not matter.
+    """)
+    note(r"""
+        In a stack of linear maps each weight meets each row of data once: a multiplication and an
+        addition. What a row is depends on the model: a data point in regression, a token in a
+        language model, whichever sequence of the batch it belongs to.
+    """)
     with torch.device("meta"):
         shapes = (64, 64), (64, 64), (64, 1)
         weights = [torch.empty(shape) for shape in shapes]
@@ -229,25 +222,25 @@ def a_forward_pass_costs_two_per_parameter() -> None:
     wide = torch.empty(1000, 3000, device="meta")  # @hide
     text = torch.empty(4, 250, 1000, device="meta")  # @hide
     work = flops(lambda: text @ wide)  # @hide
-    question(
-        "`4` sequences of `250` tokens pass through a linear map, and the "
-        f"counter says `{work / 1e9:.0f}e9` FLOPs. How many weights has the "
-        "map?",
-        answer=wide.numel(), unit="weights",
-    )
+    question(rf"""
+        `4` sequences of `250` tokens pass through a linear map, and the counter says
+        `{work / 1e9:.0f}e9` FLOPs. How many weights has the map?
+    """, answer=wide.numel(), unit="weights")
 
 
 @aside
 def not_everything_else_is_linear() -> None:
     """Apart from products, cost is not always linear in size."""
-    misbelief(
-        "Every operation other than a matrix product costs as much as its tensors are large.",
-        "Elementwise ones do: one operation per entry. The scores of attention grow with the "
-        "square of the sequence, a convolution multiplies by the size of its kernel, and sorting "
-        "and factorizing grow faster than what they are given.",
-    )
-    note("*Attention* scores every token against every other, so twice the tokens are more than twice "
-         "the work:")
+    misbelief("Every operation other than a matrix product costs as much as its tensors are large.",
+        r"""
+            Elementwise ones do: one operation per entry. The scores of attention grow with the
+            square of the sequence, a convolution multiplies by the size of its kernel, and sorting
+            and factorizing grow faster than what they are given.
+        """)
+    note(r"""
+        *Attention* scores every token against every other, so twice the tokens are more than twice
+        the work:
+    """)
 
     def scores(seq: int) -> int:
         q = torch.empty(seq, 64, device="meta")
@@ -273,23 +266,21 @@ def not_everything_else_is_linear() -> None:
 
     growth = comparisons(4096) / comparisons(2048)              # @inspect growth as times
     assert 2.1 < growth < 2.3, "sorting twice as many"
-    note(
-        "The counter knows formulas for products, convolutions and attention; what is not on its "
-        "list it reports as nothing. Even attention falls through when a device runs it with a "
-        "kernel that the list lacks. Read a zero as *not known*."
-    )
+    note(r"""
+        The counter knows formulas for products, convolutions and attention; what is not on its list
+        it reports as nothing. Even attention falls through when a device runs it with a kernel that
+        the list lacks. Read a zero as *not known*.
+    """)
     svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
     assert svd == 0, "reported, not spent"  # @zero
     q = torch.randn(1, 1, 16, 8)
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
     picture, square = torch.randn(1, 16, 8, 8), torch.randn(4, 16, 5, 5)  # @hide
     filtered = F.conv2d(picture, square)  # @hide
-    question(
-        "How many FLOPs does one output of a convolution cost that reads "
-        "`16` channels with kernels of `5 × 5`?",
-        answer=flops(lambda: F.conv2d(picture, square)) // filtered.numel(),
-        unit="FLOP",
-    )
+    question(r"""
+        How many FLOPs does one output of a convolution cost that reads `16` channels with kernels
+        of `5 × 5`?
+    """, answer=flops(lambda: F.conv2d(picture, square)) // filtered.numel(), unit="FLOP")
 
 
 def cheap_in_flops_is_not_cheap_in_time() -> None:
@@ -301,106 +292,98 @@ def cheap_in_flops_is_not_cheap_in_time() -> None:
     work = flops(lambda: x @ x)                                 # @inspect work as FLOP
     share = n * n / work                                        # @inspect share as %
     assert share == 1 / 2048, "one addition per entry"
-    note(
-        "Beside a product of the same matrix that is next to nothing. Then look at the clock:"
-    )
+    note("Beside a product of the same matrix that is next to nothing. Then look at the clock:")
     product = time_call(lambda: x @ x, repeats=5, patience=5)   # @stepover
     plus = time_call(lambda: x + 1, repeats=5, patience=5)      # @stepover
     time_share = plus.seconds / product.seconds                 # @measure time_share as %
     assert share < time_share, "more time than FLOPs"
-    note(
-        "The addition moves its input in and its output out to do one operation on "
-        "each number. A product uses each number again and again."
-    )
+    note(r"""
+        The addition moves its input in and its output out to do one operation on each number. A
+        product uses each number again and again.
+    """)
     moved = 2 * x.nbytes / n**2                                 # @inspect moved as B
     assert moved == 8.0, "bytes for one addition"
     reuse = work / (3 * x.nbytes)                               # @inspect reuse as FLOP/B
     assert 170 < reuse < 171, "FLOPs for each byte of a product"
-    note(
-        "Not every elementwise operation waits for memory. An exponential moves the same bytes "
-        "and is a dozen operations of the processor, for which no counter has a formula. Time "
-        "both again, into memory that is already there. How many times as long as an addition does "
-        "an exponential take?"
-    )
+    note(r"""
+        Not every elementwise operation waits for memory. An exponential moves the same bytes and is
+        a dozen operations of the processor, for which no counter has a formula. Time both again,
+        into memory that is already there. How many times as long as an addition does an exponential
+        take?
+    """)
     y = torch.empty_like(x)
     add, power = partial(torch.add, x, 1, out=y), partial(torch.exp, x, out=y)
     quick = time_call(add, repeats=5, patience=5)               # @stepover
     slow = time_call(power, repeats=5, patience=5)              # @stepover
     longer = slow.seconds / quick.seconds                       # @measure longer as times
-    misbelief(
-        "For large matrices nothing is as expensive as the product.",
-        "In FLOPs that is true. In time, operations that only pass over memory cost much more "
-        "than their share of FLOPs, the more so the faster the multipliers are.",
-    )
+    misbelief("For large matrices nothing is as expensive as the product.", r"""
+        In FLOPs that is true. In time, operations that only pass over memory cost much more than
+        their share of FLOPs, the more so the faster the multipliers are.
+    """)
     narrow = torch.empty(1536, 1536, dtype=torch.bfloat16, device="meta")  # @hide
-    question(
-        "How many FLOPs for each byte of its three matrices does a square "
-        "product do in `bfloat16`, at a width of `1536`?",
-        answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes),
-        unit="FLOP/B",
-    )
+    question(r"""
+        How many FLOPs for each byte of its three matrices does a square product do in `bfloat16`,
+        at a width of `1536`?
+    """, answer=flops(lambda: narrow @ narrow) / (3 * narrow.nbytes), unit="FLOP/B")
 
 
 @aside
 def budgets_that_made_history() -> None:
     """One training budget is published, one is guessed, one was written into an order."""
-    note(
-        "The GPT-3 paper tabulates `174,600` million parameters, `300` billion tokens and "
-        "`3.14e23` FLOPs in all [@gpt3]. `6` FLOPs per parameter and token rebuild the last from "
-        "the others."
-    )
+    note(r"""
+        The GPT-3 paper tabulates `174,600` million parameters, `300` billion tokens and `3.14e23`
+        FLOPs in all [@gpt3]. `6` FLOPs per parameter and token rebuild the last from the others.
+    """)
     gpt3 = 6 * 174.6e9 * 300e9                                  # @inspect gpt3 as FLOP
     assert 3.142e23 < gpt3 < 3.144e23, "the published total"
     rumour = 2e25                                               # @inspect rumour as FLOP
     ratio = rumour / gpt3                                       # @inspect ratio as times
     assert 63.6 < ratio < 63.7, "if it is true"
-    note(
-        "Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates "
-        f"from outside put it above `1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3. "
-        "Quoted often enough, a guess looks like a fact."
-    )
+    note(rf"""
+        Of GPT-4 only guesses are known: the report on it withholds the compute [@gpt4]. Estimates
+        from outside put it above `1e25` [@epoch], some near `2e25`, {ratio:.0f} times GPT-3. Quoted
+        often enough, a guess looks like a fact.
+    """)
     threshold, biological = 1e26, 1e23
     runs = threshold / gpt3                                     # @inspect runs as times
     assert 318 < runs < 319, "GPT-3 trainings up to the line"
     over = gpt3 / biological                                    # @inspect over as times
     assert 3.1 < over < 3.2, "GPT-3 is over the other one"
-    note(
-        "In the United States an order of `2023` had models reported that were trained with more "
-        "than `1e26` operations, integer or floating-point, and set a second line at `1e23` for "
-        "models trained primarily on biological sequence data [@eo14110]. It was revoked in `2025` "
-        "[@eo14148]."
-    )
-    question(
-        "How many trillion tokens bring a model of `1` billion parameters, "
-        "trained on biological sequences, up to the line for such models?",
-        answer=biological / (6 * 1e9) / 1e12, unit="trillion tokens",
-    )
+    note(r"""
+        In the United States an order of `2023` had models reported that were trained with more than
+        `1e26` operations, integer or floating-point, and set a second line at `1e23` for models
+        trained primarily on biological sequence data [@eo14110]. It was revoked in `2025`
+        [@eo14148].
+    """)
+    question(r"""
+        How many trillion tokens bring a model of `1` billion parameters, trained on biological
+        sequences, up to the line for such models?
+    """, answer=biological / (6 * 1e9) / 1e12, unit="trillion tokens")
 
 
 @aside
 def a_rate_times_a_time_is_work() -> None:
     """A rate times a time is an amount of work, if the days are the days you mean."""
-    note(
-        "FLOPs are an amount, FLOP/s a rate; in speech and in capitals they sound the same. "
-        "Advice: never write FLOPS. With the stroke written out, units multiply like numbers, as "
-        "here for `8` cards at their dense peak, day and night for `14` days."
-    )
+    note(r"""
+        FLOPs are an amount, FLOP/s a rate; in speech and in capitals they sound the same. Advice:
+        never write FLOPS. With the stroke written out, units multiply like numbers, as here for `8`
+        cards at their dense peak, day and night for `14` days.
+    """)
     rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
     assert rate / TERA == 989.5, "a tera is ten to the twelfth"
     fortnight = 8 * 14 * DAY * rate                             # @inspect fortnight as FLOP
     assert 9.574e21 < fortnight < 9.576e21, "nothing lost on the way"
     week = 8 * 7 * DAY * rate                                   # @inspect week as FLOP
     assert 4.787e21 < week < 4.789e21, "of one week"
-    note(
-        "CS336 of 2025 prints that number beside the words *8 H100s for 2 weeks*; its code "
-        "multiplies by `7` days [@cs336], until the edition of 2026 adds the missing factor "
-        "[@cs336-2026]. One week at full peak happens to be two at half of it, so the slip and an "
-        "MFU of `0.5` look the same."
-    )
+    note(r"""
+        CS336 of 2025 prints that number beside the words *8 H100s for 2 weeks*; its code multiplies
+        by `7` days [@cs336], until the edition of 2026 adds the missing factor [@cs336-2026]. One
+        week at full peak happens to be two at half of it, so the slip and an MFU of `0.5` look the
+        same.
+    """)
     assert week == 0.5 * fortnight, "right by accident"
     older = dense_peak("A100 SXM 80GB", "bfloat16")  # @hide
-    question(
-        "How many days does one A100, at its dense `bfloat16` peak of "
-        f"`{older / TERA:.0f}` teraFLOP/s, need for `1e21` FLOPs?",
-        answer=1e21 / older / DAY, unit="days",
-    )
+    question(rf"""
+        How many days does one A100, at its dense `bfloat16` peak of `{older / TERA:.0f}`
+        teraFLOP/s, need for `1e21` FLOPs?
+    """, answer=1e21 / older / DAY, unit="days")

@@ -24,10 +24,12 @@ from .units import GB, TERA, MiB
 
 def data_and_randomness() -> None:
     """Randomness and data."""
-    note("What a model learns from is a row of integers in a file, and the file does not say how "
-         "wide the integers are. Which of them it sees first is decided by a random generator, "
-         "and a program has more of those than its seeds reach. Neither slip raises an error. "
-         "Both change every number that follows.")
+    note(r"""
+        What a model learns from is a row of integers in a file, and the file does not say how wide
+        the integers are. Which of them it sees first is decided by a random generator, and a
+        program has more of those than its seeds reach. Neither slip raises an error. Both change
+        every number that follows.
+    """)
     chance_enters_in_three_places()
     each_library_keeps_a_generator_of_its_own()
     a_shared_generator_couples_what_shares_it()
@@ -48,9 +50,10 @@ def data_and_randomness() -> None:
 @aside
 def chance_enters_in_three_places() -> None:
     """Chance sets the first weights, drops activations and orders the data."""
-    note("Weights start as random numbers. *Dropout* sets random activations to zero while "
-         "training. The examples come in shuffled order. Do any of them twice, and the second "
-         "time is different.")
+    note(r"""
+        Weights start as random numbers. *Dropout* sets random activations to zero while training.
+        The examples come in shuffled order. Do any of them twice, and the second time is different.
+    """)
     first, second = nn.Linear(4, 4).weight, nn.Linear(4, 4).weight
     assert not torch.equal(first, second), "two initializations"
     ones = torch.ones(100)
@@ -59,33 +62,39 @@ def chance_enters_in_three_places() -> None:
     order, reorder = torch.randperm(100), torch.randperm(100)
     assert not torch.equal(order, reorder), "two shuffles"
 
-    note("None of it is chance in the strict sense. A *generator* computes the numbers from a "
-         "state; a *seed* sets that state, and from there the sequence is fixed.")
+    note(r"""
+        None of it is chance in the strict sense. A *generator* computes the numbers from a state; a
+        *seed* sets that state, and from there the sequence is fixed.
+    """)
 
     def after_seeding() -> Tensor:
         torch.manual_seed(0)
         return F.dropout(ones)
 
     assert torch.equal(after_seeding(), after_seeding()), "the same zeros"
-    note("Advice: fix the seeds while looking for a bug, because two runs that agree to the last "
-         "bit can be compared line by line. Vary them before believing a result, because one "
-         "seed is a sample of one.")
+    note(r"""
+        Advice: fix the seeds while looking for a bug, because two runs that agree to the last bit
+        can be compared line by line. Vary them before believing a result, because one seed is a
+        sample of one.
+    """)
     results = set()  # @hide
     for call in range(10):  # @hide
         if call in (0, 5):
             torch.manual_seed(0)
         results.add(tuple(F.dropout(ones).tolist()))
-    question("`F.dropout(ones)` is called `10` times in a row, and before "
-             "the first and the sixth call the seed is set to `0`. How many "
-             "different results are there?",
-             answer=len(results), unit="results")
+    question(r"""
+        `F.dropout(ones)` is called `10` times in a row, and before the first and the sixth call the
+        seed is set to `0`. How many different results are there?
+    """, answer=len(results), unit="results")
 
 
 @aside
 def each_library_keeps_a_generator_of_its_own() -> None:
     """PyTorch, NumPy and Python each keep a generator of their own, and NumPy keeps two kinds."""
-    note("Hence the usual three lines, `torch.manual_seed`, `np.random.seed` and `random.seed`. "
-         "Draw from each library after seeding, and from NumPy also in its newer way.")
+    note(r"""
+        Hence the usual three lines, `torch.manual_seed`, `np.random.seed` and `random.seed`. Draw
+        from each library after seeding, and from NumPy also in its newer way.
+    """)
 
     def draws() -> list[float]:
         torch.manual_seed(0)
@@ -98,35 +107,38 @@ def each_library_keeps_a_generator_of_its_own() -> None:
     repeats = [a == b for a, b in zip(first, second)]  # @inspect repeats
     assert repeats == [True, True, True, False], "the newer one escapes"
 
-    misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.",
-              "It seeds three generators. Whatever makes a generator of its own needs a seed of "
-              "its own, and a seed does nothing about the order in which a device adds up.")
+    misbelief("Seeding PyTorch, NumPy and Python makes a run reproducible.", r"""
+        It seeds three generators. Whatever makes a generator of its own needs a seed of its own,
+        and a seed does nothing about the order in which a device adds up.
+    """)
     newer, same = np.random.default_rng(0), np.random.default_rng(0)
     assert newer.random() == same.random(), "seeded where it is made"
-    note("The rest of the list is longer: worker processes that load data, kernels that are "
-         "chosen by timing them, operations that add in whatever order their threads arrive, memory "
-         "that is read before it is written, and with every release, platform and device the "
-         "kernels change [@pytorch-reproducibility]. The part on training returns to it.")
+    note(r"""
+        The rest of the list is longer: worker processes that load data, kernels that are chosen by
+        timing them, operations that add in whatever order their threads arrive, memory that is read
+        before it is written, and with every release, platform and device the kernels change
+        [@pytorch-reproducibility]. The part on training returns to it.
+    """)
     def partly() -> list[float]:  # @hide
         torch.manual_seed(0)
         random.seed(0)
         old, new = np.random.rand(), np.random.default_rng(7).random()
         return [torch.rand(1).item(), random.random(), old, new]
 
-    question("A program seeds PyTorch and Python, and draws from both, from "
-             "`np.random.rand()` and from `np.random.default_rng(7)`. How "
-             "many of the four draws repeat in the next run?",
-             answer=sum(a == b for a, b in zip(partly(), partly())),
-             unit="draws")
+    question(r"""
+        A program seeds PyTorch and Python, and draws from both, from `np.random.rand()` and from
+        `np.random.default_rng(7)`. How many of the four draws repeat in the next run?
+    """, answer=sum(a == b for a, b in zip(partly(), partly())), unit="draws")
 
 
 @aside
 def a_shared_generator_couples_what_shares_it() -> None:
     """Two purposes that share a generator change each other's draws."""
-    misbelief("Use a different seed for every source of randomness.",
-              "Between libraries equal seeds do no harm: each turns them into another sequence. "
-              "Two generators of the same library do need different ones. But what does most "
-              "harm is one generator for several purposes.")
+    misbelief("Use a different seed for every source of randomness.", r"""
+        Between libraries equal seeds do no harm: each turns them into another sequence. Two
+        generators of the same library do need different ones. But what does most harm is one
+        generator for several purposes.
+    """)
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
@@ -137,9 +149,11 @@ def a_shared_generator_couples_what_shares_it() -> None:
     first, second = (torch.rand(1, generator=g).item() for g in twins)
     assert first == second == draws[0], "but one kind, one sequence"
 
-    note("Here dropout and the shuffle both draw from PyTorch's global generator. Switch dropout "
-         "on, and the data come in another order, so a comparison of the two runs compares two "
-         "things at once. A generator for the shuffle alone keeps the order.")
+    note(r"""
+        Here dropout and the shuffle both draw from PyTorch's global generator. Switch dropout on,
+        and the data come in another order, so a comparison of the two runs compares two things at
+        once. A generator for the shuffle alone keeps the order.
+    """)
 
     def order(dropout: bool, own: torch.Generator | None) -> list[int]:
         torch.manual_seed(0)
@@ -158,35 +172,38 @@ def a_shared_generator_couples_what_shares_it() -> None:
     for dropout in (False, True):  # @hide
         own = torch.Generator().manual_seed(0)
         orders |= {tuple(order(dropout, None)), tuple(order(dropout, own))}
-    question("`order` is called with dropout off and on, each time without a "
-             "generator and with one of seed `0`. How many different orders "
-             "come out of the four calls?",
-             answer=len(orders), unit="orders")
+    question(r"""
+        `order` is called with dropout off and on, each time without a generator and with one of
+        seed `0`. How many different orders come out of the four calls?
+    """, answer=len(orders), unit="orders")
 
 
 @aside
 def text_becomes_a_row_of_integers() -> None:
     """To a language model, data is one long row of integers."""
-    note("A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes "
-         "down the number of each piece. The simplest possible one takes bytes for pieces. It "
-         "shows all there is to know here: numbers in, text out, nothing lost.")
+    note(r"""
+        A *tokenizer* cuts text into pieces from a fixed list, the *vocabulary*, and writes down the
+        number of each piece. The simplest possible one takes bytes for pieces. It shows all there
+        is to know here: numbers in, text out, nothing lost.
+    """)
     text = "count everything, même ça"
     tokens = np.frombuffer(text.encode(), dtype=np.uint8)  # @inspect tokens
     assert tokens[:5].tolist() == [99, 111, 117, 110, 116], "c, o, u, n, t"
     assert tokens.tobytes().decode() == text, "and back"
     extra = len(tokens) - len(text)  # @inspect extra
     assert extra == 2, "two letters take two bytes each"
-    question("How many tokens does the simplest tokenizer make of "
-             "`naïve café`?",
+    question("How many tokens does the simplest tokenizer make of `naïve café`?",
              answer=len("naïve café".encode()), unit="tokens")
 
 
 @aside
 def a_token_file_does_not_know_its_dtype() -> None:
     """A file of raw tokens does not know its dtype."""
-    note("In a file, tokens are bytes, and which numbers these are the file does not say. "
-         "`tofile` writes the bytes of an array and nothing else. A *memory map* treats such a "
-         "file as an array: `np.memmap` takes the name and, from you, the dtype.")
+    note(r"""
+        In a file, tokens are bytes, and which numbers these are the file does not say. `tofile`
+        writes the bytes of an array and nothing else. A *memory map* treats such a file as an
+        array: `np.memmap` takes the name and, from you, the dtype.
+    """)
     tokens = np.arange(1, 11, dtype=np.int32)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         raw = Path(folder) / "tokens.bin"
@@ -195,30 +212,35 @@ def a_token_file_does_not_know_its_dtype() -> None:
         assert size == 10 * 4, "ten numbers, nothing else"
         back = np.memmap(raw, dtype=np.int32, mode="r")  # @inspect back
         assert back.tolist() == tokens.tolist(), "what was written"
-        note("Leave the dtype out, or get it wrong, and the same bytes are other tokens. There "
-             "is no error, as long as their number is a multiple of the dtype's size.")
+        note(r"""
+            Leave the dtype out, or get it wrong, and the same bytes are other tokens. There is no
+            error, as long as their number is a multiple of the dtype's size.
+        """)
         unstated = np.memmap(raw, mode="r")  # @inspect unstated
         wrong = np.memmap(raw, dtype=np.int64, mode="r")  # @inspect wrong
         assert (len(unstated), len(wrong)) == (40, 5), "other lengths"
 
-        misbelief("`array.tofile(\"data.npy\")` writes a NumPy file, and NumPy can load it back.",
-                  "CS336 gives its raw file such a name [@cs336]. It promises a header that is not "
-                  "there. Whatever a file is called, `np.load` looks for one, finds none, takes the "
-                  "bytes for a pickled Python object and, unless told to trust it, refuses.")
+        misbelief('`array.tofile("data.npy")` writes a NumPy file, and NumPy can load it back.', r"""
+            CS336 gives its raw file such a name [@cs336]. It promises a header that is not there.
+            Whatever a file is called, `np.load` looks for one, finds none, takes the bytes for a
+            pickled Python object and, unless told to trust it, refuses.
+        """)
         refused = message_of(lambda: np.load(raw))  # @inspect refused
         assert "pickle" in refused, "not a NumPy file"
-        note("Call raw files `.bin`. Or spend some bytes on a real header, once for a file of any "
-             "size, and map that:")
+        note(r"""
+            Call raw files `.bin`. Or spend some bytes on a real header, once for a file of any
+            size, and map that:
+        """)
         headed = Path(folder) / "tokens.npy"
         np.save(headed, tokens)
         mapped = np.load(headed, mmap_mode="r")
         header = headed.stat().st_size - size  # @inspect header as B
         assert header == 128, "states dtype and shape"
         assert mapped.dtype == np.int32, "known without being told"
-    question("`12` tokens are written as `int64`, and the file is mapped as "
-             "`uint16`. How many tokens appear?",
-             answer=len(np.arange(12, dtype=np.int64).view(np.uint16)),
-             unit="tokens")
+    question(r"""
+        `12` tokens are written as `int64`, and the file is mapped as `uint16`. How many tokens
+        appear?
+    """, answer=len(np.arange(12, dtype=np.int64).view(np.uint16)), unit="tokens")
 
 
 def resident_bytes() -> int | None:
@@ -239,16 +261,20 @@ def resident_after(touch: Callable[[], object]) -> int | None:
 
 def a_memory_map_loads_what_is_touched() -> None:
     """A memory map loads the pages that are touched, and some around them."""
-    note(
-        "How does one read at random from a file that is larger than memory? As if it were an "
-        "array, and it costs only what is touched, or nearly."
-    )
-    note("A *memory map*, `np.memmap`, is an array whose numbers stay in the file until somebody "
-         "looks at them. Here the file has `50` GB, more than the memory of most laptops. (It is "
-         "*sparse*: its length is set, and no block of the disk has been written yet.)")
-    note("Read a few tokens here and there, `64` B in all, and then a long stretch at its start. "
-         "`resident_after` returns by how much the memory of this process grows, where the system "
-         "tells:")
+    note(r"""
+        How does one read at random from a file that is larger than memory? As if it were an array,
+        and it costs only what is touched, or nearly.
+    """)
+    note(r"""
+        A *memory map*, `np.memmap`, is an array whose numbers stay in the file until somebody looks
+        at them. Here the file has `50` GB, more than the memory of most laptops. (It is *sparse*:
+        its length is set, and no block of the disk has been written yet.)
+    """)
+    note(r"""
+        Read a few tokens here and there, `64` B in all, and then a long stretch at its start.
+        `resident_after` returns by how much the memory of this process grows, where the system
+        tells:
+    """)
     size = 50 * GB
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "tokens.bin"
@@ -263,24 +289,28 @@ def a_memory_map_loads_what_is_touched() -> None:
     if peek is not None and read is not None:
         assert few.nbytes < peek < size, "more than was touched, not the file"
         assert peek < read, "touch more, and more is resident"
-    note("The operating system does this, in small blocks called *pages*. It loads whole ones, and "
-         "usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. "
-         "A page that was read is *resident*, in memory, and may be dropped whenever memory runs "
-         "short: the file still has it. So this is not *swapping*, which moves a program's own "
-         "memory out to disk.")
-    question("`500` tokens are read from a map, each from a page of its own, and "
-             "a page has `16384` B, as on some machines. How many bytes become "
-             "resident at least?",
-             answer=500 * 16384, unit="B",
-             why="Whole pages are read, however little of each is wanted.")
+    note(r"""
+        The operating system does this, in small blocks called *pages*. It loads whole ones, and
+        usually a few neighbours, because whoever reads here will read on; that is *read-ahead*. A
+        page that was read is *resident*, in memory, and may be dropped whenever memory runs short:
+        the file still has it. So this is not *swapping*, which moves a program's own memory out to
+        disk.
+    """)
+    question(r"""
+        `500` tokens are read from a map, each from a page of its own, and a page has `16384` B, as
+        on some machines. How many bytes become resident at least?
+    """, answer=500 * 16384, unit="B",
+        why="Whole pages are read, however little of each is wanted.")
 
 
 @aside
 def a_memory_map_may_write_to_your_data() -> None:
     """A memory map opened carelessly writes to your data."""
     misbelief("Through a memory map one can read, compute with and modify any part of the file.",
-              "One can, and that is the trouble. The default mode writes: an assignment meant "
-              "for an array in memory changes the training set on disk.")
+        r"""
+            One can, and that is the trouble. The default mode writes: an assignment meant for an
+            array in memory changes the training set on disk.
+        """)
     tokens = np.arange(1, 11, dtype=np.int32)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "tokens.bin"
@@ -300,51 +330,58 @@ def a_memory_map_may_write_to_your_data() -> None:
         private[1] = 99
         still = np.fromfile(file, dtype=np.int32)
         assert (private[1], still[1]) == (99, 2), "changed here, not there"
-        note("Advice: for one long file of tokens, read at random places, a map in mode `r` is hard "
-             "to beat. Data that must be parsed, decompressed or streamed want something else.")
+        note(r"""
+            Advice: for one long file of tokens, read at random places, a map in mode `r` is hard to
+            beat. Data that must be parsed, decompressed or streamed want something else.
+        """)
         careless[5] = 50  # @hide
         careless.flush()  # @hide
         private = np.memmap(file, dtype=np.int32, mode="c")  # @hide
         private[5] = 60  # @hide
         on_disk = np.fromfile(file, dtype=np.int32)  # @hide
-    question("Token `5` is set to `50` through a map in mode `r+`, then to "
-             "`60` through one in mode `c`. What is it on disk, and what in "
-             "the second map?",
-             answer=[int(on_disk[5]), int(private[5])])
+    question(r"""
+        Token `5` is set to `50` through a map in mode `r+`, then to `60` through one in mode `c`.
+        What is it on disk, and what in the second map?
+    """, answer=[int(on_disk[5]), int(private[5])])
 
 
 def the_size_of_the_data_is_tokens_times_width() -> None:
     """The size of a tokenized data set is tokens times bytes per token."""
-    note(
-        "How large is a training set? For one and the same, three numbers can be named, and all "
-        "of them are right."
-    )
-    note("To a model, text is a row of integers, a number for each token. The largest models of the "
-         "first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. Stored as `uint16`, "
-         "or as `int32`:")
+    note(r"""
+        How large is a training set? For one and the same, three numbers can be named, and all of
+        them are right.
+    """)
+    note(r"""
+        To a model, text is a row of integers, a number for each token. The largest models of the
+        first LLaMA family were trained on `1.4` trillion tokens [@touvron2023]. Stored as `uint16`,
+        or as `int32`:
+    """)
     tokens = 14 * 10**11
     narrow = tokens * np.dtype(np.uint16).itemsize  # @inspect narrow as B
     wide = tokens * np.dtype(np.int32).itemsize  # @inspect wide as B
     assert narrow == 2800 * GB, "two bytes a token"
     assert wide == 5600 * GB, "four bytes a token"
-    note("The paper also gives the size on disk of each source of text, from a crawl of the web "
-         "down to answers from a forum [@touvron2023]. Their sum:")
+    note(r"""
+        The paper also gives the size on disk of each source of text, from a crawl of the web down
+        to answers from a forum [@touvron2023]. Their sum:
+    """)
     text = (3300 + 783 + 328 + 83 + 85 + 92 + 78) * GB  # @inspect text as B
     assert text == 4749 * GB, "before tokenization"
-    misbelief(f"LLaMA's training data is {narrow / TERA} TB.",
-              f"The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are "
-              f"twice that, and the text was {text / TERA:.2f} TB. Say what is counted, and how "
-              "wide.")
-    note("How wide depends on the vocabulary. `uint16` can number this many tokens; Llama 3, with "
-         "`128K` of them [@llama3], needs more.")
+    misbelief(f"LLaMA's training data is {narrow / TERA} TB.", rf"""
+        The token ids are, at {narrow // tokens} bytes each. At {wide // tokens} they are twice
+        that, and the text was {text / TERA:.2f} TB. Say what is counted, and how wide.
+    """)
+    note(r"""
+        How wide depends on the vocabulary. `uint16` can number this many tokens; Llama 3, with
+        `128K` of them [@llama3], needs more.
+    """)
     vocabulary = np.iinfo(np.uint16).max + 1  # @inspect vocabulary
     assert vocabulary == 65536, "ids from zero up"
-    question("A tokenizer with a vocabulary of `100,000` turns a text into "
-             "`2` trillion tokens. How large is the file, in the narrowest "
-             "of the formats `uint8`, `uint16` and `uint32` that will do?",
-             answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize,
-             unit="B", why="There are too many ids for `uint16`, and no format lies between it "
-                           "and `uint32`.")
+    question(r"""
+        A tokenizer with a vocabulary of `100,000` turns a text into `2` trillion tokens. How large
+        is the file, in the narrowest of the formats `uint8`, `uint16` and `uint32` that will do?
+    """, answer=2 * 10**12 * np.min_scalar_type(100_000 - 1).itemsize, unit="B",
+        why="There are too many ids for `uint16`, and no format lies between it and `uint32`.")
 
 
 def get_batch(
@@ -360,12 +397,16 @@ def get_batch(
 
 def a_batch_is_inputs_and_their_next_tokens() -> None:
     """A batch is inputs and targets, and the targets are the inputs one token later."""
-    note("What is the right answer for a language model? Nobody has to write it down: it is the "
-         "next token, at every position, and it stands in the file.")
-    note("So `get_batch` cuts stretches a token too long, at random places. Without the last token "
-         "they are the inputs, without the first the targets. (It copies them. As views they would "
-         "have gaps, and code that calls `view` on its batch would refuse them.) The tokens here "
-         "count up, which makes the shift visible:")
+    note(r"""
+        What is the right answer for a language model? Nobody has to write it down: it is the next
+        token, at every position, and it stands in the file.
+    """)
+    note(r"""
+        So `get_batch` cuts stretches a token too long, at random places. Without the last token
+        they are the inputs, without the first the targets. (It copies them. As views they would
+        have gaps, and code that calls `view` on its batch would refuse them.) The tokens here count
+        up, which makes the shift visible:
+    """)
     data = np.arange(1, 11, dtype=np.int32)
     x, y = get_batch(data, 2, 4, torch.Generator().manual_seed(0))  # @inspect x, y
     assert x.shape == (2, 4), "batch, length"
@@ -382,21 +423,23 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     assert torch.equal(again, x), "same seed, same stretches"
     assert not torch.equal(moved, x), "another seed, others"
     long, _ = get_batch(np.arange(9999), 8, 1024, torch.Generator())  # @hide
-    question("How many bytes do inputs and targets of `8` stretches of "
-             "`1024` tokens occupy together?",
-             answer=2 * long.nbytes, unit="B")
+    question(r"""
+        How many bytes do inputs and targets of `8` stretches of `1024` tokens occupy together?
+    """, answer=2 * long.nbytes, unit="B")
 
 
 @aside
 def the_last_start_leaves_room_for_a_target() -> None:
     """How far the starts may go depends on whether targets are taken."""
-    note("`get_batch` cuts stretches out of the data at random places, here `4000` of length `4`. "
-         "The targets are the same stretches, a token further on, so the last start has to leave "
-         "room for it. These tokens count from `1`: the first of a stretch, less one, is where it "
-         "starts.")
-    misbelief("A stretch may start anywhere in `randint(len(data) - length)`.",
-              "With targets that is exactly right: `randint` leaves its end out. Without them it is "
-              "one short, and the last token of the file is never seen at all.")
+    note(r"""
+        `get_batch` cuts stretches out of the data at random places, here `4000` of length `4`. The
+        targets are the same stretches, a token further on, so the last start has to leave room for
+        it. These tokens count from `1`: the first of a stretch, less one, is where it starts.
+    """)
+    misbelief("A stretch may start anywhere in `randint(len(data) - length)`.", r"""
+        With targets that is exactly right: `randint` leaves its end out. Without them it is one
+        short, and the last token of the file is never seen at all.
+    """)
     data = np.arange(1, 11, dtype=np.int32)
     generator = torch.Generator().manual_seed(0)
     x, y = get_batch(data, 4000, 4, generator)
@@ -405,22 +448,27 @@ def the_last_start_leaves_room_for_a_target() -> None:
     inputs, targets = x.unique().tolist(), y.unique().tolist()
     assert inputs == [1, 2, 3, 4, 5, 6, 7, 8, 9], "the last is no input"
     assert targets == [2, 3, 4, 5, 6, 7, 8, 9, 10], "but it is a target"
-    note("A file with no room for a target has no valid start. `get_batch` fails, in the words of "
-         "the function that draws:")
+    note(r"""
+        A file with no room for a target has no valid start. `get_batch` fails, in the words of the
+        function that draws:
+    """)
     refused = message_of(lambda: get_batch(data[:4], 1, 4, generator))  # @inspect refused
     assert "to be less than" in refused, "four tokens are too few"
     fits, _ = get_batch(data[:5], 1, 4, generator)
     assert fits.tolist() == [[1, 2, 3, 4]], "five are just enough"
-    question("At how many places can a stretch of `30` tokens start in a "
-             "file of `100`, with targets and without?",
-             answer=[100 - 30, 100 - 30 + 1], unit="places")
+    question(r"""
+        At how many places can a stretch of `30` tokens start in a file of `100`, with targets and
+        without?
+    """, answer=[100 - 30, 100 - 30 + 1], unit="places")
 
 
 @aside
 def narrow_tokens_need_a_cast() -> None:
     """Tokens are stored narrow and used wide."""
-    note("A narrow format is right for the file and wrong for the model. An embedding refuses "
-         "`uint16` for an index, and the loss refuses `int32` for a target.")
+    note(r"""
+        A narrow format is right for the file and wrong for the model. An embedding refuses `uint16`
+        for an index, and the loss refuses `int32` for a target.
+    """)
     tokens = torch.from_numpy(np.array([[1, 2, 3]], dtype=np.uint16))
     table = nn.Embedding(10, 4)
     refused = message_of(lambda: table(tokens))  # @inspect refused
@@ -434,17 +482,19 @@ def narrow_tokens_need_a_cast() -> None:
     assert F.cross_entropy(scores, wide.flatten()).numel() == 1, "a loss"
     assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
     stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @hide
-    question("How many bytes do `16` rows of `1000` tokens from a `uint16` "
-             "file take on disk, and how many once an embedding can use them "
-             "as `int64`?",
-             answer=[stored.nbytes, stored.long().nbytes], unit="B")
+    question(r"""
+        How many bytes do `16` rows of `1000` tokens from a `uint16` file take on disk, and how many
+        once an embedding can use them as `int64`?
+    """, answer=[stored.nbytes, stored.long().nbytes], unit="B")
 
 
 @aside
 def stacking_arrays_comes_before_converting_them() -> None:
     """Stack arrays in NumPy; PyTorch would take them apart number by number."""
-    note("The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It "
-         "gives the right answer, walks through every number as a Python object, and warns.")
+    note(r"""
+        The short way from several arrays to one tensor is `torch.tensor(list_of_arrays)`. It gives
+        the right answer, walks through every number as a Python object, and warns.
+    """)
     data = np.arange(1, 11, dtype=np.int32)
     parts = [data[start : start + 4] for start in (0, 3)]
     with warnings.catch_warnings(record=True) as caught:
@@ -458,18 +508,21 @@ def stacking_arrays_comes_before_converting_them() -> None:
     assert torch.equal(walked, stacked), "the same tensor"
     warning = next(str(w.message) for w in caught if w.category is UserWarning)  # @inspect warning
     assert "extremely slow" in warning, "PyTorch's own words"
-    question("How many Python objects does `torch.tensor` walk through for a "
-             "list of `64` arrays of `1025` tokens?",
-             answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
+    question(r"""
+        How many Python objects does `torch.tensor` walk through for a list of `64` arrays of `1025`
+        tokens?
+    """, answer=np.stack([np.zeros(1025)] * 64).size, unit="objects")
 
 
 @aside
 def pinning_needs_an_accelerator() -> None:
     """CPU memory is pageable unless it is pinned, and pinning needs an accelerator."""
-    note("The operating system may move or drop a page of ordinary memory at any time, so a GPU "
-         "cannot be left alone to copy from it: the driver first copies into a buffer that stays "
-         "put. *Pinned* memory stays put from the start. Pinning is itself a copy, made by the "
-         "CPU while the program waits, and without an accelerator PyTorch refuses.")
+    note(r"""
+        The operating system may move or drop a page of ordinary memory at any time, so a GPU cannot
+        be left alone to copy from it: the driver first copies into a buffer that stays put.
+        *Pinned* memory stays put from the start. Pinning is itself a copy, made by the CPU while
+        the program waits, and without an accelerator PyTorch refuses.
+    """)
     x = torch.randn(4, 8)
     assert x.is_pinned() is False, "pageable by default"
     available = torch.cuda.is_available()  # @measure available
@@ -477,13 +530,15 @@ def pinning_needs_an_accelerator() -> None:
         silence = ""
         refused = message_of(x.pin_memory)  # @measure refused
         assert refused != silence, "so guard the call"
-    note("What pinning buys, and that a copy is hidden only on a stream of its own, needs a GPU to "
-         "show. The next two sections measure it there.")
+    note(r"""
+        What pinning buys, and that a copy is hidden only on a stream of its own, needs a GPU to
+        show. The next two sections measure it there.
+    """)
     size = torch.empty(25 * MiB, device="meta").nbytes  # @hide
-    question("A tensor of `100` MiB is sent to the GPU `3` times. How many "
-             "bytes are copied inside CPU memory on the way if it is "
-             "pageable, and how many if it is pinned once, beforehand?",
-             answer=[copies * size for copies in (3, 1)], unit="B")
+    question(r"""
+        A tensor of `100` MiB is sent to the GPU `3` times. How many bytes are copied inside CPU
+        memory on the way if it is pageable, and how many if it is pinned once, beforehand?
+    """, answer=[copies * size for copies in (3, 1)], unit="B")
 
 
 @aside
@@ -505,12 +560,13 @@ def a_pinned_copy_does_not_wait() -> None:
     arrived.record()
     done = arrived.query()  # @measure done
     assert done is False, "the call returned first"
-    note("That is the point, and the danger. Until the copy has arrived the pinned memory must "
-         "not be overwritten, so wait for the event before the next batch is put into it.")
+    note(r"""
+        That is the point, and the danger. Until the copy has arrived the pinned memory must not be
+        overwritten, so wait for the event before the next batch is put into it.
+    """)
     arrived.synchronize()
     assert torch.equal(there.cpu(), pageable), "now it is there"
-    question("At `25e9` B/s, for how long after the call must this pinned "
-             "memory be left alone?",
+    question("At `25e9` B/s, for how long after the call must this pinned memory be left alone?",
              answer=pinned.nbytes / 25e9, unit="s")
 
 
@@ -518,9 +574,11 @@ def a_pinned_copy_does_not_wait() -> None:
 @requires("cuda")
 def a_second_stream_hides_the_copy() -> None:
     """Copying overlaps with computing only on a stream of its own."""
-    note("A *stream* is a queue of work on the card. What stands in one queue is done in order. "
-         "What stands in two may overlap, unless one is told to wait for the other. `in_turn` "
-         "copies and multiplies in one stream; `two_streams` copies in a second.")
+    note(r"""
+        A *stream* is a queue of work on the card. What stands in one queue is done in order. What
+        stands in two may overlap, unless one is told to wait for the other. `in_turn` copies and
+        multiplies in one stream; `two_streams` copies in a second.
+    """)
     inner = scaled(16384, lambda n: 40 * 4096 * n + 160 * 1024 * 4 * n)  # @measure inner
     batches = [torch.randn(1024, inner).pin_memory() for _ in range(8)]
     w = torch.randn(inner, 4096, device="cuda")
@@ -546,12 +604,12 @@ def a_second_stream_hides_the_copy() -> None:
     serial = time_call(in_turn, "cuda")  # @measure serial
     overlapped = time_call(two_streams, "cuda")  # @measure overlapped
     assert overlapped.seconds < serial.seconds, "copies go on during products"
-    misbelief("Pinned memory makes fetching and computing run in parallel.",
-              "It only allows that. In one stream a copy and a product still take turns. The program "
-              "need not ask early for the next batch: it waits for nothing here, and is done asking "
-              "long before the card is done. Early asking helps where it waits in every turn, as "
-              "for `loss.item()`.")
-    question("Each of `8` pinned batches takes `3` ms to copy and `5` ms to "
-             "multiply. How long does it take until all products are there, "
-             "in one stream and in two?",
-             answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")
+    misbelief("Pinned memory makes fetching and computing run in parallel.", r"""
+        It only allows that. In one stream a copy and a product still take turns. The program need
+        not ask early for the next batch: it waits for nothing here, and is done asking long before
+        the card is done. Early asking helps where it waits in every turn, as for `loss.item()`.
+    """)
+    question(r"""
+        Each of `8` pinned batches takes `3` ms to copy and `5` ms to multiply. How long does it
+        take until all products are there, in one stream and in two?
+    """, answer=[8 * (3 + 5), 3 + 8 * max(3, 5)], unit="ms")

@@ -21,11 +21,11 @@ from .units import DAY, GB, TERA, MiB
 
 def napkin_math() -> None:
     """Napkin math."""
-    note(
-        "A training run that will keep a building full of GPUs busy for months fits into a "
-        "few multiplications. The arithmetic is the easy part. What decides whether the "
-        "answer is right is which peak rate goes in, and whose memory is being counted."
-    )
+    note(r"""
+        A training run that will keep a building full of GPUs busy for months fits into a few
+        multiplications. The arithmetic is the easy part. What decides whether the answer is right
+        is which peak rate goes in, and whose memory is being counted.
+    """)
     flops_are_work_and_flops_per_second_a_rate()
     a_training_run_in_three_lines()
     the_rule_leaves_attention_out()
@@ -44,75 +44,75 @@ def napkin_math() -> None:
 
 def flops_are_work_and_flops_per_second_a_rate() -> None:
     """FLOPs count work; FLOP/s is a rate."""
-    note(
-        "How much work is a product of two matrices? A language model does little else, so every "
-        "estimate begins with that count."
-    )
-    note(
-        "A *FLOP* is one floating-point operation: an addition or a multiplication. Take `2` rows "
-        "of `3` numbers times `3` rows of `4`. The result has `2 * 4` entries. Each is a sum of `3` "
-        "terms, and each term takes a multiplication and an addition, at the start to nothing."
-    )
-    note(
-        "To read the code: `Float[Tensor, \"row inner\"]` states the dtype of a tensor and names "
-        "its axes, and a run has checked that the tensor fits. `flops` runs a call and returns "
-        "what PyTorch's own counter saw. Helpers like it are defined in the lecture, too."
-    )
+    note(r"""
+        How much work is a product of two matrices? A language model does little else, so every
+        estimate begins with that count.
+    """)
+    note(r"""
+        A *FLOP* is one floating-point operation: an addition or a multiplication. Take `2` rows of
+        `3` numbers times `3` rows of `4`. The result has `2 * 4` entries. Each is a sum of `3`
+        terms, and each term takes a multiplication and an addition, at the start to nothing.
+    """)
+    note(r"""
+        To read the code: `Float[Tensor, "row inner"]` states the dtype of a tensor and names its
+        axes, and a run has checked that the tensor fits. `flops` runs a call and returns what
+        PyTorch's own counter saw. Helpers like it are defined in the lecture, too.
+    """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
     once = flops(lambda: a @ b)                                 # @inspect once as FLOP
     assert once == 2 * 2 * 3 * 4, "multiply and add, per term"
     twice = flops(lambda: (a @ b, a @ b))                       # @inspect twice as FLOP
     assert twice == 48 + 48, "doing it again doubles the work"
-    note("Suppose that a product takes a microsecond, and two take two. The work has doubled, the "
-         "machine is as fast as before:")
+    note(r"""
+        Suppose that a product takes a microsecond, and two take two. The work has doubled, the
+        machine is as fast as before:
+    """)
     seconds = 1e-6
     assert twice / (2 * seconds) == once / seconds, "the rate is unchanged"
-    misbelief(
-        "Compute is measured in FLOPS.",
-        "Work is, and speed is: the work doubled above, and the speed, in twice the time, did not. "
-        "The capital S is "
-        "read as a plural by some and as *per second* by others. This book writes FLOPs for an "
-        "amount of work and FLOP/s for a speed; the first divided by the second is a time.",
-    )
+    misbelief("Compute is measured in FLOPS.", r"""
+        Work is, and speed is: the work doubled above, and the speed, in twice the time, did not.
+        The capital S is read as a plural by some and as *per second* by others. This book writes
+        FLOPs for an amount of work and FLOP/s for a speed; the first divided by the second is a
+        time.
+    """)
     side = torch.empty(1000, 1000, device="meta")  # @hide
-    question(
-        "A machine sustains `1e12` FLOP/s. How long does it take to multiply "
-        "two square matrices of side `1000`?",
-        answer=flops(lambda: side @ side) / 1e12, unit="s",
-        why="Twice the cube of the side, though either matrix has only its square in numbers.",
-    )
+    question(r"""
+        A machine sustains `1e12` FLOP/s. How long does it take to multiply two square matrices of
+        side `1000`?
+    """, answer=flops(lambda: side @ side) / 1e12, unit="s",
+        why="Twice the cube of the side, though either matrix has only its square in numbers.")
 
 
 def a_training_run_in_three_lines() -> None:
     """Parameters, tokens and a peak rate give the length of a training run."""
-    note(
-        "How long do `1024` H100s, a usual GPU, need to train a model of `70` billion parameters on "
-        "`15` trillion tokens? One of the Llama 3 models is that large, and read about as much "
-        "[@llama3]. *Parameters* are the numbers that training adjusts; *tokens*, words or pieces "
-        "of words, are what it reads."
-    )
-    note(
-        "For each token a *forward pass* computes a prediction. It multiplies and adds once for "
-        "each parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which say how to "
-        "change the parameters, and costs about twice as much. Together that is about `6` FLOPs "
-        "per parameter and token [@kaplan2020]. When the rule holds, and why, is [shown "
-        "later](#six_per_parameter_and_token_is_a_special_case)."
-    )
+    note(r"""
+        How long do `1024` H100s, a usual GPU, need to train a model of `70` billion parameters on
+        `15` trillion tokens? One of the Llama 3 models is that large, and read about as much
+        [@llama3]. *Parameters* are the numbers that training adjusts; *tokens*, words or pieces of
+        words, are what it reads.
+    """)
+    note(r"""
+        For each token a *forward pass* computes a prediction. It multiplies and adds once for each
+        parameter: `2` FLOPs. A *backward pass* computes the *gradients*, which say how to change
+        the parameters, and costs about twice as much. Together that is about `6` FLOPs per
+        parameter and token [@kaplan2020]. When the rule holds, and why, is
+        [shown later](#six_per_parameter_and_token_is_a_special_case).
+    """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
     work = 6 * params * tokens                                  # @inspect work as FLOP
     assert work == 63 * 10**23, "6.3e24 FLOPs"
-    note(
-        "How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. "
-        "It depends on the board: SXM is the fastest H100. It depends on the number format: "
-        "`bfloat16` takes half the usual bytes. And it depends on the matrices: ordinary ones are "
-        "*dense* [@nvidia-h100]."
-    )
-    note(
-        "No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promise "
-        "that goes into the work just counted. Take one half; it is an assumption, and an "
-        "optimistic one for a run of this size."
-    )
+    note(r"""
+        How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. It
+        depends on the board: SXM is the fastest H100. It depends on the number format: `bfloat16`
+        takes half the usual bytes. And it depends on the matrices: ordinary ones are *dense*
+        [@nvidia-h100].
+    """)
+    note(r"""
+        No run gets all of that. *Model FLOPs utilization*, MFU, is the fraction of the promise that
+        goes into the work just counted. Take one half; it is an assumption, and an optimistic one
+        for a run of this size.
+    """)
     rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
     mfu = 0.5
@@ -120,30 +120,27 @@ def a_training_run_in_three_lines() -> None:
     assert 4.377e22 < per_day < 4.378e22, "delivered in one day"
     days = work / per_day                                       # @inspect days as days
     assert 143.92 < days < 143.93, "on these assumptions"
-    note(
-        f"So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no "
-        "machine fails. An estimate is worth as much as the conditions printed next to it."
-    )
-    question(
-        "The same run has to end within `30` days, at the same MFU. How many "
-        "GPUs does it take?",
-        answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs",
-        within=0.05,
-        why="GPUs times days is one number, as long as the MFU holds.",
-    )
+    note(rf"""
+        So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no machine
+        fails. An estimate is worth as much as the conditions printed next to it.
+    """)
+    question(r"""
+        The same run has to end within `30` days, at the same MFU. How many GPUs does it take?
+    """, answer=math.ceil(work / (rate * mfu * DAY * 30)), unit="GPUs", within=0.05,
+        why="GPUs times days is one number, as long as the MFU holds.")
 
 
 @aside
 def the_rule_leaves_attention_out() -> None:
     """Six FLOPs per parameter and token leave out what attention does."""
-    note(
-        "The rule counts multiplications by parameters. Attention also multiplies "
-        "activations by activations: $12\\,L\\,d\\,T$ further FLOPs per token for $L$ layers of "
-        "width $d$ and a context of $T$ tokens, as the part on gradients [derives and counts]"
-        "(#in_a_transformer_backward_is_twice_forward). For the published `70B` model of "
-        "the Llama 3 family, `80` layers of width `8192`, trained on `8192` tokens at a time "
-        "[@llama3], that is not nothing:"
-    )
+    note(r"""
+        The rule counts multiplications by parameters. Attention also multiplies activations by
+        activations: $12\,L\,d\,T$ further FLOPs per token for $L$ layers of width $d$ and a context
+        of $T$ tokens, as the part on gradients
+        [derives and counts](#in_a_transformer_backward_is_twice_forward). For the published `70B`
+        model of the Llama 3 family, `80` layers of width `8192`, trained on `8192` tokens at a time
+        [@llama3], that is not nothing:
+    """)
     layers, width, context = 80, 8192, 8192
     attention = 12 * layers * width * context                   # @inspect attention as FLOP
     by_rule = 6 * 70 * 10**9                                    # @inspect by_rule as FLOP
@@ -151,59 +148,55 @@ def the_rule_leaves_attention_out() -> None:
     assert 0.153 < share < 0.154, "left out, relative to counted"
     short = 12 * layers * width * 1024 / by_rule                # @inspect short as %
     assert share / short == 8.0, "proportional to the context"
-    note(
-        f"At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half "
-        "of these FLOPs let a token look at *later* tokens. A language model throws their results "
-        "away, and code that skips them saves that half."
-    )
-    question(
-        "At about which context does attention cost this model as much as "
-        "everything that the rule counts?",
-        answer=round(by_rule / (12 * layers * width)), unit="tokens",
-    )
+    note(rf"""
+        At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half of
+        these FLOPs let a token look at *later* tokens. A language model throws their results away,
+        and code that skips them saves that half.
+    """)
+    question(r"""
+        At about which context does attention cost this model as much as everything that the rule
+        counts?
+    """, answer=round(by_rule / (12 * layers * width)), unit="tokens")
 
 
 def the_promise_is_printed_twice_too_large() -> None:
     """The large number on the datasheet is for matrices that are half zeros."""
-    note(
-        "The estimate took half of what the datasheet prints. Why? The rate in large type has a "
-        "footnote, *with sparsity*: two of every four weights must be zero, and only then does the "
-        "card skip them. The weights of a model in training are not, so halve it."
-    )
+    note(r"""
+        The estimate took half of what the datasheet prints. Why? The rate in large type has a
+        footnote, *with sparsity*: two of every four weights must be zero, and only then does the
+        card skip them. The weights of a model in training are not, so halve it.
+    """)
     dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
     assert dense == 989.5e12, "what a dense product can reach"
     sparse = dense * CARDS["H100 SXM"].sparse_factor            # @inspect sparse as FLOP/s
     assert sparse == 1979e12, "the number in large type"
-    misbelief(
-        f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.",
-        "Only when two of every four weights are zero [@nvidia-hopper]. A dense product has "
-        f"{dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU "
-        "comes out half as good as it is.",
-    )
+    misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
+        Only when two of every four weights are zero [@nvidia-hopper]. A dense product has
+        {dense / TERA:.1f} to aim for; with the other number in the denominator, every MFU comes out
+        half as good as it is.
+    """)
     note("Nor is every card called H100 the same card. Two other boards [@nvidia-h100-pcie]:")
     pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
     nvl = peak(CARDS["H100 NVL"], "bfloat16")                   # @inspect nvl as FLOP/s
     assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
-    question(
-        "The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with "
-        "sparsity [@nvidia-l4]. A dense product runs there at `91` TFLOP/s. "
-        "What share of the peak is that?",
-        answer=91 / (242 / 2), unit="%",
-        why="Against the number in large type it would have looked like half of that.",
-    )
+    question(r"""
+        The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
+        dense product runs there at `91` TFLOP/s. What share of the peak is that?
+    """, answer=91 / (242 / 2), unit="%",
+        why="Against the number in large type it would have looked like half of that.")
 
 
 def days_are_inverse_to_mfu() -> None:
     """One wrong factor moves the answer by months."""
-    note(
-        "Which assumption can ruin the [estimate](#a_training_run_in_three_lines)? Either of the two: "
-        "a wrong peak or a hopeful MFU is a month or more, and neither shows in the arithmetic."
-    )
-    note(
-        "The same run again, `70` billion parameters on `15` trillion tokens with `1024` H100s, "
-        "with both assumptions as variables. One half is a hope: for its largest model the "
-        "Llama 3 report states an MFU between `0.38` and `0.43` [@llama3]."
-    )
+    note(r"""
+        Which assumption can ruin the [estimate](#a_training_run_in_three_lines)? Either of the two:
+        a wrong peak or a hopeful MFU is a month or more, and neither shows in the arithmetic.
+    """)
+    note(r"""
+        The same run again, `70` billion parameters on `15` trillion tokens with `1024` H100s, with
+        both assumptions as variables. One half is a hope: for its largest model the Llama 3 report
+        states an MFU between `0.38` and `0.43` [@llama3].
+    """)
     work, gpus = 6 * 70 * 10**9 * 15 * 10**12, 1024
     dense = dense_peak("H100 SXM", "bfloat16")
     pcie = dense_peak("H100 PCIe", "bfloat16")
@@ -219,39 +212,36 @@ def days_are_inverse_to_mfu() -> None:
     assert 71.96 < mistaken < 71.97, "the sparse peak, by mistake"
     cards = days(pcie, 0.5)                                     # @inspect cards as days
     assert 188.2 < cards < 188.3, "PCIe cards instead of SXM"
-    note(
-        f"Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line "
-        f"of the datasheet *saves* {assumed - mistaken:.0f} on paper, and none in the "
-        "building. So vary the assumptions before you quote an estimate."
-    )
-    figure(
-        days_figure(days, [pcie, dense, 2 * dense]),
-        caption="Days for the same run against the MFU assumed. The dot is the estimate above. The "
-        "lower the MFU, the more days each further loss costs.",
-        alt="Three falling curves of days against MFU. The one for the sparse peak runs at "
-        "half the height of the one for the dense peak, the PCIe card's above both. A dot "
-        "marks the dense estimate at an MFU of one half.",
-    )
-    question(
-        "Suppose the run took `160` days on the SXM cards, without a failure. "
-        "Which MFU did it reach?",
-        answer=round(days(dense, 1.0) / 160, 2),
-        within=0.05,
-    )
+    note(rf"""
+        Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line of the
+        datasheet *saves* {assumed - mistaken:.0f} on paper, and none in the building. So vary the
+        assumptions before you quote an estimate.
+    """)
+    figure(days_figure(days, [pcie, dense, 2 * dense]), caption=r"""
+        Days for the same run against the MFU assumed. The dot is the estimate above. The lower the
+        MFU, the more days each further loss costs.
+    """, alt=r"""
+        Three falling curves of days against MFU. The one for the sparse peak runs at half the
+        height of the one for the dense peak, the PCIe card's above both. A dot marks the dense
+        estimate at an MFU of one half.
+    """)
+    question(r"""
+        Suppose the run took `160` days on the SXM cards, without a failure. Which MFU did it reach?
+    """, answer=round(days(dense, 1.0) / 160, 2), within=0.05)
 
 
 def adamw_keeps_four_numbers_per_parameter() -> None:
     """In float32, AdamW training holds four numbers for every parameter."""
-    note(
-        "How large a model can one card train? A quarter of what it could store, because for "
-        "every parameter training holds three numbers more."
-    )
-    note(
-        "One is its gradient. The other two belong to the *optimizer*, which turns a gradient into "
-        "a change of the parameter. AdamW, the usual one, keeps two *moments*: running averages of "
-        "the gradient and of its square, as introduced by Adam [@kingma2015]. PyTorch names them "
-        "`exp_avg` and `exp_avg_sq`. `adamw_step` takes a real step; weigh what is left."
-    )
+    note(r"""
+        How large a model can one card train? A quarter of what it could store, because for every
+        parameter training holds three numbers more.
+    """)
+    note(r"""
+        One is its gradient. The other two belong to the *optimizer*, which turns a gradient into a
+        change of the parameter. AdamW, the usual one, keeps two *moments*: running averages of the
+        gradient and of its square, as introduced by Adam [@kingma2015]. PyTorch names them
+        `exp_avg` and `exp_avg_sq`. `adamw_step` takes a real step; weigh what is left.
+    """)
     p = nn.Parameter(torch.randn(1000))
     state = adamw_step(p)                                       # @inspect sorted(state)
     assert p.grad is not None, "the gradient is kept"
@@ -261,38 +251,36 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
     assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
     assert state["step"].nbytes == 4, "plus one counter per tensor"
     card = CARDS["H100 SXM"]
-    note(
-        "Turned around, a card of a given size bounds the model that can be trained on it. The "
-        f"size on the box is {card.memory / GB:.0f} GB [@nvidia-h100]:"
-    )
+    note(rf"""
+        Turned around, a card of a given size bounds the model that can be trained on it. The size
+        on the box is {card.memory / GB:.0f} GB [@nvidia-h100]:
+    """)
     limit = card.memory / per_parameter                         # @inspect limit as parameters
     assert limit == 5 * 10**9, "an upper bound, not an estimate"
     reported = card.reported                                    # @inspect reported as B
     assert reported is not None, "someone looked"
     bound = reported / per_parameter                            # @inspect bound as parameters
     assert 5.34e9 < bound < 5.35e9, "by what the card itself reports"
-    note(
-        f"Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} "
-        "billion. Even that many do not fit: the values that the forward pass leaves for the "
-        "backward pass, temporary tensors and unusable gaps have not been given a byte yet. For "
-        "napkins the number on the box is round, and on the safe side."
-    )
-    question(
-        "Another optimizer keeps one moment instead of two, also in "
-        "`float32`. How many parameters can it train at most on a card that "
-        "is sold with `24` GB?",
-        answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
-        why="Three numbers for each instead of four: a third more parameters than with AdamW.",
-    )
+    note(rf"""
+        Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} billion.
+        Even that many do not fit: the values that the forward pass leaves for the backward pass,
+        temporary tensors and unusable gaps have not been given a byte yet. For napkins the number
+        on the box is round, and on the safe side.
+    """)
+    question(r"""
+        Another optimizer keeps one moment instead of two, also in `float32`. How many parameters
+        can it train at most on a card that is sold with `24` GB?
+    """, answer=24 * GB // (p.nbytes * 3 // p.numel()), unit="parameters",
+        why="Three numbers for each instead of four: a third more parameters than with AdamW.")
 
 
 @aside
 def adamw_follows_the_dtype_it_is_given() -> None:
     """A bfloat16 model gets bfloat16 moments, and no master copy."""
-    note(
-        "Those bytes per parameter are no constant of the optimizer. Give it parameters in "
-        "`bfloat16`, and the moments shrink with them:"
-    )
+    note(r"""
+        Those bytes per parameter are no constant of the optimizer. Give it parameters in
+        `bfloat16`, and the moments shrink with them:
+    """)
     n = 1000
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
     state = adamw_step(p)
@@ -302,36 +290,32 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
     per_parameter = (2 * p.nbytes + moments) / n                # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), "half of the float32 model"
-    misbelief(
-        f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.",
-        "With float32 everywhere, yes. Call `model.bfloat16()` first and it is "
-        f"{per_parameter:.0f}: `torch.optim.AdamW` stores its state in the dtype of the "
-        "parameter and never makes a float32 copy by itself. What that thrift does to small "
-        "updates is shown under number formats.",
-    )
+    misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
+        With float32 everywhere, yes. Call `model.bfloat16()` first and it is {per_parameter:.0f}:
+        `torch.optim.AdamW` stores its state in the dtype of the parameter and never makes a float32
+        copy by itself. What that thrift does to small updates is shown under number formats.
+    """)
     p64 = nn.Parameter(torch.randn(n).double())  # @hide
     state = adamw_step(p64)  # @hide
-    question(
-        "Someone calls `model.double()` first, which makes every parameter "
-        "`float64`. How many bytes per parameter does training with AdamW "
-        "hold then?",
-        answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n,
-        unit="B",
-    )
+    question(r"""
+        Someone calls `model.double()` first, which makes every parameter `float64`. How many bytes
+        per parameter does training with AdamW hold then?
+    """, answer=(2 * p64.nbytes + sum(state[m].nbytes for m in kept[:2])) / n, unit="B")
 
 
 def a_master_copy_eats_what_it_saves() -> None:
     """Half-width weights with a full-width master copy save no memory."""
-    note(
-        "Does a model whose weights take half the bytes train in less memory? In the usual recipe "
-        "not by a byte."
-    )
-    note(
-        "That recipe is *mixed precision*: the model computes with narrow weights, and the "
-        "optimizer keeps a `float32` *master copy* of each, because [small updates get "
-        "lost](#small_updates_are_lost) in narrow ones [@micikevicius2018]. Weigh the pieces, here "
-        "with `bfloat16` as the narrow format, and add them up in every combination in use."
-    )
+    note(r"""
+        Does a model whose weights take half the bytes train in less memory? In the usual recipe not
+        by a byte.
+    """)
+    note(r"""
+        That recipe is *mixed precision*: the model computes with narrow weights, and the optimizer
+        keeps a `float32` *master copy* of each, because
+        [small updates get lost](#small_updates_are_lost) in narrow ones [@micikevicius2018]. Weigh
+        the pieces, here with `bfloat16` as the narrow format, and add them up in every combination
+        in use.
+    """)
     n = 1000
     master = nn.Parameter(torch.randn(n))
     state = adamw_step(master)
@@ -353,59 +337,57 @@ def a_master_copy_eats_what_it_saves() -> None:
     assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
-    note(
-        "Bytes per parameter:\n\n"
-        "| recipe | parameter | gradient | master | moments | sum |\n"
-        "|---|---|---|---|---|---|\n" + "\n".join(rows)
-    )
-    note(
-        "The first two sums agree because the master copy takes back exactly what the narrow "
-        "parameter and gradient gave, as long as the moments stay wide. What the mixed "
-        "recipe buys is speed: faster arithmetic units, and half the bytes to read for each "
-        "weight. How much speed depends on the card and has to be measured on it."
-    )
-    note("And without the master copy? Take the recipe of `12` bytes that has none, on eight cards "
-         "that share the state, [each an eighth](#pooled_memory_needs_sharded_state):")
+    note("Bytes per parameter:")
+    note("| recipe | parameter | gradient | master | moments | sum |\n|---|---|---|---|---|---|\n"
+         + "\n".join(rows))
+    note(r"""
+        The first two sums agree because the master copy takes back exactly what the narrow
+        parameter and gradient gave, as long as the moments stay wide. What the mixed recipe buys is
+        speed: faster arithmetic units, and half the bytes to read for each weight. How much speed
+        depends on the card and has to be measured on it.
+    """)
+    note(r"""
+        And without the master copy? Take the recipe of `12` bytes that has none, on eight cards
+        that share the state, [each an eighth](#pooled_memory_needs_sharded_state):
+    """)
     bare = sums[4]                                              # @inspect bare as B
     pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
     most = pool // bare                                         # @inspect most as parameters
     assert most == 53_333_333_333, "on eight cards, if all is sharded"
-    note(
-        f"{most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 "
-        "[@cs336-2026]. `torch.optim.AdamW` does not do this by itself: it gives narrow weights "
-        "[narrow moments](#adamw_follows_the_dtype_it_is_given). And what the recipe gives up is "
-        "small steps. An update below the spacing of `bfloat16` leaves the weight where it was, "
-        "however precisely it was computed."
-    )
-    question(
-        "Parameter and gradient in `bfloat16`, a `float32` master copy, and "
-        "each moment squeezed into a single byte. How many bytes per "
-        "parameter?",
-        answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
-        why="With moments that small, the master copy is the largest item.",
-    )
+    note(rf"""
+        {most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 [@cs336-2026].
+        `torch.optim.AdamW` does not do this by itself: it gives narrow weights
+        [narrow moments](#adamw_follows_the_dtype_it_is_given). And what the recipe gives up is
+        small steps. An update below the spacing of `bfloat16` leaves the weight where it was,
+        however precisely it was computed.
+    """)
+    question(r"""
+        Parameter and gradient in `bfloat16`, a `float32` master copy, and each moment squeezed into
+        a single byte. How many bytes per parameter?
+    """, answer=half + half + full + 2 * torch.uint8.itemsize, unit="B",
+        why="With moments that small, the master copy is the largest item.")
 
 
 def pooled_memory_needs_sharded_state() -> None:
     """Eight GPUs hold an eightfold model only if each keeps an eighth of it."""
-    note(
-        "On the invoice, the memories of eight GPUs add up. Do they add up for one model? Two "
-        "readings of the same hardware, by the size on the box, at the [`16` bytes per "
-        "parameter](#adamw_keeps_four_numbers_per_parameter) of AdamW in `float32`:"
-    )
+    note(r"""
+        On the invoice, the memories of eight GPUs add up. Do they add up for one model? Two
+        readings of the same hardware, by the size on the box, at the
+        [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter) of AdamW in `float32`:
+    """)
     gpus, per_parameter = 8, 16
     memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
     pooled = memory * gpus // per_parameter                     # @inspect pooled as parameters
     assert pooled == 40 * 10**9, "all memory as one pool"
     replicated = memory // per_parameter                        # @inspect replicated as parameters
     assert replicated == 5 * 10**9, "a full copy on every GPU"
-    note(
-        "Which of the two holds is decided by the software. Plain *data parallelism* lets every "
-        "GPU train on data of its own, and copies the whole model to each. *Sharding*, as in ZeRO "
-        "stage 3 and PyTorch's FSDP, gives each GPU a slice of parameters, gradients and moments "
-        "to own, and fetches the others' slices when they are needed [@zero]. In miniature, "
-        "`8000` parameters with a real optimizer for every slice:"
-    )
+    note(r"""
+        Which of the two holds is decided by the software. Plain *data parallelism* lets every GPU
+        train on data of its own, and copies the whole model to each. *Sharding*, as in ZeRO stage 3
+        and PyTorch's FSDP, gives each GPU a slice of parameters, gradients and moments to own, and
+        fetches the others' slices when they are needed [@zero]. In miniature, `8000` parameters
+        with a real optimizer for every slice:
+    """)
     slices = torch.randn(8000).chunk(gpus)
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
@@ -414,20 +396,16 @@ def pooled_memory_needs_sharded_state() -> None:
     assert sum(held) == 16 * 8000, "together they hold it once"
     per_gpu = max(held) / 8000                                  # @inspect per_gpu as B
     assert per_gpu == 2.0, "per parameter, on each GPU"
-    misbelief(
-        f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.",
-        "The pool could hold its state, and nothing else. Without sharding the limit stays "
-        f"{replicated / 1e9:.0f} billion, however many GPUs there are; with it, "
-        f"{pooled / 1e9:.0f} billion is a ceiling that activations, temporaries and "
-        "fragmentation push down.",
-    )
-    question(
-        "A gentler kind of sharding splits only the moments over the `8` "
-        "GPUs; every GPU keeps all parameters and gradients. How many bytes "
-        "per parameter does each GPU hold in `float32`?",
-        answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
-        why="Nearly all of it is what nobody shares, so further GPUs take hardly anything off.",
-    )
+    misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
+        The pool could hold its state, and nothing else. Without sharding the limit stays
+        {replicated / 1e9:.0f} billion, however many GPUs there are; with it, {pooled / 1e9:.0f}
+        billion is a ceiling that activations, temporaries and fragmentation push down.
+    """)
+    question(r"""
+        A gentler kind of sharding splits only the moments over the `8` GPUs; every GPU keeps all
+        parameters and gradients. How many bytes per parameter does each GPU hold in `float32`?
+    """, answer=4 + 4 + sum(moments) / 8000 / gpus, unit="B",
+        why="Nearly all of it is what nobody shares, so further GPUs take hardly anything off.")
 
 
 def saved_bytes(batch: int, seq: int, width: int) -> int:
@@ -441,21 +419,21 @@ def saved_bytes(batch: int, seq: int, width: int) -> int:
 
 def activations_grow_with_the_batch() -> None:
     """Activations are the part of the bill that the batch decides."""
-    note(
-        "What does a larger batch cost? Nothing for parameters, gradients and moments. All of it "
-        "goes to a fourth kind of memory, which bytes per parameter do not see."
-    )
-    note(
-        "The backward pass needs values that the forward pass computed, the *activations*. "
-        "*Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch "
-        "each one being saved."
-    )
-    note(
-        "A *batch* is some sequences of tokens that pass through the model together; every token is "
-        "a row of numbers, as many as the model is *wide*. `saved_bytes` sends a batch through two "
-        "layers of `64 * 64` weights, and adds up what autograd saves besides input and weights: "
-        "the output of either layer."
-    )
+    note(r"""
+        What does a larger batch cost? Nothing for parameters, gradients and moments. All of it goes
+        to a fourth kind of memory, which bytes per parameter do not see.
+    """)
+    note(r"""
+        The backward pass needs values that the forward pass computed, the *activations*.
+        *Autograd*, the part of PyTorch that computes gradients, keeps them, and lets us watch each
+        one being saved.
+    """)
+    note(r"""
+        A *batch* is some sequences of tokens that pass through the model together; every token is a
+        row of numbers, as many as the model is *wide*. `saved_bytes` sends a batch through two
+        layers of `64 * 64` weights, and adds up what autograd saves besides input and weights: the
+        output of either layer.
+    """)
     base = saved_bytes(batch=8, seq=16, width=64)               # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
     assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
@@ -464,44 +442,42 @@ def activations_grow_with_the_batch() -> None:
     state = 16 * (2 * 64 * 64)                                  # @inspect state as B
     assert state / base == 2.0, "twice the activations"
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
-    note(
-        "At a batch of `8` the activations are half of what weights, gradients and moments "
-        "take; at `32` they are twice as much, and the rest has not moved. So bytes "
-        "per parameter give a bound and never an estimate. Real layers save more than these "
-        "two: nonlinearities, normalizations and attention keep tensors of their own."
-    )
-    question(
-        "Weights, gradients and moments took twice the bytes of the "
-        "activations at first. Double the width, and keep batch and sequence: "
-        "what is that factor now?",
-        answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
-        why="Weights grow with the square of the width, activations with the width alone.",
-    )
+    note(r"""
+        At a batch of `8` the activations are half of what weights, gradients and moments take; at
+        `32` they are twice as much, and the rest has not moved. So bytes per parameter give a bound
+        and never an estimate. Real layers save more than these two: nonlinearities, normalizations
+        and attention keep tensors of their own.
+    """)
+    question(r"""
+        Weights, gradients and moments took twice the bytes of the activations at first. Double the
+        width, and keep batch and sequence: what is that factor now?
+    """, answer=16 * (2 * 128 * 128) / saved_bytes(8, 16, 128),
+        why="Weights grow with the square of the width, activations with the width alone.")
 
 
 def the_roofline_tells_waiting_from_working() -> None:
     """Work that does little with each byte waits for memory, however fast the units."""
-    note(
-        "Why do arithmetic units stand idle while there is work? Because they wait for numbers. "
-        "Bytes have to fit and FLOPs have to be done, but bytes also have to *move* from memory to "
-        "the units, so many a second and no more: the *bandwidth*."
-    )
-    note(
-        "So ask of an operation how many FLOPs it does with each byte that it moves. That is its "
-        "*intensity*. Intensity times bandwidth is the rate that memory can feed, and the peak is "
-        "the rate that the units can do. The smaller of the two is what the operation can reach "
-        "[@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. On an "
-        "H100 SXM [@nvidia-h100] they meet here, at the *ridge*:"
-    )
+    note(r"""
+        Why do arithmetic units stand idle while there is work? Because they wait for numbers. Bytes
+        have to fit and FLOPs have to be done, but bytes also have to *move* from memory to the
+        units, so many a second and no more: the *bandwidth*.
+    """)
+    note(r"""
+        So ask of an operation how many FLOPs it does with each byte that it moves. That is its
+        *intensity*. Intensity times bandwidth is the rate that memory can feed, and the peak is the
+        rate that the units can do. The smaller of the two is what the operation can reach
+        [@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. On an H100
+        SXM [@nvidia-h100] they meet here, at the *ridge*:
+    """)
     rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
     bandwidth = CARDS["H100 SXM"].bandwidth                     # @inspect bandwidth as B/s
     ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "FLOPs to do per byte moved"
-    note(
-        "Work that does fewer FLOPs per byte than this waits for memory. A model that writes text "
-        "for one reader multiplies a single vector by each of its matrices, and uses every weight "
-        "once. (A tensor on the device `meta` has a shape and no data, which is enough for counting.)"
-    )
+    note(r"""
+        Work that does fewer FLOPs per byte than this waits for memory. A model that writes text for
+        one reader multiplies a single vector by each of its matrices, and uses every weight once.
+        (A tensor on the device `meta` has a shape and no data, which is enough for counting.)
+    """)
     n = 8192
     with torch.device("meta"):
         x: Float[Tensor, "one inner"] = torch.empty(1, n).bfloat16()
@@ -516,20 +492,22 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
     cache = 50 * 10**6                                          # @inspect cache as B
     assert w.nbytes > 2 * cache, "too large for the cache of an H100"
-    note(
-        f"At most {reachable:.1%} of the peak for weights that are read from the card's memory, "
-        f"its *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit "
-        f"into the {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there "
-        "from the last pass, do not have to be read again."
-    )
-    note(
-        "More FLOPs per byte means more tokens at a time: a layer multiplies a row for each of them, "
-        "and reads its weights once for all. Search for the number at which it stops waiting:"
-    )
+    note(rf"""
+        At most {reachable:.1%} of the peak for weights that are read from the card's memory, its
+        *HBM*, and no better code can help; only more FLOPs per byte can. Weights that fit into the
+        {cache // 10**6} MB of cache on the chip [@nvidia-hopper], and are still there from the last
+        pass, do not have to be read again.
+    """)
+    note(r"""
+        More FLOPs per byte means more tokens at a time: a layer multiplies a row for each of them,
+        and reads its weights once for all. Search for the number at which it stops waiting:
+    """)
     tokens = next(m for m in range(1, n) if intensity(m, n, n) > ridge)  # @inspect tokens
     assert tokens == 319, "tokens at once, to reach the roof"
-    note("Some operations beside each other. An addition `x + y` reads two numbers, writes one, and "
-         "does a single FLOP with all their bytes:")
+    note(r"""
+        Some operations beside each other. An addition `x + y` reads two numbers, writes one, and
+        does a single FLOP with all their bytes:
+    """)
     shapes = {"x + y": 1 / (3 * 2), "1 token": per_byte}
     shapes |= {f"{m} tokens": intensity(m, n, n) for m in (64, 4096)}
     reached = {s: min(1, i / ridge) for s, i in shapes.items()}  # @inspect reached as %
@@ -537,22 +515,21 @@ def the_roofline_tells_waiting_from_working() -> None:
     assert reached["4096 tokens"] == 1, "works at the peak"
     assert 0.00056 < reached["x + y"] < 0.00057, "hardly works at all"
     waiting = [name for name, part in reached.items() if part < 1]
-    figure(
-        plot_roofline(rate, bandwidth, shapes),
-        caption="The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the "
-        "slope only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.",
-        alt="Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the "
-        f"bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; "
-        f"on the flat part one for {', '.join(set(shapes) - set(waiting))}.",
-    )
+    figure(plot_roofline(rate, bandwidth, shapes), caption=r"""
+        The roofline of an H100 SXM in dense bfloat16, and operations at their best. On the slope
+        only more bandwidth or more FLOPs per byte would help, on the roof only a higher peak.
+    """, alt=rf"""
+        Attainable FLOP/s against FLOPs per byte, both logarithmic. The roof rises with the
+        bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
+        flat part one for {', '.join(set(shapes) - set(waiting))}.
+    """)
     card = CARDS["A100 SXM 80GB"]  # @hide
     older = dense_peak(card.name, "bfloat16")  # @hide
-    question(
-        f"An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and "
-        f"moves `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs "
-        "per byte does it stop waiting for memory?",
-        answer=older / card.bandwidth, unit="FLOP/B",
-        within=0.02,
-        why="The ridge of the newer H100 lies nearly twice as far out: arithmetic has grown "
-            "faster than bandwidth.",
-    )
+    question(rf"""
+        An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
+        `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs per byte does it stop waiting for
+        memory?
+    """, answer=older / card.bandwidth, unit="FLOP/B", within=0.02, why=r"""
+        The ridge of the newer H100 lies nearly twice as far out: arithmetic has grown faster than
+        bandwidth.
+    """)

@@ -21,12 +21,11 @@ def number_formats() -> None:
     """Number formats."""
     total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total
     assert total.item() == 256, "as if nothing had been added"
-    note(
-        "In `bfloat16`, the working format of many language models, `256 + 1` is "
-        f"{total.item():.0f}. Nothing is broken. A number format is a budget of bits, spent "
-        "on range or on resolution. What goes wrong in low-precision training can be read "
-        "off from how it was spent."
-    )
+    note(rf"""
+        In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
+        Nothing is broken. A number format is a budget of bits, spent on range or on resolution.
+        What goes wrong in low-precision training can be read off from how it was spent.
+    """)
     a_float_is_three_fields()
     float32_is_the_default()
     float32_overflows_too()
@@ -45,11 +44,12 @@ def number_formats() -> None:
 
 def what_rounding_loses() -> None:
     """What rounding loses."""
-    note(
-        "Training adds many small numbers to a large one: products to a sum, updates to a weight. What "
-        "becomes of those that the format of the large one has no room for? They are lost without a "
-        "word, and there are three ways to get them back: a wider sum, a rounded draw, a scale."
-    )
+    note(r"""
+        Training adds many small numbers to a large one: products to a sum, updates to a weight.
+        What becomes of those that the format of the large one has no room for? They are lost
+        without a word, and there are three ways to get them back: a wider sum, a rounded draw, a
+        scale.
+    """)
     a_running_sum_stalls()
     small_updates_are_lost()
     rounding_at_random_saves_them()
@@ -88,19 +88,21 @@ def decode(pattern: str, dtype: torch.dtype) -> float:
 
 def a_float_is_three_fields() -> None:
     """A float is a sign, a power of two, and a fraction of the way to the next."""
-    note(
-        "What do the bits of a float say? How they are shared out decides all that a format can "
-        "hold, and all that it loses."
-    )
-    note(
-        "There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent "
-        "says between which two powers of two its size lies, the fraction how far along: the value "
-        "is $(-1)^s \\cdot 2^{e-\\mathrm{bias}} \\cdot (1+f)$. The bias, `127` in `float32`, lets "
-        "exponents be stored without a sign. (The lowest and the highest exponent are set aside, "
-        "for zero and what is near it, and for infinity and NaN.)"
-    )
-    note("Take `0.15625`, which is $1.25 \\cdot 2^{-3}$. `bits` returns its pattern, `layout` the "
-         "number of bits in each field, and `decode` turns a pattern back into a value:")
+    note(r"""
+        What do the bits of a float say? How they are shared out decides all that a format can hold,
+        and all that it loses.
+    """)
+    note(r"""
+        There are three *fields*: a sign $s$, an *exponent* $e$ and a *fraction* $f$. The exponent
+        says between which two powers of two its size lies, the fraction how far along: the value is
+        $(-1)^s \cdot 2^{e-\mathrm{bias}} \cdot (1+f)$. The bias, `127` in `float32`, lets exponents
+        be stored without a sign. (The lowest and the highest exponent are set aside, for zero and
+        what is near it, and for infinity and NaN.)
+    """)
+    note(r"""
+        Take `0.15625`, which is $1.25 \cdot 2^{-3}$. `bits` returns its pattern, `layout` the
+        number of bits in each field, and `decode` turns a pattern back into a value:
+    """)
     pattern = bits(0.15625, torch.float32)                      # @inspect pattern
     x = torch.tensor(0.15625)                                   # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
@@ -111,11 +113,10 @@ def a_float_is_three_fields() -> None:
     assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "a quarter of the way up"
     decoded = decode(pattern, torch.float32)                    # @inspect decoded
     assert decoded == 0.15625, "by the definition"
-    question(
-        "A `float32` has sign `1`, exponent `10000001` and a fraction of `11` "
-        "followed by zeros. Which number is it?",
-        answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32),
-    )
+    question(r"""
+        A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
+        Which number is it?
+    """, answer=decode("1" + "10000001" + "11".ljust(23, "0"), torch.float32))
 
 
 @aside
@@ -126,37 +127,35 @@ def float32_is_the_default() -> None:
     y = np.zeros((4, 8))                                        # @inspect y.dtype
     assert x.dtype == torch.float32, "PyTorch's floats"
     assert y.dtype == np.float64, "NumPy's floats"
-    note(
-        "NumPy, like most of scientific Python, defaults to double precision; PyTorch halves "
-        "that. The default is for floating-point factories only, and crossing between the "
-        "two libraries carries the wider dtype along:"
-    )
+    note(r"""
+        NumPy, like most of scientific Python, defaults to double precision; PyTorch halves that.
+        The default is for floating-point factories only, and crossing between the two libraries
+        carries the wider dtype along:
+    """)
     crossed = torch.from_numpy(y)                               # @inspect crossed.dtype
     assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
     places = torch.arange(3)                                    # @inspect places.dtype
     assert places.dtype == torch.int64, "not every factory makes floats"
-    note(
-        "There is no proof of how much precision a network needs, only experience: it gets by "
-        "with far less than this [@micikevicius2018]. So take `float32` as the safe place to "
-        "start from and the yardstick for anything narrower, and expect to pay for it in memory."
-    )
+    note(r"""
+        There is no proof of how much precision a network needs, only experience: it gets by with
+        far less than this [@micikevicius2018]. So take `float32` as the safe place to start from
+        and the yardstick for anything narrower, and expect to pay for it in memory.
+    """)
     three = [torch.zeros(1000), torch.arange(1000)]  # @hide
     three += [torch.from_numpy(np.zeros(1000))]  # @hide
-    question(
-        "How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and "
-        "`torch.from_numpy(np.zeros(1000))` take together?",
-        answer=sum(t.nbytes for t in three), unit="B",
-    )
+    question(r"""
+        How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and
+        `torch.from_numpy(np.zeros(1000))` take together?
+    """, answer=sum(t.nbytes for t in three), unit="B")
 
 
 @aside
 def float32_overflows_too() -> None:
     """Even `float32` overflows, after a few dozen unscaled layers."""
-    note(
-        "Multiply a vector by random matrices of width `64`, unscaled. Each product makes "
-        "its entries about $\\sqrt{64}$ times larger, so the largest `float32` is not many "
-        "layers away."
-    )
+    note(r"""
+        Multiply a vector by random matrices of width `64`, unscaled. Each product makes its entries
+        about $\sqrt{64}$ times larger, so the largest `float32` is not many layers away.
+    """)
 
     def layers_until_infinity() -> int:
         x, depth = torch.randn(64), 0
@@ -169,35 +168,32 @@ def float32_overflows_too() -> None:
     assert typical == 43, "layers until infinity"
     powers = math.log(torch.finfo(torch.float32).max, 8)        # @inspect powers
     assert 42.6 < powers < 42.7, "factors of eight from one to the top"
-    note(
-        "The cure is not a wider format but a smaller factor: weights divided by $\\sqrt{64}$ "
-        "to begin with. That is what initialization is about."
-    )
-    question(
-        "With matrices of width `256`, each product makes the entries about "
-        "`16` times larger. About how many layers fit into the range of "
-        "`float32`?",
-        answer=round(math.log(torch.finfo(torch.float32).max, 16)),
-        unit="layers",
-    )
+    note(r"""
+        The cure is not a wider format but a smaller factor: weights divided by $\sqrt{64}$ to begin
+        with. That is what initialization is about.
+    """)
+    question(r"""
+        With matrices of width `256`, each product makes the entries about `16` times larger. About
+        how many layers fit into the range of `float32`?
+    """, answer=round(math.log(torch.finfo(torch.float32).max, 16)), unit="layers")
 
 
 @aside
 def float16_spends_little_on_range() -> None:
     """`float16` halves the bytes and keeps a short exponent."""
-    note(
-        "Of its bits, `5` are for the exponent and `10` for the fraction. Both ends of its range "
-        "are therefore close enough to walk to."
-    )
+    note(r"""
+        Of its bits, `5` are for the exponent and `10` for the fraction. Both ends of its range are
+        therefore close enough to walk to.
+    """)
     assert layout(torch.float16) == (1, 5, 10), "sign, exponent, fraction"
     x = torch.zeros(4, 8, dtype=torch.float16)
     assert (x.element_size(), x.nbytes) == (2, 64), "half of float32"
     largest = torch.finfo(torch.float16).max                    # @inspect largest
     assert largest == (2 - 2**-10) * 2**15, "all fraction bits set"
-    note(
-        f"Above {largest:.0f} comes infinity, but not at once. What lies less than half a step "
-        "beyond is still rounded down to it."
-    )
+    note(rf"""
+        Above {largest:.0f} comes infinity, but not at once. What lies less than half a step beyond
+        is still rounded down to it.
+    """)
     rounded = cast(65519, torch.float16)                        # @inspect rounded
     assert rounded == 65504.0, "rounds down to the largest"
     assert cast(65520, torch.float16) == math.inf, "rounds up to infinity"
@@ -205,56 +201,55 @@ def float16_spends_little_on_range() -> None:
     assert cast(smallest, torch.float16) == 2**-24, "just above zero"
     assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero
     top = torch.tensor(largest, dtype=torch.float16)  # @hide
-    question(
-        "Which number of `float16` comes right before the largest?",
-        answer=(top.view(torch.int16) - 1).view(torch.float16).item(),
-    )
+    question("Which number of `float16` comes right before the largest?",
+             answer=(top.view(torch.int16) - 1).view(torch.float16).item())
 
 
 def small_values_vanish_in_float16() -> None:
     """A gradient of `1e-8` is zero in `float16`."""
-    note("How small may a number be before a format loses it? Gradients of `1e-8` occur in training "
-         "[@micikevicius2018]. `float16` makes this of one:")
+    note(r"""
+        How small may a number be before a format loses it? Gradients of `1e-8` occur in training
+        [@micikevicius2018]. `float16` makes this of one:
+    """)
     gone = cast(1e-8, torch.float16)                            # @inspect gone
     assert gone == 0.0, "no error, no warning"  # @zero
-    note(
-        "Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies "
-        "between is rounded to the nearest, and what lies nearer to zero than to the first of them "
-        "becomes zero. The smallest value, one of half its size, and the gradient:"
-    )
+    note(r"""
+        Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies
+        between is rounded to the nearest, and what lies nearer to zero than to the first of them
+        becomes zero. The smallest value, one of half its size, and the gradient:
+    """)
     small = torch.tensor([2**-24, 2**-25, 1e-8]).half()         # @inspect small as bits
     assert small[1:].tolist() == [0, 0], "no bit is left"
-    note("Drawn, this rounding is a staircase, from just below zero to four and a half of those "
-         "distances:")
+    note(r"""
+        Drawn, this rounding is a staircase, from just below zero to four and a half of those
+        distances:
+    """)
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
     ys = [cast(x, torch.float16) for x in xs]
     stairs = sorted({abs(y) / unit for y in ys})                    # @inspect stairs
     assert stairs == [0, 1, 2, 3, 4], "five values on this stretch"
-    figure(
-        staircase_figure(xs, ys, unit, lost=1e-8),
-        caption="float16 near zero, both axes in units of its smallest value. The dot is that gradient: "
-        f"it would have to be {unit / 2 / 1e-8:.0f} times as large to survive.",
-        alt="A staircase of steps one unit wide along the diagonal. The first step up is at "
-        "one half of the smallest value; the dot lies left of it, on the floor at zero.",
-    )
-    question(
-        "What does `1e-7` become in `float16`?",
-        answer=cast(1e-7, torch.float16),
-        why="A fifth too large, because the steps down here are that coarse.",
-    )
+    figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
+        float16 near zero, both axes in units of its smallest value. The dot is that gradient: it
+        would have to be {unit / 2 / 1e-8:.0f} times as large to survive.
+    """, alt=r"""
+        A staircase of steps one unit wide along the diagonal. The first step up is at one half of
+        the smallest value; the dot lies left of it, on the floor at zero.
+    """)
+    question("What does `1e-7` become in `float16`?", answer=cast(1e-7, torch.float16),
+             why="A fifth too large, because the steps down here are that coarse.")
 
 
 def bfloat16_is_the_top_half_of_float32() -> None:
     """`bfloat16` is `float32` with the lower half cut off."""
-    note(
-        "The gradient that `float16` turned into zero survives in another format of the same "
-        "width. What did that one do with its bits?"
-    )
-    note(
-        "Little: it keeps the first `16` bits of a `float32`. The exponent comes through whole, the "
-        "cut goes through the fraction, and no other decision was made."
-    )
+    note(r"""
+        The gradient that `float16` turned into zero survives in another format of the same width.
+        What did that one do with its bits?
+    """)
+    note(r"""
+        Little: it keeps the first `16` bits of a `float32`. The exponent comes through whole, the
+        cut goes through the fraction, and no other decision was made.
+    """)
     top = bits(0.15625, torch.bfloat16)                         # @inspect top
     full = bits(0.15625, torch.float32)                         # @inspect full
     assert top == full[:16], "the same leading bits"
@@ -267,21 +262,20 @@ def bfloat16_is_the_top_half_of_float32() -> None:
     assert kept == 1.0011717677116394e-08, "not zero"
     off = kept / 1e-8 - 1                                       # @inspect off
     assert 0.00117 < off < 0.00118, "relative error"
-    question(
-        "If the lower half is simply cut off, how many different `float32` "
-        "patterns become the same `bfloat16`?",
-        answer=2 ** (len(full) - len(top)),
-    )
+    question(r"""
+        If the lower half is simply cut off, how many different `float32` patterns become the same
+        `bfloat16`?
+    """, answer=2 ** (len(full) - len(top)))
 
 
 @aside
 def bfloat16_has_the_exponents_of_float32() -> None:
     """The same exponents do not quite make the same range."""
-    note(
-        "The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often "
-        "dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied "
-        "in it [@norrie2021]."
-    )
+    note(r"""
+        The name is short for *Brain floating point*, after Google Brain [@wang2019]. It is often
+        dated to `2018` [@cs336], but Google's second TPU, at work in `2017`, already multiplied in
+        it [@norrie2021].
+    """)
     note("Do equal exponents make an equal range? Look at both of its ends.")
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
     first = narrow.smallest_normal                              # @inspect first
@@ -293,41 +287,36 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     held = cast(near, torch.float32)                            # @inspect held
     lost = cast(near, torch.bfloat16)                           # @inspect lost
     assert held < lost == math.inf, "finite, then infinite"
-    note(
-        "At the other end both have *subnormal* numbers, which trade fraction bits for a "
-        "little more range below the first normal number. Fewer fraction bits, less to "
-        "trade:"
-    )
+    note(r"""
+        At the other end both have *subnormal* numbers, which trade fraction bits for a little more
+        range below the first normal number. Fewer fraction bits, less to trade:
+    """)
     assert cast(2**-149, torch.float32) == 2**-149, "smallest float32"
     assert cast(2**-133, torch.bfloat16) == 2**-133, "smallest bfloat16"
     assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"  # @zero
     times = 2**-133 / 2**-149                                   # @inspect times
     assert times == 65536.0, "smallest against smallest"
-    misbelief(
-        "bfloat16 has the same dynamic range as float32.",
-        f"It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and "
-        f"its smallest is {times:,.0f} times larger, which matters to almost nobody, until a "
-        "sentinel such as `3.4e38` turns infinite.",
-    )
+    misbelief("bfloat16 has the same dynamic range as float32.", rf"""
+        It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and its
+        smallest is {times:,.0f} times larger, which matters to almost nobody, until a sentinel such
+        as `3.4e38` turns infinite.
+    """)
     codes = torch.arange(1, 2**15, dtype=torch.int16)  # @hide
     positive = codes.view(torch.bfloat16)  # @hide
-    question(
-        "Subnormal numbers are evenly spaced. How many positive ones does "
-        "`bfloat16` have?",
-        answer=(positive < narrow.smallest_normal).sum().item(),
-    )
+    question("Subnormal numbers are evenly spaced. How many positive ones does `bfloat16` have?",
+             answer=(positive < narrow.smallest_normal).sum().item())
 
 
 def bfloat16_is_much_coarser() -> None:
     """`bfloat16` has between two and three significant digits."""
-    note(
-        "What does `bfloat16` pay for its range? So many digits that it cannot count to three "
-        "hundred."
-    )
-    note(
-        "Resolution is measured at one: the *machine epsilon* of a format is the gap from there "
-        "to its next number."
-    )
+    note(r"""
+        What does `bfloat16` pay for its range? So many digits that it cannot count to three
+        hundred.
+    """)
+    note(r"""
+        Resolution is measured at one: the *machine epsilon* of a format is the gap from there to
+        its next number.
+    """)
     eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}          # @inspect eps
     coarse = eps[torch.bfloat16]
     assert coarse == 1 / 128, "no number between 1 and 1.0078"
@@ -335,8 +324,10 @@ def bfloat16_is_much_coarser() -> None:
     assert against_half == 8.0, "coarser than float16"
     against_full = coarse / eps[torch.float32]                  # @inspect against_full
     assert against_full == 65536.0, "coarser than float32"
-    note("The digits of a value are the bits of the fraction and the one before the point, which "
-         "is not stored. How far they count, and how many decimal digits that makes:")
+    note(r"""
+        The digits of a value are the bits of the fraction and the one before the point, which is
+        not stored. How far they count, and how many decimal digits that makes:
+    """)
     count = 2 ** (layout(torch.bfloat16)[2] + 1)                # @inspect count
     assert count == 2 / coarse == 256, "eight binary digits"
     digits = math.log10(count)                                  # @inspect digits
@@ -347,37 +338,34 @@ def bfloat16_is_much_coarser() -> None:
     after = torch.tensor(258.0, dtype=torch.bfloat16)           # @inspect after as bits
     patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "nothing lies between"
-    misbelief(
-        "bfloat16's precision is slightly lower.",
-        f"{against_half:.0f} times lower than float16's and {against_full:,.0f} times lower "
-        f"than float32's: about {digits:.1f} decimal digits.",
-    )
+    misbelief("bfloat16's precision is slightly lower.", rf"""
+        {against_half:.0f} times lower than float16's and {against_full:,.0f} times lower than
+        float32's: about {digits:.1f} decimal digits.
+    """)
     thousand = torch.tensor(1000.0, dtype=torch.bfloat16)  # @hide
     following = thousand.view(torch.int16) + 1  # @hide
-    question(
-        "Which `bfloat16` comes right after `1000`?",
-        answer=following.view(torch.bfloat16).item(),
-        why="Eight binary digits reach from `512` to `1024` in steps of four.",
-    )
+    question("Which `bfloat16` comes right after `1000`?",
+             answer=following.view(torch.bfloat16).item(),
+             why="Eight binary digits reach from `512` to `1024` in steps of four.")
 
 
 def one_byte_comes_in_two_formats() -> None:
     """One byte is so little that there are two ways to spend it."""
-    note(
-        "A byte has room for `256` values. Which ones would you choose? Cards of today have units "
-        "for two different answers."
-    )
-    note(
-        "`E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of "
-        "*mantissa*, another word for the fraction."
-    )
+    note(r"""
+        A byte has room for `256` values. Which ones would you choose? Cards of today have units for
+        two different answers.
+    """)
+    note(r"""
+        `E4M3` and `E5M2` carry their fields in their names: bits of exponent, and bits of
+        *mantissa*, another word for the fraction.
+    """)
     assert layout(E4M3) == (1, 4, 3), "named after its fields"
     assert layout(E5M2) == (1, 5, 2), "named after its fields"
-    note(
-        "So few values can all be looked at: count through the integers of a byte, and let `view` "
-        "read the same bits in either format. A pattern may also stand for infinity, or for *NaN*, "
-        "not a number:"
-    )
+    note(r"""
+        So few values can all be looked at: count through the integers of a byte, and let `view`
+        read the same bits in either format. A pattern may also stand for infinity, or for *NaN*,
+        not a number:
+    """)
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
     fine: Float[Tensor, "code"] = codes.view(E4M3).float()      # @inspect fine
     wide: Float[Tensor, "code"] = codes.view(E5M2).float()      # @inspect wide
@@ -388,21 +376,17 @@ def one_byte_comes_in_two_formats() -> None:
     assert special == (0, 2), "`E4M3`: no infinity, two NaN"
     special = wide.isinf().sum().item(), wide.isnan().sum().item()
     assert special == (2, 6), "`E5M2`: both infinities, six NaN"
-    figure(
-        byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()),
-        caption="Every positive value of either format. From any number to its double, E4M3 has "
-        "eight values and E5M2 four, which it spreads over more doublings.",
-        alt="Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and "
-        f"ends at {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per "
-        "doubling and stretches from far below the first of E4M3 up to "
-        f"{torch.finfo(E5M2).max:.0f}.",
-    )
-    question(
-        "How many different finite values does `E5M2` have, zero counted once?",
-        answer=wide[wide.isfinite()].unique().numel(),
-        within=0,
-        why="Of `256` patterns a few are infinities and NaNs, and zero comes twice.",
-    )
+    figure(byte_figure(fine[fine > 0].tolist(), wide[wide > 0].tolist()), caption=r"""
+        Every positive value of either format. From any number to its double, E4M3 has eight values
+        and E5M2 four, which it spreads over more doublings.
+    """, alt=rf"""
+        Two rows of vertical ticks on a logarithmic axis. The row for E4M3 is dense and ends at
+        {torch.finfo(E4M3).max:.0f}; the row for E5M2 has half as many ticks per doubling and
+        stretches from far below the first of E4M3 up to {torch.finfo(E5M2).max:.0f}.
+    """)
+    question("How many different finite values does `E5M2` have, zero counted once?",
+             answer=wide[wide.isfinite()].unique().numel(), within=0,
+             why="Of `256` patterns a few are infinities and NaNs, and zero comes twice.")
 
 
 @aside
@@ -421,42 +405,39 @@ def one_buys_range_the_other_resolution() -> None:
     assert top_wide.view(torch.uint8) == 0b0_11110_11, "just below infinity"
     closer = cast(0.3952, E4M3), cast(0.3952, E5M2)             # @inspect closer
     assert closer == (0.40625, 0.375), "0.3952 in either format"
-    note(
-        "Choose `E5M2` where range is short, as for gradients, and `E4M3` where resolution "
-        "is, as for weights and activations: so advises the paper that proposed the pair "
-        "[@micikevicius2022]."
-    )
-    question(
-        "From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What "
-        "does each of them store for `18.5`?",
-        answer=(cast(18.5, E4M3), cast(18.5, E5M2)),
-    )
+    note(r"""
+        Choose `E5M2` where range is short, as for gradients, and `E4M3` where resolution is, as for
+        weights and activations: so advises the paper that proposed the pair [@micikevicius2022].
+    """)
+    question(r"""
+        From `16` to `32` it takes `E4M3` eight steps and `E5M2` four. What does each of them store
+        for `18.5`?
+    """, answer=(cast(18.5, E4M3), cast(18.5, E5M2)))
 
 
 @aside
 def the_two_overflow_differently() -> None:
     """What happens above the largest value depends on the format, and on the release."""
-    note(
-        "Something too large must become something: infinity, NaN, or the largest value that "
-        "there is. All of these are in use."
-    )
+    note(r"""
+        Something too large must become something: infinity, NaN, or the largest value that there
+        is. All of these are in use.
+    """)
     overflow = cast(1e6, E5M2)                                  # @inspect overflow
     assert overflow == math.inf, "`E5M2` overflows to infinity"
-    note(
-        "`E4M3` has no infinity to overflow to. Recent releases of PyTorch saturate at the "
-        "largest value; older ones returned NaN on a CPU [@pytorch-saturate]. The release "
-        "that built this page says:"
-    )
+    note(r"""
+        `E4M3` has no infinity to overflow to. Recent releases of PyTorch saturate at the largest
+        value; older ones returned NaN on a CPU [@pytorch-saturate]. The release that built this
+        page says:
+    """)
     raw = cast(500.0, E4M3)                                     # @measure raw
     note("If the result must not depend on that, clamp before the cast:")
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
     assert clamped.tolist() == [448.0, -448.0, 288.0], "the same everywhere"
     many = torch.tensor([1000.0, 2000.0, -3000.0, 64.0])  # @hide
-    question(
-        "The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to "
-        "`E4M3` in this way. What do the results add up to in `float32`?",
-        answer=many.clamp(-448, 448).to(E4M3).float().sum().item(),
-    )
+    question(r"""
+        The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
+        What do the results add up to in `float32`?
+    """, answer=many.clamp(-448, 448).to(E4M3).float().sum().item())
 
 
 @aside
@@ -468,35 +449,33 @@ def one_byte_is_for_storing_and_multiplying() -> None:
     assert "not implemented" in refused, "no addition"
     y = (x.float() + x.float()).to(E4M3)                        # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "widen, compute, narrow"
-    note(
-        "The arithmetic for these formats is in the tensor cores of recent cards. Hopper, "
-        "the H100's generation, multiplies both formats and accumulates in something wider "
-        "[@nvidia-hopper]; the generation before has no unit for them:"
-    )
+    note(r"""
+        The arithmetic for these formats is in the tensor cores of recent cards. Hopper, the H100's
+        generation, multiplies both formats and accumulates in something wider [@nvidia-hopper]; the
+        generation before has no unit for them:
+    """)
     hopper = peak(CARDS["H100 SXM"], "float8")                  # @inspect hopper as FLOP/s
     ampere = peak(CARDS["A100 SXM 80GB"], "float8")             # @inspect ampere
     assert hopper == 1979e12, "dense, either format"
     assert ampere is None, "no promise, so no number"
-    note(
-        "FP8 was *proposed* in `2022`, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. "
-        "The Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it "
-        "lets a library saturate or not, and libraries differ [@ml-dtypes]."
-    )
-    question(
-        "Two `E4M3` vectors of `1000` elements are added in this way. How "
-        "many bytes do the two widened copies and their sum take, before the "
-        "result is narrowed?",
-        answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes, unit="B",
-    )
+    note(r"""
+        FP8 was *proposed* in `2022`, by authors from NVIDIA, Arm and Intel [@micikevicius2022]. The
+        Open Compute Project made it a specification, OFP8, in `2023` [@ofp8]. On overflow it lets a
+        library saturate or not, and libraries differ [@ml-dtypes].
+    """)
+    question(r"""
+        Two `E4M3` vectors of `1000` elements are added in this way. How many bytes do the two
+        widened copies and their sum take, before the result is narrowed?
+    """, answer=3 * torch.ones(1000, dtype=E4M3).float().nbytes, unit="B")
 
 
 @aside
 def one_value_in_five_formats() -> None:
     """One tenth is five different numbers."""
-    note(
-        "No binary format holds `0.1`. Each stores its nearest neighbour, as the bits decoded by "
-        "hand confirm."
-    )
+    note(r"""
+        No binary format holds `0.1`. Each stores its nearest neighbour, as the bits decoded by hand
+        confirm.
+    """)
     names = [str(d).removeprefix("torch.") for d in FORMATS]
     patterns = [bits(0.1, d) for d in FORMATS]
     stored = [cast(0.1, d) for d in FORMATS]                    # @inspect stored
@@ -515,20 +494,18 @@ def one_value_in_five_formats() -> None:
     fine = tenth.to(E4M3)                                       # @inspect fine as bits
     wide = tenth.to(E5M2)                                       # @inspect wide as bits
     assert brain.float() > single, "rounded up, not cut off"
-    question(
-        "How many of the five formats hold `1 + 1/256` exactly?",
-        answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS),
-    )
+    question("How many of the five formats hold `1 + 1/256` exactly?",
+             answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS))
 
 
 @aside
 def the_machine_prints_its_own_limits() -> None:
     """`torch.finfo` is the table to trust, because it is not a copy."""
-    note(
-        "It prints what a format can do. `eps` is the gap above one, `smallest_normal` the "
-        "smallest number with a full fraction, `tiny` its older name, and `resolution` a power "
-        "of ten that says how many decimal digits to expect."
-    )
+    note(r"""
+        It prints what a format can do. `eps` is the gap above one, `smallest_normal` the smallest
+        number with a full fraction, `tiny` its older name, and `resolution` a power of ten that
+        says how many decimal digits to expect.
+    """)
     single, half, brain = [str(torch.finfo(d)) for d in FORMATS[:3]]
     assert single == (
         "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, "
@@ -548,28 +525,25 @@ def the_machine_prints_its_own_limits() -> None:
     true = torch.finfo(torch.bfloat16).smallest_normal          # @inspect true
     slip = round(math.log10(1.17549e38 / true))                 # @inspect slip
     assert slip == 76, "orders of magnitude"
-    note(
-        "Print such tables, never type them. Lose the minus sign of the smallest normal `bfloat16` "
-        f"while copying, and the number is {slip} orders of magnitude off."
-    )
+    note(rf"""
+        Print such tables, never type them. Lose the minus sign of the smallest normal `bfloat16`
+        while copying, and the number is {slip} orders of magnitude off.
+    """)
     note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
     limits = [torch.finfo(d) for d in FORMATS]
     decades = [math.log10(f.max / f.smallest_normal) for f in limits]
     rounded = [round(d, 1) for d in decades]                    # @inspect rounded
     assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], "powers of ten spanned"
-    figure(
-        decades_figure(FORMATS),
-        caption="From the smallest normal number to the largest. The numbers are decades: bfloat16 has "
-        "the reach of float32 in half the bytes, float16 little more than a tenth of it.",
-        alt="Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about "
-        f"{decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four and a "
-        "half.",
-    )
-    question(
-        "How many of the five formats hold both `1e5` and `1e-5` as normal "
-        "numbers?",
-        answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits),
-    )
+    figure(decades_figure(FORMATS), caption=r"""
+        From the smallest normal number to the largest. The numbers are decades: bfloat16 has the
+        reach of float32 in half the bytes, float16 little more than a tenth of it.
+    """, alt=rf"""
+        Horizontal bars on an axis of powers of ten. float32 and bfloat16 span about
+        {decades[0]:.0f} decades around one; float16 and float8 E5M2 about nine, float8 E4M3 four
+        and a half.
+    """)
+    question("How many of the five formats hold both `1e5` and `1e-5` as normal numbers?",
+             answer=sum(f.smallest_normal <= 1e-5 and 1e5 <= f.max for f in limits))
 
 
 def running_sum(
@@ -585,10 +559,10 @@ def running_sum(
 
 def a_running_sum_stalls() -> None:
     """A long sum stops growing once what is added is no more than half a gap."""
-    note(
-        "Can a narrow format keep a total? Losses, averages and statistics are long sums, and one "
-        "that has stopped growing raises no error."
-    )
+    note(r"""
+        Can a narrow format keep a total? Losses, averages and statistics are long sums, and one
+        that has stopped growing raises no error.
+    """)
     note("Add one, `4000` times over, and keep the total in the format at hand.")
     brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
     half = running_sum(1.0, 4000, torch.float16)                # @inspect half
@@ -596,70 +570,66 @@ def a_running_sum_stalls() -> None:
     assert brain == 2**8, "bfloat16 stops here"
     assert half == 2**11, "float16 stops here"
     assert single == 4000, "float32 is exact"
-    note(
-        "At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, "
-        "which is rounded to the even one: the old total, now and every time after. So the "
-        "*running* total must be wide; the terms may be narrow. PyTorch's own sum does not stall:"
-    )
+    note(r"""
+        At $2^8$ the next `bfloat16` is two away. Adding one leads to the middle between them, which
+        is rounded to the even one: the old total, now and every time after. So the *running* total
+        must be wide; the terms may be narrow. PyTorch's own sum does not stall:
+    """)
     terms = torch.ones(1000, dtype=torch.bfloat16)              # @inspect terms.dtype
     at_once = terms.sum().item()                                # @inspect at_once
     assert at_once == 1000, "not taken one by one"
     one_by_one = running_sum(1.0, 1000, torch.bfloat16)         # @inspect one_by_one
     assert one_by_one == 256, "accumulated narrow"
-    note(
-        "So the advice to keep long accumulations in `float32` has a mechanism behind it. "
-        "The broader warning, that training in narrow formats is unstable, is best taken apart "
-        "the same way: stalled sums here, [vanished gradients](#small_values_vanish_in_float16), "
-        "and [lost updates](#small_updates_are_lost), which come next."
-    )
-    question(
-        "Add `4` instead of `1`, again and again, in `float16`. Where does "
-        "the total stop?",
-        answer=running_sum(4.0, 4000, torch.float16),
-        why="For a power of two the sum stops later by that factor: what counts is the ratio.",
-    )
+    note(r"""
+        So the advice to keep long accumulations in `float32` has a mechanism behind it. The broader
+        warning, that training in narrow formats is unstable, is best taken apart the same way:
+        stalled sums here, [vanished gradients](#small_values_vanish_in_float16), and
+        [lost updates](#small_updates_are_lost), which come next.
+    """)
+    question("Add `4` instead of `1`, again and again, in `float16`. Where does the total stop?",
+             answer=running_sum(4.0, 4000, torch.float16),
+             why="For a power of two the sum stops later by that factor: what counts is the ratio.")
 
 
 def small_updates_are_lost() -> None:
     """A weight that is too coarse ignores small updates."""
-    note(
-        "Why do recipes keep a wide copy of every weight, which costs as much as all that narrow "
-        "formats save? Because without it a weight can stand still:"
-    )
+    note(r"""
+        Why do recipes keep a wide copy of every weight, which costs as much as all that narrow
+        formats save? Because without it a weight can stand still:
+    """)
     note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
     steps = 1000
     coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)           # @inspect coarse
     assert coarse == 1.0, "not one of them arrived"
     fine = running_sum(-1e-3, steps, torch.float32, start=1.0)              # @inspect fine
     assert round(1 - fine, 4) == 1.0, "float32 gets there"
-    note(
-        "The update is a fraction of the gap to the next number down, so it is rounded away. (To "
-        "find that number, read the bits as an integer and subtract one.)"
-    )
+    note(r"""
+        The update is a fraction of the gap to the next number down, so it is rounded away. (To find
+        that number, read the bits as an integer and subtract one.)
+    """)
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
     gap = 1 - below.view(torch.bfloat16).item()                 # @inspect gap
     assert gap == 2**-8, "down to the next number"
     assert 0.25 < 1e-3 / gap < 0.26, "the update, in gaps"
-    note(
-        "The cure is the *master copy* of mixed precision: a wide weight to update, and a rounded "
-        "one for the model to use."
-    )
+    note(r"""
+        The cure is the *master copy* of mixed precision: a wide weight to update, and a rounded one
+        for the model to use.
+    """)
     master = torch.tensor(1.0)
     for _ in range(steps):
         master -= 1e-3
     weight = master.bfloat16()                                  # @inspect weight
     assert round(1 - weight.item(), 4) == 1.0, "updated wide, used narrow"
-    note(
-        "Low resolution matters little for *inputs* of a matrix product, where errors average out. "
-        "It matters for weights that are nudged and for totals that grow."
-    )
+    note(r"""
+        Low resolution matters little for *inputs* of a matrix product, where errors average out. It
+        matters for weights that are nudged and for totals that grow.
+    """)
     two = torch.tensor(2.0, dtype=torch.bfloat16)  # @hide
     under = two.view(torch.int16) - 1  # @hide
-    question(
-        "The gap below a `bfloat16` weight of `2` is twice as wide. How much "
-        "can be taken from such a weight at most without any effect?",
-        answer=(2 - under.view(torch.bfloat16).item()) / 2,
-    )
+    question(r"""
+        The gap below a `bfloat16` weight of `2` is twice as wide. How much can be taken from such a
+        weight at most without any effect?
+    """, answer=(2 - under.view(torch.bfloat16).item()) / 2)
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
@@ -672,11 +642,11 @@ def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
 @aside
 def rounding_at_random_saves_them() -> None:
     """Weights need not be stored in `float32`, if rounding is done with care."""
-    note(
-        "Round up or down *at random*, so that a third of the way up means up a third of the "
-        "time, and small updates arrive on average [@gupta2015]. The same run, in `bfloat16` "
-        "from end to end, for many weights at once:"
-    )
+    note(r"""
+        Round up or down *at random*, so that a third of the way up means up a third of the time,
+        and small updates arrive on average [@gupta2015]. The same run, in `bfloat16` from end to
+        end, for many weights at once:
+    """)
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
@@ -684,36 +654,33 @@ def rounding_at_random_saves_them() -> None:
     assert round(1 - average, 2) == 1.0, "the updates arrived"
     spread = w.float().std().item()                             # @inspect spread
     assert 0.038 < spread < 0.044, "at the price of noise"
-    misbelief(
-        "Parameters and optimizer state must be float32, or training is unstable.",
-        "What fails first is not stability but progress: small updates are lost. And *must* "
-        "is too strong. A master copy cures it, random rounding cures it, and optimizers "
-        "with one-byte states train well [@dettmers2022].",
-    )
-    question(
-        "The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is "
-        "rounded at random for `1000` weights of exactly `4`. How many of "
-        "them move, on average?",
-        answer=round(1000 * 1e-3 / (1 / 64)), unit="weights",
-    )
+    misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
+        What fails first is not stability but progress: small updates are lost. And *must* is too
+        strong. A master copy cures it, random rounding cures it, and optimizers with one-byte
+        states train well [@dettmers2022].
+    """)
+    question(r"""
+        The `bfloat16` before `4` is `1/64` away. An update of `-1e-3` is rounded at random for
+        `1000` weights of exactly `4`. How many of them move, on average?
+    """, answer=round(1000 * 1e-3 / (1 / 64)), unit="weights")
 
 
 @aside
 def scaling_the_loss_saves_small_gradients() -> None:
     """Multiply the loss by a large number, and small gradients survive `float16`."""
-    note(
-        "The model computes with a `float16` copy of `w`, and the loss is `1e-8` times that. So "
-        "the gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:"
-    )
+    note(r"""
+        The model computes with a `float16` copy of `w`, and the loss is `1e-8` times that. So the
+        gradient sets out as `1e-8`, passes through `float16`, and arrives as zero:
+    """)
     w = torch.tensor([1.0], requires_grad=True)
     (w.half().float() * 1e-8).sum().backward()
     assert w.grad is not None, "it has a gradient"
     assert w.grad.item() == 0.0, "but nothing is in it"  # @zero
-    note(
-        "The standard cure multiplies the loss before the backward pass, and divides the "
-        "gradients, in `float32`, before the step [@micikevicius2018]. PyTorch's `GradScaler` "
-        "does both; it also skips the step and lowers the scale when a gradient overflows."
-    )
+    note(r"""
+        The standard cure multiplies the loss before the backward pass, and divides the gradients,
+        in `float32`, before the step [@micikevicius2018]. PyTorch's `GradScaler` does both; it also
+        skips the step and lowers the scale when a gradient overflows.
+    """)
     w.grad.zero_()
     scaler = torch.amp.GradScaler("cpu")
     optimizer = torch.optim.SGD([w], lr=0.1)
@@ -725,26 +692,25 @@ def scaling_the_loss_saves_small_gradients() -> None:
     assert 9.996e-9 < recovered < 9.998e-9, "back, to three digits"
     by_hand = cast(1e-8 * 65536, torch.float16) / 65536         # @inspect by_hand
     assert recovered == by_hand, "the same by hand"
-    note(
-        "`bfloat16` has enough exponents to do without, which is a good reason to prefer it "
-        "where the card has it."
-    )
-    question(
-        "The largest `float16` is `65504`. About how large may a gradient be, "
-        "if it is not to overflow at that first scale?",
-        answer=torch.finfo(torch.float16).max / scaler.get_scale(),
-    )
+    note(r"""
+        `bfloat16` has enough exponents to do without, which is a good reason to prefer it where the
+        card has it.
+    """)
+    question(r"""
+        The largest `float16` is `65504`. About how large may a gradient be, if it is not to
+        overflow at that first scale?
+    """, answer=torch.finfo(torch.float16).max / scaler.get_scale())
 
 
 @aside
 def autocast_chooses_for_each_operation() -> None:
     """Mixed precision decides per operation, not per layer."""
-    note(
-        "Which parts of a step may be narrow? *Mixed precision* means several formats in one "
-        "step, and under `torch.autocast` PyTorch chooses for each operation. Parameters stay "
-        "`float32`. Operations that bear few bits, by a list, cast their inputs down as they "
-        "run; others are left alone or cast up."
-    )
+    note(r"""
+        Which parts of a step may be narrow? *Mixed precision* means several formats in one step,
+        and under `torch.autocast` PyTorch chooses for each operation. Parameters stay `float32`.
+        Operations that bear few bits, by a list, cast their inputs down as they run; others are
+        left alone or cast up.
+    """)
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -757,10 +723,10 @@ def autocast_chooses_for_each_operation() -> None:
     assert attended.dtype == torch.bfloat16, "attention is narrow"
     assert loss.dtype == torch.float32, "this loss is cast up"
     assert shares.dtype == product.dtype, "softmax is left alone"
-    note(
-        "The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it "
-        "takes what comes [@pytorch-amp]."
-    )
+    note(r"""
+        The lists differ by device. On CUDA softmax is cast up, too; on a CPU, as here, it takes
+        what comes [@pytorch-amp].
+    """)
     product.float().sum().backward()
     gradient = layer.weight.grad
     assert gradient is not None, "and the way back"
@@ -768,17 +734,14 @@ def autocast_chooses_for_each_operation() -> None:
     assert kept == {torch.float32}, "parameter and gradient are stored wide"
     digits = gradient.bfloat16().float()
     assert torch.equal(gradient, digits), "but came out of a narrow product"
-    note(
-        "What follows is advice, not law. Train in mixed precision. Run matrix products in "
-        "`bfloat16`, those of attention included; \"attention in `float32`\" is too coarse a "
-        "rule. Keep in `float32` what adds up or normalizes: softmax and normalization "
-        "statistics, the loss, long sums, the weights that the optimizer updates. Where "
-        "autocast does not see to that, as here to the softmax, `.float()` does."
-    )
-    question(
-        "Make the layer `nn.Linear(8, 32)`, under the same autocast. How many "
-        "bytes do its output for this `x` and the gradient of its weight take "
-        "together?",
-        answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize,
-        unit="B",
-    )
+    note(r"""
+        What follows is advice, not law. Train in mixed precision. Run matrix products in
+        `bfloat16`, those of attention included; "attention in `float32`" is too coarse a rule. Keep
+        in `float32` what adds up or normalizes: softmax and normalization statistics, the loss,
+        long sums, the weights that the optimizer updates. Where autocast does not see to that, as
+        here to the softmax, `.float()` does.
+    """)
+    question(r"""
+        Make the layer `nn.Linear(8, 32)`, under the same autocast. How many bytes do its output for
+        this `x` and the gradient of its weight take together?
+    """, answer=4 * 32 * product.itemsize + 32 * 8 * gradient.itemsize, unit="B")

@@ -11,8 +11,10 @@ from .units import DAY
 
 def summary() -> None:
     """Summary."""
-    note("A chapter of counting ends with the formulas. Each was held against a measurement in the "
-         "section named beside it, and is held against one more here.")
+    note(r"""
+        A chapter of counting ends with the formulas. Each was held against a measurement in the
+        section named beside it, and is held against one more here.
+    """)
     the_formulas_and_where_they_were_shown()
     the_four_kinds_of_memory_are_a_list_not_a_total()
     count_first_then_run()
@@ -21,8 +23,10 @@ def summary() -> None:
 def the_formulas_and_where_they_were_shown() -> None:
     """The formulas, an example of each, and the section that shows it."""
     note("What is worth taking along? A table on one page, and each of its lines can be checked.")
-    note("First the examples, formula beside measurement. The model is the small one of the last "
-         "parts: two hidden layers of width `64` and a head, here at a batch of `8`, with AdamW.")
+    note(r"""
+        First the examples, formula beside measurement. The model is the small one of the last
+        parts: two hidden layers of width `64` and a head, here at a batch of `8`, with AdamW.
+    """)
     width, layers, batch = 64, 2, 8
     parameters = width**2 * layers + width  # @inspect parameters
     assert parameters == 8256, "the model of this chapter"
@@ -39,8 +43,10 @@ def the_formulas_and_where_they_were_shown() -> None:
     assert product == flops(lambda: x @ w), "formula, counted"
     tokens = 14 * 10**11 * 2 / 1e12  # @inspect tokens as TB
     assert tokens == 2.8, "of token ids"
-    note("Three that need more than this model: attention, from the decoder of the part on "
-         "gradients; the bytes that a product moves; and the time of a large run.")
+    note(r"""
+        Three that need more than this model: attention, from the decoder of the part on gradients;
+        the bytes that a product moves; and the time of a large run.
+    """)
     context, vocab = 128, 100
     attention = 12 * layers * width * context  # @inspect attention as FLOP
     matrices = 12 * layers * width**2 + vocab * width
@@ -53,27 +59,28 @@ def the_formulas_and_where_they_were_shown() -> None:
     promised = 1024 * dense_peak("H100 SXM", "bfloat16")  # @inspect promised as FLOP/s
     days = 6 * 70e9 * 15e12 / (promised * 0.5 * DAY)  # @inspect days as days
     assert 143.92 < days < 143.93, "the run of the first page"
-    note(f"""The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a product takes
-$m \\times k$ by $k \\times n$. A decoder adds a context of $T$ tokens, and a whole run has $N$ parameters.
-The examples are those above, with a batch of eight.
+    note(rf"""
+        The table. $B$ rows pass $L$ hidden layers of width $D$ with $P$ parameters in all; a
+        product takes $m \times k$ by $k \times n$. A decoder adds a context of $T$ tokens, and a
+        whole run has $N$ parameters. The examples are those above, with a batch of eight.
 
-| what | formula | example | shown in |
-|---|---|---|---|
-| bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
-| FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_costs_two_m_k_n) |
-| FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
-| parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
-| kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
-| AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
-| a step | $6BP-2BD^2$ | {work:,} FLOPs | [the first layer](#the_first_layer_has_nothing_below) |
-| attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
-| sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
-| token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
-| time of a run | $6N\\,\\mathrm{{tokens}} / (\\mathrm{{peak}} \\times \\mathrm{{MFU}})$ | {days:.0f} days | [three lines](#a_training_run_in_three_lines) |
-""")
-    question("From which batch on do the kept activations of this model "
-             "outweigh all that AdamW holds?",
-             answer=next(b for b in range(1, 999) if kept / batch * b > state))
+        | what | formula | example | shown in |
+        |---|---|---|---|
+        | bytes of a tensor | count × width | {w.nbytes:,} B | [a fresh tensor](#a_fresh_tensor_costs_count_times_width) |
+        | FLOPs of a product | $2mkn$ | {product:,} | [products](#a_product_costs_two_m_k_n) |
+        | FLOPs per byte of it | $2mkn / (4(mk+kn+mn))$ | {per_byte:.1f} | [the roofline](#the_roofline_tells_waiting_from_working) |
+        | parameters | $D^2L+D$ | {parameters:,} | [shapes](#parameters_follow_from_the_shapes) |
+        | kept activations | $4(BD(L+1)+2B)$ | {kept:,} B | [what autograd keeps](#autograd_keeps_more_than_the_hidden_layers) |
+        | AdamW, `float32` | $16P$ | {state:,} B | [four numbers](#adamw_keeps_four_numbers_per_parameter) |
+        | a step | $6BP-2BD^2$ | {work:,} FLOPs | [the first layer](#the_first_layer_has_nothing_below) |
+        | attention, per token | $12LDT$ | {attention:,} FLOPs | [attention](#in_a_transformer_backward_is_twice_forward) |
+        | sharded over $n$ | $8P+8P/n$ | {10 * parameters:,} B for `4` | [sharding](#sharding_divides_the_state) |
+        | token file | tokens × width | {tokens} TB | [token files](#the_size_of_the_data_is_tokens_times_width) |
+        | time of a run | $6N\,\mathrm{{tokens}} / (\mathrm{{peak}} \times \mathrm{{MFU}})$ | {days:.0f} days | [three lines](#a_training_run_in_three_lines) |
+    """)
+    question(r"""
+        From which batch on do the kept activations of this model outweigh all that AdamW holds?
+    """, answer=next(b for b in range(1, 999) if kept / batch * b > state))
 
 
 def temporaries(
@@ -97,12 +104,14 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     assert len(kinds) == 4, "the four kinds"
     total = sum(kinds.values())  # @inspect total as B
     assert total == 138304, "of all four"
-    note("The list is complete for what a step *keeps*. On top of it come gradients of "
-         "activations, temporary tensors, and what the allocator rounds up. How many temporaries "
-         "there are depends on how the update is written. AdamW comes in three ways: a loop over "
-         "tensors, the default on a CPU; operations on all tensors at once, `foreach`, the default "
-         "on a GPU; and `fused`, a single kernel. For a model of `16` equal tensors, the most that "
-         "is alive at once, in tensors:")
+    note(r"""
+        The list is complete for what a step *keeps*. On top of it come gradients of activations,
+        temporary tensors, and what the allocator rounds up. How many temporaries there are depends
+        on how the update is written. AdamW comes in three ways: a loop over tensors, the default on
+        a CPU; operations on all tensors at once, `foreach`, the default on a GPU; and `fused`, a
+        single kernel. For a model of `16` equal tensors, the most that is alive at once, in
+        tensors:
+    """)
     weights = [torch.randn(1000, requires_grad=True) for _ in range(16)]
     most = [
         temporaries(weights), temporaries(weights, foreach=True),
@@ -110,24 +119,32 @@ def the_four_kinds_of_memory_are_a_list_not_a_total() -> None:
     ]  # @inspect most as B
     held = [size / weights[0].nbytes for size in most]  # @inspect held
     assert held == [3, 16, 0], "some of one; one of each; none"
-    question("How many bytes of temporary tensors does a step of AdamW with `foreach` "
-             "need for a model of `1` billion parameters in `float32`?",
-             answer=10**9 * most[1] // sum(w.numel() for w in weights), unit="B")
+    question(r"""
+        How many bytes of temporary tensors does a step of AdamW with `foreach` need for a model of
+        `1` billion parameters in `float32`?
+    """, answer=10**9 * most[1] // sum(w.numel() for w in weights), unit="B")
 
 
 def count_first_then_run() -> None:
     """Count first, then run, then explain the difference."""
-    note("What is left when the formulas are forgotten? A habit. Write down bytes and FLOPs before "
-         "running, measure, and do not rest until the two agree or you can say why not.")
-    note("Once more, for a step of the small model with `8` rows and `8256` parameters: the rule of "
-         "`6` for each pair of them, and then the count:")
+    note(r"""
+        What is left when the formulas are forgotten? A habit. Write down bytes and FLOPs before
+        running, measure, and do not rest until the two agree or you can say why not.
+    """)
+    note(r"""
+        Once more, for a step of the small model with `8` rows and `8256` parameters: the rule of
+        `6` for each pair of them, and then the count:
+    """)
     guess = 6 * 8 * 8256  # @inspect guess as FLOP
     found = step_flops(8, 64, 2)  # @inspect found as FLOP
     gap = guess - found  # @inspect gap as FLOP
     assert gap == 2 * 8 * 64 * 64, "the first layer's input gradient"
-    note("A gap with a name is not an error any more. It is something known about the machine, and "
-         "about the rule: it is good as far as its conditions, and these are printed with it.")
-    question("Half the width, twice the batch, the same depth: how large is "
-             "the gap between guess and count?",
-             answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2),
-             unit="FLOP", why="Twice the rows and a quarter of the first layer.")
+    note(r"""
+        A gap with a name is not an error any more. It is something known about the machine, and
+        about the rule: it is good as far as its conditions, and these are printed with it.
+    """)
+    question(r"""
+        Half the width, twice the batch, the same depth: how large is the gap between guess and
+        count?
+    """, answer=6 * 16 * (2 * 32**2 + 32) - step_flops(16, 32, 2), unit="FLOP",
+        why="Twice the rows and a quarter of the first layer.")

@@ -14,12 +14,11 @@ from .units import E4M3, E5M2, GiB, MiB
 
 def tensors_on_a_gpu() -> None:
     """Tensors on a GPU."""
-    note(
-        "A GPU has memory of its own, and nothing moves there unless it is told to. Its "
-        "allocator then hands out memory in blocks and keeps what you give back, so the "
-        "figures that PyTorch reports match neither the sum of your tensors nor what "
-        "`nvidia-smi` shows."
-    )
+    note(r"""
+        A GPU has memory of its own, and nothing moves there unless it is told to. Its allocator
+        then hands out memory in blocks and keeps what you give back, so the figures that PyTorch
+        reports match neither the sum of your tensors nor what `nvidia-smi` shows.
+    """)
     tensors_start_on_the_cpu()
     ask_before_you_move()
     blocks_are_multiples_of_a_smallest_one()
@@ -36,18 +35,18 @@ def tensors_start_on_the_cpu() -> None:
     note("A GPU in the machine changes nothing about this line:")
     x = torch.zeros(32, 32)                                     # @inspect x.device
     assert x.device == torch.device("cpu"), "the default"
-    note(
-        "Name a device to create a tensor there, or call `.to(device)` to copy one. Where the "
-        "tensor is already in place, `.to` copies nothing. (The device `meta`, used here because "
-        "every machine has it, keeps shapes and no data.)"
-    )
+    note(r"""
+        Name a device to create a tensor there, or call `.to(device)` to copy one. Where the tensor
+        is already in place, `.to` copies nothing. (The device `meta`, used here because every
+        machine has it, keeps shapes and no data.)
+    """)
     assert x.to("cpu") is x, "already there"
     shape_only = torch.zeros(32, 32, device="meta")
     assert shape_only.device.type == "meta", "created elsewhere"
-    note(
-        "`torch.set_default_device` changes the default for everything created after it. As "
-        "a context it is easier to keep track of:"
-    )
+    note(r"""
+        `torch.set_default_device` changes the default for everything created after it. As a context
+        it is easier to keep track of:
+    """)
     with torch.device("meta"):
         inside = torch.zeros(32, 32)
     after = torch.zeros(32, 32)
@@ -55,12 +54,10 @@ def tensors_start_on_the_cpu() -> None:
     assert after.device.type == "cpu", "after it"
     moved = [x.to("cpu"), x.to(torch.float32), x.to(torch.float64)]  # @hide
     moved += [x.to("meta"), x.to("cpu", torch.float32)]  # @hide
-    question(
-        "How many of these are `x` itself: `x.to(\"cpu\")`, "
-        "`x.to(torch.float32)`, `x.to(torch.float64)`, `x.to(\"meta\")`, "
-        "`x.to(\"cpu\", torch.float32)`?",
-        answer=sum(t is x for t in moved),
-    )
+    question(r"""
+        How many of these are `x` itself: `x.to("cpu")`, `x.to(torch.float32)`,
+        `x.to(torch.float64)`, `x.to("meta")`, `x.to("cpu", torch.float32)`?
+    """, answer=sum(t is x for t in moved))
 
 
 @aside
@@ -82,24 +79,23 @@ def ask_before_you_move() -> None:
         assert held == 0, "nothing allocated on no GPU"  # @zero
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))     # @measure stranded
         assert stranded != silence, "and nowhere to move to"
-    question(
-        "`torch.zeros(32, 32).to(\"cuda:3\")` ran without an error. How many "
-        "GPUs does PyTorch see there at least?",
-        answer=torch.device("cuda:3").index + 1, unit="GPUs",
-    )
+    question(r"""
+        `torch.zeros(32, 32).to("cuda:3")` ran without an error. How many GPUs does PyTorch see
+        there at least?
+    """, answer=torch.device("cuda:3").index + 1, unit="GPUs")
 
 
 def blocks_are_multiples_of_a_smallest_one() -> None:
     """On a GPU a tensor costs its bytes, rounded up to whole blocks."""
-    note(
-        "Why does a GPU report more memory than your tensors have bytes? Because even a single "
-        "number takes `512` of them."
-    )
-    note(
-        "PyTorch's *allocator*, which hands out the memory of a GPU, rounds every request up to a "
-        "multiple of that many bytes [@pytorch-allocator]. What the rule makes of square `float32` "
-        "matrices with `1`, `10`, `32` and `33` rows:"
-    )
+    note(r"""
+        Why does a GPU report more memory than your tensors have bytes? Because even a single number
+        takes `512` of them.
+    """)
+    note(r"""
+        PyTorch's *allocator*, which hands out the memory of a GPU, rounds every request up to a
+        multiple of that many bytes [@pytorch-allocator]. What the rule makes of square `float32`
+        matrices with `1`, `10`, `32` and `33` rows:
+    """)
     block, sides = 512, (1, 10, 32, 33)
     asked = [side * side * 4 for side in sides]
     taken = [-(-size // block) * block for size in asked]
@@ -107,25 +103,19 @@ def blocks_are_multiples_of_a_smallest_one() -> None:
     assert taken == [512, 512, 4096, 4608], "bytes of its block"
     lost = [t - a for t, a in zip(taken, asked)]
     assert lost == [508, 112, 0, 252], "bytes rounded away"
-    figure(
-        plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
-        caption="What four matrices take: their bytes, and what is left empty of the last block.",
-        alt="A row of blocks for each matrix, filled from the left. "
-            + " ".join(
-                f"{n} × {n}: {a:,} of {t:,} bytes in {t // block} block{'s' * (t > block)}."
-                for n, a, t in zip(sides, asked, taken)
-            ),
+    rows = " ".join(  # @hide
+        f"{n} × {n}: {a:,} of {t:,} bytes in {t // block} block{'s' * (t > block)}."
+        for n, a, t in zip(sides, asked, taken)
     )
-    misbelief(
-        "Allocated memory grows by exactly the bytes of the tensor.",
-        f"For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. "
-        f"A `10` × `10` matrix of {asked[1]} bytes takes {taken[1]}.",
-    )
-    question(
-        "How many bytes does a `bfloat16` vector of `300` elements take on "
-        "the GPU?",
-        answer=-(-300 * torch.bfloat16.itemsize // block) * block, unit="B",
-    )
+    figure(plot_blocks({f"{n} × {n}": size for n, size in zip(sides, asked)}, block),
+           caption="What four matrices take: their bytes, and what is left empty of the last block.",
+           alt=f"A row of blocks for each matrix, filled from the left. {rows}")
+    misbelief("Allocated memory grows by exactly the bytes of the tensor.", rf"""
+        For `32` × `32` it does, because {asked[2]:,} happens to be a multiple of {block}. A `10` ×
+        `10` matrix of {asked[1]} bytes takes {taken[1]}.
+    """)
+    question("How many bytes does a `bfloat16` vector of `300` elements take on the GPU?",
+             answer=-(-300 * torch.bfloat16.itemsize // block) * block, unit="B")
 
 
 @aside
@@ -153,22 +143,21 @@ def moving_allocates_on_the_gpu() -> None:
     assert len(small) == len(odd) == 2, "kept alive until here"
     before = torch.cuda.memory_allocated()  # @hide
     both = z.to("cuda:0"), z.bfloat16()  # @hide
-    question(
-        "By how much does `memory_allocated` grow when `z.to(\"cuda:0\")` and "
-        "`z.bfloat16()` are both kept?",
-        answer=torch.cuda.memory_allocated() - before, unit="B",
-    )
+    question(r"""
+        By how much does `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both
+        kept?
+    """, answer=torch.cuda.memory_allocated() - before, unit="B")
 
 
 @aside
 @requires("cuda")
 def deleting_returns_blocks_to_a_cache() -> None:
     """`del` gives memory back to PyTorch, not to the driver."""
-    note(
-        "Asking the driver for memory is slow, so PyTorch keeps freed blocks for the next "
-        "tensor. *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another "
-        "program sees only the second."
-    )
+    note(r"""
+        Asking the driver for memory is slow, so PyTorch keeps freed blocks for the next tensor.
+        *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another program sees
+        only the second.
+    """)
     count = scaled(64 * MiB, lambda n: 8 * n)                   # @measure count
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
@@ -182,38 +171,38 @@ def deleting_returns_blocks_to_a_cache() -> None:
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
     assert reserved == start[1], "now the driver has it back"
-    note(
-        "Watching both numbers is sound practice. Calling `empty_cache` in a training loop "
-        "rarely is: it makes room for other programs, not for this one, and costs time."
-    )
+    note(r"""
+        Watching both numbers is sound practice. Calling `empty_cache` in a training loop rarely is:
+        it makes room for other programs, not for this one, and costs time.
+    """)
     x = torch.empty(count, device="cuda")  # @hide
     del x  # @hide
     half = torch.empty(count // 2, device="cuda")  # @hide
     cached = torch.cuda.memory_reserved() - start[1]  # @hide
     taken = torch.cuda.memory_allocated() - start[0]  # @hide
-    question(
-        "After `del x`, and without `empty_cache`, a tensor of half as many "
-        "floats is made. How many of the bytes that `x` had does PyTorch then "
-        "hold for no tensor?",
-        answer=cached - taken, unit="B",
-    )
+    question(r"""
+        After `del x`, and without `empty_cache`, a tensor of half as many floats is made. How many
+        of the bytes that `x` had does PyTorch then hold for no tensor?
+    """, answer=cached - taken, unit="B")
 
 
 @aside
 @requires("cuda")
 def the_driver_knows_how_much_memory_there_is() -> None:
     """The size on the box is not the size a program gets."""
-    note("A card's memory has three sizes. The datasheet names one (`card.memory`), the driver "
-         "reports another (`total`), and a program gets what is left of that (`free`).")
+    note(r"""
+        A card's memory has three sizes. The datasheet names one (`card.memory`), the driver reports
+        another (`total`), and a program gets what is left of that (`free`).
+    """)
     used = torch.cuda.current_device()                          # @measure used
     assert used == 0, "the first of those that are visible"
     properties = torch.cuda.get_device_properties(used)
     name = properties.name                                      # @measure name
-    note(
-        "With several GPUs the first one is used, unless the program says otherwise; "
-        "`CUDA_VISIBLE_DEVICES` decides which that is. `find` looks it up in this book's table of "
-        "datasheets, with what others saw its driver report."
-    )
+    note(r"""
+        With several GPUs the first one is used, unless the program says otherwise;
+        `CUDA_VISIBLE_DEVICES` decides which that is. `find` looks it up in this book's table of
+        datasheets, with what others saw its driver report.
+    """)
     total = properties.total_memory                             # @measure total as B
     free, seen = torch.cuda.mem_get_info()                      # @measure free as B
     assert free < seen, "CUDA itself takes some, and other programs do"
@@ -224,29 +213,26 @@ def the_driver_knows_how_much_memory_there_is() -> None:
     if card is not None and card.reported is not None:
         part = total / card.reported                            # @measure part
         assert 0.95 < part <= 1, "most of what others saw their driver show"
-    note(
-        "Memory is built in GiB and sold as so many GB, so most cards hold more bytes than the "
-        "datasheet says; where error correction is on, it may take part of that. Read "
-        "`total_memory` where a program depends on it, and leave the nominal figure to rough "
-        "estimates."
-    )
-    question(
-        "An L4 is sold with `24` GB [@nvidia-l4] and reports "
-        f"{(CARDS['L4'].reported or 0) // MiB:,} MiB [@seen-modal]. How many GiB is the "
-        "first, taken as decimal GB, and how many the second?",
-        answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB",
-    )
+    note(r"""
+        Memory is built in GiB and sold as so many GB, so most cards hold more bytes than the
+        datasheet says; where error correction is on, it may take part of that. Read `total_memory`
+        where a program depends on it, and leave the nominal figure to rough estimates.
+    """)
+    question(rf"""
+        An L4 is sold with `24` GB [@nvidia-l4] and reports {(CARDS['L4'].reported or 0) // MiB:,}
+        MiB [@seen-modal]. How many GiB is the first, taken as decimal GB, and how many the second?
+    """, answer=[CARDS["L4"].memory / GiB, (CARDS["L4"].reported or 0) / GiB], unit="GiB")
 
 
 @aside
 @requires("cuda")
 def a_narrow_product_is_timed_here() -> None:
     """What a narrower format buys is measured, card by card."""
-    note(
-        "The many arithmetic units of a GPU pay off on large products and sit idle on small "
-        "ones. The same square matrix product in both formats, with a second of rest between "
-        "them, against the rates that the card promises:"
-    )
+    note(r"""
+        The many arithmetic units of a GPU pay off on large products and sit idle on small ones. The
+        same square matrix product in both formats, with a second of rest between them, against the
+        rates that the card promises:
+    """)
     n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
@@ -262,12 +248,11 @@ def a_narrow_product_is_timed_here() -> None:
         assert narrow.seconds < wide.seconds, "narrow is faster"
     work = flops(lambda: b @ b)                                 # @measure work as FLOP
     assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"
-    question(
-        "An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` "
-        "[@nvidia-a100]. A wide product takes `80` ms there. How long does "
-        "the narrow one take, if both come equally close to their promise?",
-        answer=80e-3 * 19.5 / 312, unit="s",
-    )
+    question(r"""
+        An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A wide
+        product takes `80` ms there. How long does the narrow one take, if both come equally close
+        to their promise?
+    """, answer=80e-3 * 19.5 / 312, unit="s")
 
 
 @aside
@@ -285,11 +270,10 @@ def both_one_byte_formats_multiply() -> None:
         assert mixed.dtype == torch.bfloat16, "wider than what went in"
         assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"
         assert plain.sum().item() == 32**3, "`E4M3` times `E4M3`"
-    question(
-        "A `(16, 64)` matrix in `E5M2` times a `(64, 32)` matrix in `E4M3`, "
-        "with the result in `bfloat16`. How many bytes do the three matrices "
-        "take together?",
+    question(r"""
+        A `(16, 64)` matrix in `E5M2` times a `(64, 32)` matrix in `E4M3`, with the result in
+        `bfloat16`. How many bytes do the three matrices take together?
+    """,
         answer=16 * 64 * E5M2.itemsize + 64 * 32 * E4M3.itemsize
             + 16 * 32 * torch.bfloat16.itemsize,
-        unit="B",
-    )
+        unit="B")

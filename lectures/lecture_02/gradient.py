@@ -24,11 +24,11 @@ from .models import whole_numbers
 
 def gradients() -> None:
     """Gradients."""
-    note(
-        "That a backward pass costs twice its forward pass is usually derived on a network of "
-        "two layers. For that network it is false, because one product is missing. Knowing which "
-        "one tells you when the rule holds, and what freezing a layer saves."
-    )
+    note(r"""
+        That a backward pass costs twice its forward pass is usually derived on a network of two
+        layers. For that network it is false, because one product is missing. Knowing which one
+        tells you when the rule holds, and what freezing a layer saves.
+    """)
     backward_fills_the_leaves()
     backward_changes_no_parameter()
     a_gradient_is_two_more_products()
@@ -46,14 +46,14 @@ def gradients() -> None:
 
 def backward_fills_the_leaves() -> None:
     """`backward()` leaves gradients in the leaves that asked for them, and nowhere else."""
-    note(
-        "Where does a backward pass leave its gradients? That decides what memory it still takes "
-        "when it is over."
-    )
-    note(
-        "A model with one output: three inputs `x`, three weights `w`, and a target of `5`. Only the "
-        "weights ask for a gradient, by `requires_grad=True`:"
-    )
+    note(r"""
+        Where does a backward pass leave its gradients? That decides what memory it still takes when
+        it is over.
+    """)
+    note(r"""
+        A model with one output: three inputs `x`, three weights `w`, and a target of `5`. Only the
+        weights ask for a gradient, by `requires_grad=True`:
+    """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
     prediction = x @ w                                          # @inspect prediction
@@ -62,11 +62,11 @@ def backward_fills_the_leaves() -> None:
     loss.backward()
     assert w.grad is not None, "w asked for one"
     assert w.grad.tolist() == [1.0, 2.0, 3.0], "error times input"
-    note(
-        "A *leaf* is a tensor that was not computed from others. The rest have no `.grad`, for "
-        "two reasons. `x` is a leaf, but never asked. Prediction and loss are no leaves: their "
-        "gradients were computed, used and dropped, and PyTorch warns whoever looks for them."
-    )
+    note(r"""
+        A *leaf* is a tensor that was not computed from others. The rest have no `.grad`, for two
+        reasons. `x` is a leaf, but never asked. Prediction and loss are no leaves: their gradients
+        were computed, used and dropped, and PyTorch warns whoever looks for them.
+    """)
     leaf = x.is_leaf, x.requires_grad, x.grad
     assert leaf == (True, False, None), "a leaf that did not ask"
     with warnings.catch_warnings(record=True) as caught:
@@ -85,20 +85,18 @@ def backward_fills_the_leaves() -> None:
     assert kept.grad is not None, "even the loss's own"
     both = again.grad.item(), kept.grad.item()
     assert both == (1.0, 1.0), "the error; and one"
-    question(
-        "The target is `8` instead of `5`, with the same `x` and `w`. Which "
-        "gradient does `w` get?",
-        answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist(),
-    )
+    question(r"""
+        The target is `8` instead of `5`, with the same `x` and `w`. Which gradient does `w` get?
+    """, answer=torch.autograd.grad(0.5 * (x @ w - 8) ** 2, w)[0].tolist())
 
 
 @aside
 def backward_changes_no_parameter() -> None:
     """`backward()` changes no parameter; the optimizer does."""
-    note(
-        "A training step has three parts. The forward pass ends in the loss, the backward "
-        "pass in gradients, and the third applies them."
-    )
+    note(r"""
+        A training step has three parts. The forward pass ends in the loss, the backward pass in
+        gradients, and the third applies them.
+    """)
     model = nn.Linear(4, 1)
     x, target = torch.randn(8, 4), torch.randn(8, 1)
     start = model.weight.detach().clone()
@@ -108,11 +106,10 @@ def backward_changes_no_parameter() -> None:
     loss.backward()
     assert model.weight.grad is not None, "backward: a gradient"
     assert torch.equal(model.weight, start), "and the same weights"
-    misbelief(
-        "The backward pass computes gradients and updates the parameters.",
-        "It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()` "
-        "updates.",
-    )
+    misbelief("The backward pass computes gradients and updates the parameters.", r"""
+        It fills `.grad` and leaves every parameter as it was, bit for bit. `optimizer.step()`
+        updates.
+    """)
     optimizer.step()
     expected = start - 0.1 * model.weight.grad
     assert not torch.equal(model.weight, start), "now they have moved"
@@ -122,40 +119,41 @@ def backward_changes_no_parameter() -> None:
     seen = [p.item()]  # @hide
     torch.optim.SGD([p], lr=0.25).step()  # @hide
     seen.append(p.item())  # @hide
-    question(
-        "A weight of `3` gets a gradient of `4`, and the learning rate is "
-        "`0.25`. What is the weight after `backward()`, and what after "
-        "`step()`?",
-        answer=seen,
-    )
+    question(r"""
+        A weight of `3` gets a gradient of `4`, and the learning rate is `0.25`. What is the weight
+        after `backward()`, and what after `step()`?
+    """, answer=seen)
 
 
 def a_gradient_is_two_more_products() -> None:
     """Behind each product in the forward pass stand two in the backward pass."""
-    note(
-        "Why does going back cost twice as much as going forward? Because every product in one "
-        "direction needs two in the other."
-    )
-    note(
-        "A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss "
-        "by $y$ arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. "
-        "All values are small whole numbers, so that sums come out equal in any order. Which "
-        "gradients must come out for $w$, and which for $h$?"
-    )
+    note(r"""
+        Why does going back cost twice as much as going forward? Because every product in one
+        direction needs two in the other.
+    """)
+    note(r"""
+        A layer takes $h$ to $y = hw$. Later, from the layers above, the gradient of the loss by $y$
+        arrives; call it $g$. `y.backward(g)` starts from there, with no loss in sight. All values
+        are small whole numbers, so that sums come out equal in any order. Which gradients must come
+        out for $w$, and which for $h$?
+    """)
     b, d, k = 64, 32, 16
     h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
     w: Float[Tensor, "inner col"] = whole_numbers(d, k).requires_grad_()
     y: Float[Tensor, "row col"] = h @ w
     g: Float[Tensor, "row col"] = whole_numbers(b, k)           # @inspect g
     y.backward(g)
-    note(
-        "The chain rule sums over whatever an entry touched: a weight touched every row of $y$, "
-        "an input every column.\n\n"
-        r"$$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$" "\n\n"
-        r"$$\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$" "\n\n"
-        "`einsum` writes down just that: it multiplies, and sums over every letter that the result "
-        "does not have."
-    )
+    note(r"""
+        The chain rule sums over whatever an entry touched: a weight touched every row of $y$, an
+        input every column.
+
+        $$\frac{\partial L}{\partial w_{jk}} = \sum_i h_{ij}\, g_{ik}$$
+
+        $$\frac{\partial L}{\partial h_{ij}} = \sum_k w_{jk}\, g_{ik}$$
+
+        `einsum` writes down just that: it multiplies, and sums over every letter that the result
+        does not have.
+    """)
     for_w: Float[Tensor, "inner col"] = einsum(h, g, "i j, i k -> j k")
     for_h: Float[Tensor, "row inner"] = einsum(w, g, "j k, i k -> i j")
     assert w.grad is not None, "autograd's answer"
@@ -164,10 +162,10 @@ def a_gradient_is_two_more_products() -> None:
     assert torch.equal(h.grad, for_h), "the sums, written out"
     assert torch.equal(for_w, h.t() @ g), "a product"
     assert torch.equal(for_h, g @ w.t()), "another product"
-    note(
-        "Three products, `h @ w`, `h.T @ g` and `g @ w.T`, run over the same three lengths in "
-        "different roles. So each costs the same:"
-    )
+    note(r"""
+        Three products, `h @ w`, `h.T @ g` and `g @ w.T`, run over the same three lengths in
+        different roles. So each costs the same:
+    """)
     forward = flops(lambda: h @ w)                              # @inspect forward as FLOP
     weights = flops(lambda: h.t() @ g)                          # @inspect weights as FLOP
     inputs = flops(lambda: g @ w.t())                           # @inspect inputs as FLOP
@@ -177,21 +175,19 @@ def a_gradient_is_two_more_products() -> None:
     column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
     arriving = torch.tensor([[5.0]])  # @hide
     got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
-    question(
-        "A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient "
-        "of `5` arrives. Which gradients do row and column get?",
-        answer=[t.flatten().tolist() for t in got],
-    )
+    question(r"""
+        A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient of `5` arrives. Which
+        gradients do row and column get?
+    """, answer=[t.flatten().tolist() for t in got])
 
 
 @aside
 def each_sample_costs_two_per_weight() -> None:
     """Every sample costs two FLOPs for every weight gradient."""
-    note(
-        "An entry of the weight gradient is a sum over the samples: a multiplication for each of "
-        "them, and one addition fewer. Numbers that write every operation into a tally confirm "
-        "it:"
-    )
+    note(r"""
+        An entry of the weight gradient is a sum over the samples: a multiplication for each of
+        them, and one addition fewer. Numbers that write every operation into a tally confirm it:
+    """)
     b, d, k = 8, 5, 3
     tally: list[str] = []
     g = counted(tally, d, b) @ counted(tally, b, k)
@@ -202,10 +198,10 @@ def each_sample_costs_two_per_weight() -> None:
     large = 16384
     share = (2 * large - 1) / (2 * large)                       # @inspect share
     assert share == 32767 / 32768, "of two for each sample"
-    note(
-        "Count only the multiplications, and it comes out at half. A sample costs two operations: a "
-        "multiplication, and the addition to the sum so far."
-    )
+    note(r"""
+        Count only the multiplications, and it comes out at half. A sample costs two operations: a
+        multiplication, and the addition to the sum so far.
+    """)
     one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
     assert one == 2 * d * k, "two per weight"
     batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
@@ -213,12 +209,10 @@ def each_sample_costs_two_per_weight() -> None:
     tally.clear()  # @hide
     small = counted(tally, 2, 10) @ counted(tally, 10, 3)  # @hide
     work = flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3))  # @hide
-    question(
-        "A layer of `2 × 3` weights sees `10` samples. How many FLOPs does "
-        "its weight gradient take by PyTorch's counter, and how many by the "
-        "tally?",
-        answer=[work, len(tally)], unit="FLOP",
-    )
+    question(r"""
+        A layer of `2 × 3` weights sees `10` samples. How many FLOPs does its weight gradient take
+        by PyTorch's counter, and how many by the tally?
+    """, answer=[work, len(tally)], unit="FLOP")
 
 
 def two_layers(
@@ -238,16 +232,17 @@ def two_layers(
 @aside
 def a_weight_gradient_needs_no_input_gradient() -> None:
     """A weight's gradient needs the gradient above it, not the one it passes on."""
-    note(
-        "From here on there are two layers, `h1 = x @ w1` and `h2 = h1 @ w2`, with $B$ rows of "
-        "data, $D$ inputs and hidden values, and $K$ outputs."
-    )
-    misbelief(
-        "In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before "
-        "`w2.grad` can be computed.",
-        "`w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never "
-        "computed, while `w2.grad` comes out the same to the bit.",
-    )
+    note(r"""
+        From here on there are two layers, `h1 = x @ w1` and `h2 = h1 @ w2`, with $B$ rows of data,
+        $D$ inputs and hidden values, and $K$ outputs.
+    """)
+    misbelief(r"""
+        In `x @ w1 @ w2` the gradient of the hidden values, `h1.grad`, must be known before
+        `w2.grad` can be computed.
+    """, r"""
+        `w2.grad` is made of `h1` and the gradient of `h2`. Freeze `w1`, and `h1.grad` is never
+        computed, while `w2.grad` comes out the same to the bit.
+    """)
 
     x = torch.randn(64, 32)
     w1, w2 = torch.randn(32, 32), torch.randn(32, 16).requires_grad_()
@@ -259,18 +254,17 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
 
     trained, frozen = second_gradient(True), second_gradient(False)
     assert torch.equal(frozen, trained), "identical, bit for bit"
-    note(
-        "`two_layers` counts such a network with `FlopCounterMode` on the meta device: forward, "
-        "then backward. With `w1` frozen, a single product is left of the backward pass."
-    )
+    note(r"""
+        `two_layers` counts such a network with `FlopCounterMode` on the meta device: forward, then
+        backward. With `w1` frozen, a single product is left of the backward pass.
+    """)
     b, d, k = 64, 32, 16
     backward = two_layers(b, d, k, first=False)[1]              # @inspect backward as FLOP
     assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
-    question(
-        "`100` rows pass a frozen layer of `10 × 10` and a trained one of "
-        "`10 × 1`. What does the backward pass cost?",
-        answer=two_layers(100, 10, 1, first=False)[1], unit="FLOP",
-    )
+    question(r"""
+        `100` rows pass a frozen layer of `10 × 10` and a trained one of `10 × 1`. What does the
+        backward pass cost?
+    """, answer=two_layers(100, 10, 1, first=False)[1], unit="FLOP")
 
 
 @aside
@@ -284,30 +278,29 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     assert own == 2 * b * d * k, "what w2.grad adds"
     passed_on = without_second - 2 * b * d * d                  # @inspect passed_on as FLOP
     assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
-    misbelief(
-        r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
-        "The gradient of its weights costs half of that. The other half hands the gradient on to "
-        "the layer below: still due when the last layer is frozen, gone when the one below is.",
-    )
-    question(
-        "`100` rows pass a trained layer of `10 × 10` and a frozen one of "
-        "`10 × 1`. What does the backward pass cost?",
-        answer=two_layers(100, 10, 1, second=False)[1], unit="FLOP",
-    )
+    misbelief(r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
+        r"""
+            The gradient of its weights costs half of that. The other half hands the gradient on to
+            the layer below: still due when the last layer is frozen, gone when the one below is.
+        """)
+    question(r"""
+        `100` rows pass a trained layer of `10 × 10` and a frozen one of `10 × 1`. What does the
+        backward pass cost?
+    """, answer=two_layers(100, 10, 1, second=False)[1], unit="FLOP")
 
 
 def the_first_layer_has_nothing_below() -> None:
     """The first layer has nothing below it, so one product is missing."""
-    note(
-        "[Two products backward for one forward](#a_gradient_is_two_more_products): so a backward "
-        "pass costs twice a forward pass. In the very network from which that is usually derived it "
-        "does not, because one product is missing. Which one?"
-    )
-    note(
-        "The network is that of CS336 [@cs336]: `16384` rows, a first layer of `32768 * 32768` "
-        "weights, and a second of `32768 * 8192`. `two_layers` counts the FLOPs of its forward and "
-        "its backward pass, on tensors without data, so that nothing is computed."
-    )
+    note(r"""
+        [Two products backward for one forward](#a_gradient_is_two_more_products): so a backward
+        pass costs twice a forward pass. In the very network from which that is usually derived it
+        does not, because one product is missing. Which one?
+    """)
+    note(r"""
+        The network is that of CS336 [@cs336]: `16384` rows, a first layer of `32768 * 32768`
+        weights, and a second of `32768 * 8192`. `two_layers` counts the FLOPs of its forward and
+        its backward pass, on tensors without data, so that nothing is computed.
+    """)
     b, d, k = 16384, 32768, 8192
     forward = two_layers(b, d, k)[0]                            # @inspect forward as FLOP
     backward = two_layers(b, d, k)[1]                           # @inspect backward as FLOP
@@ -317,113 +310,108 @@ def the_first_layer_has_nothing_below() -> None:
     assert backward == 52_776_558_133_248, "53 TFLOP, not 88"
     small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16    # @inspect small_one as FLOP
     assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
-    misbelief(
-        r"In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs "
-        "$4BDD$, as every layer does.",
-        "Its input is data, and nobody wants the gradient of data. Autograd skips that product; "
-        "the layer costs $2BDD$.",
-    )
+    misbelief(r"""
+        In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs $4BDD$,
+        as every layer does.
+    """, r"""
+        Its input is data, and nobody wants the gradient of data. Autograd skips that product; the
+        layer costs $2BDD$.
+    """)
     claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
     too_high = claimed / backward - 1                           # @inspect too_high
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
-    misbelief(
-        "The backward pass of these two layers costs $4BDD + 4BDK$.",
-        "CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed "
-        f"[@cs336]. It costs $2BDD + 4BDK$; the formula with both fours is {too_high:.0%} too high "
-        "here.",
-    )
+    misbelief("The backward pass of these two layers costs $4BDD + 4BDK$.", rf"""
+        CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed
+        [@cs336]. It costs $2BDD + 4BDK$; the formula with both fours is {too_high:.0%} too high
+        here.
+    """)
     note("Ask for the gradient of the data, and the product appears:")
     assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
     costs = [2 * b * d * d, 2 * b * d * k]
-    figure(
-        plot_products(costs),
+    figure(plot_products(costs),
         caption="The products of a training step of two layers. Grey: the one nobody needs.",
-        alt="Bars for two layers. The wide first layer has a forward product and a weight "
-        "gradient of equal length, and its input gradient is a dashed grey outline. The narrower "
-        "second layer has three short bars: forward, weight gradient, input gradient.",
-    )
+        alt=r"""
+            Bars for two layers. The wide first layer has a forward product and a weight gradient of
+            equal length, and its input gradient is a dashed grey outline. The narrower second layer
+            has three short bars: forward, weight gradient, input gradient.
+        """)
     y = torch.empty(8, 8, device="meta")  # @hide
     for _ in range(10):  # @hide
         y = y @ torch.empty(8, 8, device="meta", requires_grad=True)
-    question(
-        "`10` square layers in a row are all trained, on data that wants no "
-        "gradient. Of how many products does their backward pass consist?",
-        answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
-        why="Two for each layer, less the one below the first.",
-    )
+    question(r"""
+        `10` square layers in a row are all trained, on data that wants no gradient. Of how many
+        products does their backward pass consist?
+    """, answer=flops(y.sum().backward) // (2 * 8**3), unit="products",
+        why="Two for each layer, less the one below the first.")
 
 
 def six_per_parameter_and_token_is_a_special_case() -> None:
     """Twice forward, and six per parameter, hold when every input wants a gradient."""
-    note(
-        "When may a step be charged at `6` FLOPs per parameter and row? The [estimate of the first "
-        "page](#a_training_run_in_three_lines) did so, and owes the answer."
-    )
-    note(
-        "Two rules of thumb say the same: backward costs twice forward, and a step `6` FLOPs per "
-        "parameter and row of data, a third of them forward. Try them on two layers, the first of "
-        "which reads the data:"
-    )
+    note(r"""
+        When may a step be charged at `6` FLOPs per parameter and row? The
+        [estimate of the first page](#a_training_run_in_three_lines) did so, and owes the answer.
+    """)
+    note(r"""
+        Two rules of thumb say the same: backward costs twice forward, and a step `6` FLOPs per
+        parameter and row of data, a third of them forward. Try them on two layers, the first of
+        which reads the data:
+    """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
     params = d * d + d * k                                      # @inspect params
     assert params == 1_342_177_280, "weights of both layers"
     ratio = backward / forward                                  # @inspect ratio as times
     assert ratio == 1.2, "in this very example"
-    misbelief(
-        "The backward pass costs twice the forward pass.",
-        f"In the example that usually illustrates it, {ratio} times. It is twice where the input "
-        "of every product wants a gradient too, as in a language model.",
-    )
+    misbelief("The backward pass costs twice the forward pass.", rf"""
+        In the example that usually illustrates it, {ratio} times. It is twice where the input of
+        every product wants a gradient too, as in a language model.
+    """)
     coefficient = (forward + backward) / (b * params)           # @inspect coefficient
     assert coefficient == 4.4, "FLOPs per parameter and row"
-    misbelief(
-        "A training step costs `6` FLOPs per parameter and token.",
-        f"Here it costs {coefficient}. The rule is a first approximation. It charges a first "
-        "layer and an embedding table too much, and it charges nothing for attention and for "
-        "what is computed twice; the next sections measure both. In a deep model the first layer "
-        "is a small part, in a short one it is not.",
-    )
+    misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
+        Here it costs {coefficient}. The rule is a first approximation. It charges a first layer and
+        an embedding table too much, and it charges nothing for attention and for what is computed
+        twice; the next sections measure both. In a deep model the first layer is a small part, in a
+        short one it is not.
+    """)
     note("Let the data want a gradient, and both rules are exact:")
     forward, backward = two_layers(b, d, k, data=True)
     assert backward / forward == 2.0, "with gradients for the data"
     assert (forward + backward) / (b * params) == 6.0, "the rule"
-    question(
-        "What is the coefficient if the second layer is square like the "
-        "first, and nobody wants a gradient for the data?",
-        answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2),
-        unit="FLOPs per parameter and row",
-        why="The first layer takes `4` FLOPs per weight and row, the second `6`.",
-    )
+    question(r"""
+        What is the coefficient if the second layer is square like the first, and nobody wants a
+        gradient for the data?
+    """, answer=sum(two_layers(8, 64, 64)) / (8 * 2 * 64**2), unit="FLOPs per parameter and row",
+        why="The first layer takes `4` FLOPs per weight and row, the second `6`.")
 
 
 def in_a_transformer_backward_is_twice_forward() -> None:
     """In a language model the backward pass costs twice the forward pass, if attention is written out."""
-    note(
-        "Does the rule hold where it is used, in a language model? With attention as textbooks write "
-        "it, backward is exactly twice forward. And what `6` per parameter leaves out is one term "
-        "with a formula."
-    )
-    note(
-        "The first product of a language model does not start from data. It starts from rows "
-        "of an *embedding table*, one for each token of the vocabulary, which is trained and wants "
-        "its gradient; looking rows up costs no FLOPs. So no product is missing. The smallest GPT-2 "
-        "has `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens "
-        "[@gpt2]. `decoder_flops` counts a model of that shape, on tensors without data:"
-    )
+    note(r"""
+        Does the rule hold where it is used, in a language model? With attention as textbooks write
+        it, backward is exactly twice forward. And what `6` per parameter leaves out is one term
+        with a formula.
+    """)
+    note(r"""
+        The first product of a language model does not start from data. It starts from rows of an
+        *embedding table*, one for each token of the vocabulary, which is trained and wants its
+        gradient; looking rows up costs no FLOPs. So no product is missing. The smallest GPT-2 has
+        `12` layers of width `768`, a vocabulary of `50257` and a *context* of `1024` tokens
+        [@gpt2]. `decoder_flops` counts a model of that shape, on tensors without data:
+    """)
     vocab, d, heads, layers, context = 50257, 768, 12, 12, 1024
     forward, backward = decoder_flops(vocab, d, heads, layers, context)
     assert backward == 2 * forward, "to the last FLOP"
-    note(
-        "A layer of such a model has another kind of product, in which weights take no part. "
-        "*Attention* mixes the tokens of the context: the *query* of each meets the *keys* of all, "
-        "one product; the *scores* that come out, as shares, weigh their *values*, another."
-    )
-    note(
-        "Backward is exactly twice forward because our model writes these products out and keeps the "
-        "scores. *Fused* attention, the one in use, keeps none [@dao2022]. Its backward pass has to "
-        "compute the scores again: five products for the two of the forward pass. Ask the counter:"
-    )
+    note(r"""
+        A layer of such a model has another kind of product, in which weights take no part.
+        *Attention* mixes the tokens of the context: the *query* of each meets the *keys* of all,
+        one product; the *scores* that come out, as shares, weigh their *values*, another.
+    """)
+    note(r"""
+        Backward is exactly twice forward because our model writes these products out and keeps the
+        scores. *Fused* attention, the one in use, keeps none [@dao2022]. Its backward pass has to
+        compute the scores again: five products for the two of the forward pass. Ask the counter:
+    """)
     with torch.device("meta"):
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
@@ -433,41 +421,39 @@ def in_a_transformer_backward_is_twice_forward() -> None:
     back = flops(lambda: mixed.sum().backward())                # @inspect back as FLOP
     assert back / once == 2.5, "five products for two"
     assert once == 4 * d * context**2, "forward: as many as written out"
-    note(
-        "Now predict the step of the whole model. In each layer four matrices are multiplied: one "
-        "makes queries, keys and values, one joins what attention mixed, and two, up and down, are "
-        "the feed-forward block. The head, which predicts the token, comes on top. The embedding "
-        "table is only read:"
-    )
+    note(r"""
+        Now predict the step of the whole model. In each layer four matrices are multiplied: one
+        makes queries, keys and values, one joins what attention mixed, and two, up and down, are
+        the feed-forward block. The head, which predicts the token, comes on top. The embedding
+        table is only read:
+    """)
     matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab     # @inspect matrices
     left_over = forward + backward - 6 * matrices * context     # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
     assert left_over == attention, "attention, and nothing else"
-    note(
-        "What six per parameter leaves out is attention. Over a context of $T$ tokens and a width of "
-        "$d$, its two products cost $2dT$ FLOPs each, per token and layer, and the backward pass "
-        "takes twice that again: $12LdT$ per token in $L$ layers. A token may not look ahead, so "
-        "half of the scores are thrown away; an ordinary product computes them all the same, and "
-        "they are included. Scores that are computed again are not: they are the hardware's work "
-        "and not the model's, as with [checkpointing](#checkpointing_trades_flops_for_memory)."
-    )
+    note(r"""
+        What six per parameter leaves out is attention. Over a context of $T$ tokens and a width of
+        $d$, its two products cost $2dT$ FLOPs each, per token and layer, and the backward pass
+        takes twice that again: $12LdT$ per token in $L$ layers. A token may not look ahead, so half
+        of the scores are thrown away; an ordinary product computes them all the same, and they are
+        included. Scores that are computed again are not: they are the hardware's work and not the
+        model's, as with [checkpointing](#checkpointing_trades_flops_for_memory).
+    """)
     four = decoder_flops(vocab, d, heads, layers, context, batch=4)
     assert four == (4 * forward, 4 * backward), "and linear in the batch"
-    question(
-        "How many FLOPs does a training step of a decoder take that has `2` "
-        "layers of width `10`, a vocabulary of `100` and one sequence of `5` "
-        "tokens?",
-        answer=sum(decoder_flops(100, 10, 2, 2, 5)), unit="FLOP",
-    )
+    question(r"""
+        How many FLOPs does a training step of a decoder take that has `2` layers of width `10`, a
+        vocabulary of `100` and one sequence of `5` tokens?
+    """, answer=sum(decoder_flops(100, 10, 2, 2, 5)), unit="FLOP")
 
 
 @aside
 def attention_is_what_the_rule_leaves_out() -> None:
     """How far the rule is off depends on the context."""
-    note(
-        "Six per parameter and token is written $6ND$, with $N$ parameters and $D$ tokens. Here "
-        "is what GPT-2's shape costs, divided by that, at three lengths of context:"
-    )
+    note(r"""
+        Six per parameter and token is written $6ND$, with $N$ parameters and $D$ tokens. Here is
+        what GPT-2's shape costs, divided by that, at three lengths of context:
+    """)
     vocab, d, heads, layers = 50257, 768, 12, 12
     matrices = 12 * layers * d * d + d * vocab
     contexts = [128, 1024, 8192]
@@ -476,11 +462,11 @@ def attention_is_what_the_rule_leaves_out() -> None:
     ruled = [6 * matrices * t for t in contexts]
     ratios = [round(s / r, 3) for s, r in zip(steps, ruled, strict=True)]
     assert ratios == [1.019, 1.153, 2.222], "measured over 6ND"
-    note(
-        "At a short context the rule is excellent, at a long one it misses more than half. GPT-3 "
-        "has `96` layers of width `12288` and a context of `2048` [@gpt3], and there it is "
-        "close. Every layer costs the same, so two small depths tell the cost of any other."
-    )
+    note(r"""
+        At a short context the rule is excellent, at a long one it misses more than half. GPT-3 has
+        `96` layers of width `12288` and a context of `2048` [@gpt3], and there it is close. Every
+        layer costs the same, so two small depths tell the cost of any other.
+    """)
     one, two, three = (
         sum(decoder_flops(vocab, 12288, 96, n, 2048)) for n in (1, 2, 3)
     )
@@ -493,11 +479,10 @@ def attention_is_what_the_rule_leaves_out() -> None:
     assert 1.027 < large < 1.028, "attention adds little"
     with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
     assert 1.023 < with_table < 1.025, "counting the table as well"
-    question(
-        "The ratios of the small model belong to contexts of `128`, `1024` "
-        "and `8192`. Which one belongs to `4096`?",
-        answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3),
-    )
+    question(r"""
+        The ratios of the small model belong to contexts of `128`, `1024` and `8192`. Which one
+        belongs to `4096`?
+    """, answer=round(sum(decoder_flops(*shape, 4096)) / (4 * ruled[1]), 3))
 
 
 def tanh_layers(x: Tensor, *weights: Tensor) -> Tensor:
@@ -552,40 +537,41 @@ def most_alive(layers: int, segment: int) -> float:  # @stepover
 
 def checkpointing_trades_flops_for_memory() -> None:
     """Checkpointing keeps less and computes the forward pass twice."""
-    note(
-        "The activations do not fit. Must the batch become smaller? Not if a third more computing "
-        "is affordable."
-    )
-    note(
-        "Autograd keeps what the backward pass will need until it has been used, here the output of "
-        "every layer. *Activation "
-        "checkpointing* cuts the layers into segments, keeps only the input of each, and computes the "
-        "rest again when it is needed [@chen2016]. `train_in_segments` takes a step through `16` "
-        "layers, each a product and a tanh, and returns the bytes saved, the FLOPs and the gradient. "
-        "First without segments (`0`), then in segments of `4`:"
-    )
+    note(r"""
+        The activations do not fit. Must the batch become smaller? Not if a third more computing is
+        affordable.
+    """)
+    note(r"""
+        Autograd keeps what the backward pass will need until it has been used, here the output of
+        every layer. *Activation checkpointing* cuts the layers into segments, keeps only the input
+        of each, and computes the rest again when it is needed [@chen2016]. `train_in_segments`
+        takes a step through `16` layers, each a product and a tanh, and returns the bytes saved,
+        the FLOPs and the gradient. First without segments (`0`), then in segments of `4`:
+    """)
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
     saved, work, gradient = train_in_segments(layers, 4, rows, width)
     one = rows * width * 4                                      # @inspect one as B
     assert plain == (layers + 1) * one == 17408, "input and all outputs"
     assert saved == layers // 4 * one == 4096, "one input per segment"
-    note(
-        "That is what is kept until the backward pass begins. While it works on a segment, the "
-        "outputs of its layers exist once more. Longer segments keep less and recompute more at "
-        "once: with $L$ layers in segments of $n$, $L/n$ inputs are kept and $n$ outputs recomputed. Which "
-        "$n$ is best? The sum is smallest at the square root of the depth. `most_alive` watches a "
-        "whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of "
-        "`one`:"
-    )
+    note(r"""
+        That is what is kept until the backward pass begins. While it works on a segment, the
+        outputs of its layers exist once more. Longer segments keep less and recompute more at once:
+        with $L$ layers in segments of $n$, $L/n$ inputs are kept and $n$ outputs recomputed. Which
+        $n$ is best? The sum is smallest at the square root of the depth. `most_alive` watches a
+        whole step. It takes the bytes alive at its fullest moment, gradients and all, in units of
+        `one`:
+    """)
     lengths = (1, 2, 4, 8, 16)
     peaks = {n: most_alive(layers, n) for n in lengths}         # @inspect peaks
     best = min(lengths, key=lambda n: peaks[n])                 # @inspect best
     assert best == 4, "the square root of the depth"
     over = [peaks[n] - layers // n - n for n in lengths]        # @inspect over
     assert 0 <= min(over) <= max(over) < 0.13, "by the formula, or nearly"
-    note("The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. "
-         "The gradient is the same.")
+    note(r"""
+        The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
+        gradient is the same.
+    """)
     params = layers * width * width
     assert once == 6 * rows * params == 786_432, "the rule"
     assert work == 8 * rows * params == 1_048_576, "and a forward pass"
@@ -593,12 +579,11 @@ def checkpointing_trades_flops_for_memory() -> None:
     useful = once / work                                    # @inspect useful
     assert useful == 0.75, "of the FLOPs done count for MFU"
     kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
-    question(
-        "In segments of `2` instead of `4`, how many bytes are kept, and how "
-        "many more FLOPs are done than with `4`?",
-        answer=[kept, again - work],
-        why="However the layers are cut, each is computed again once.",
-    )
+    question(r"""
+        In segments of `2` instead of `4`, how many bytes are kept, and how many more FLOPs are done
+        than with `4`?
+    """, answer=[kept, again - work],
+        why="However the layers are cut, each is computed again once.")
 
 
 def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   # @stepover
@@ -616,10 +601,10 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   #
 def checkpointing_is_measured_here() -> None:
     """On a card, checkpointing lowers the peak and takes longer."""
     width = scaled(4096, lambda w: 400 * w * w)                 # @measure width
-    note(
-        "The same on a GPU, with a batch large enough for activations to matter. The peak is "
-        "what `max_memory_allocated` has seen since it was reset." + shrunk(width, 4096)
-    )
+    note(rf"""
+        The same on a GPU, with a batch large enough for activations to matter. The peak is what
+        `max_memory_allocated` has seen since it was reset.{shrunk(width, 4096)}
+    """)
     layers, rows, dtype = 16, 4 * width, narrow_format()
     drawn = torch.randn(layers, width, width, device="cuda") / width**0.5
     weights = [w.to(dtype).requires_grad_() for w in drawn]
@@ -637,30 +622,29 @@ def checkpointing_is_measured_here() -> None:
     assert 1 < slower < 2, "one forward pass more, never a whole step"
     off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "and the gradient is the same"
-    question(
-        "A step without checkpointing takes `90` ms, all of it in products. How long does it "
-        "take with checkpointing, if nothing else changes?",
-        answer=90 * 8 / 6, unit="ms",
-    )
+    question(r"""
+        A step without checkpointing takes `90` ms, all of it in products. How long does it take
+        with checkpointing, if nothing else changes?
+    """, answer=90 * 8 / 6, unit="ms")
 
 
 @aside
 def the_same_sum_in_another_order_is_another_number() -> None:
     """The same sum in another order is another number."""
-    note(
-        "Floating-point addition is not associative. Some operations on a GPU add in whatever order "
-        "their threads finish. These can give another gradient every time, with the same seed."
-    )
+    note(r"""
+        Floating-point addition is not associative. Some operations on a GPU add in whatever order
+        their threads finish. These can give another gradient every time, with the same seed.
+    """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
     left = (big + small) + small                                # @inspect left
     right = big + (small + small)                               # @inspect right
     assert right - left == 2.0, "float32, three numbers"
-    note(
-        "`torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one "
-        "and refuses where it has none [@pytorch-randomness]. Writing to the same place twice "
-        "is such a case; which of the writes comes last is anyone's guess. The switch is off by "
-        "default, and then the guess is made without a word."
-    )
+    note(r"""
+        `torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one and
+        refuses where it has none [@pytorch-randomness]. Writing to the same place twice is such a
+        case; which of the writes comes last is anyone's guess. The switch is off by default, and
+        then the guess is made without a word.
+    """)
     enabled = torch.are_deterministic_algorithms_enabled()
     assert enabled is False, "off by default"
     place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
@@ -671,16 +655,15 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
     assert silent == "", "without the switch it just runs"  # @zero
     assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
-    note(
-        "Advice for a run that must be repeatable: fix the seeds, switch this on, and set "
-        "`torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by a race "
-        "[@pytorch-reproducibility]. Older releases also asked for `CUBLAS_WORKSPACE_CONFIG`; "
-        "those that this book runs on do not, since PyTorch now gives the library for products a "
-        "workspace for each stream [@pytorch-cublas]. Equal bits then hold for one release on one "
-        "kind of machine, and they can cost speed."
-    )
-    question(
-        "By how much does `2**24` grow in `float32` when `1` is added to it "
-        "`1000` times, one after the other?",
-        answer=(sum([small] * 1000, start=big) - big).item(),
-    )
+    note(r"""
+        Advice for a run that must be repeatable: fix the seeds, switch this on, and set
+        `torch.backends.cudnn.benchmark = False`, so that no kernel is chosen by a race
+        [@pytorch-reproducibility]. Older releases also asked for `CUBLAS_WORKSPACE_CONFIG`; those
+        that this book runs on do not, since PyTorch now gives the library for products a workspace
+        for each stream [@pytorch-cublas]. Equal bits then hold for one release on one kind of
+        machine, and they can cost speed.
+    """)
+    question(r"""
+        By how much does `2**24` grow in `float32` when `1` is added to it `1000` times, one after
+        the other?
+    """, answer=(sum([small] * 1000, start=big) - big).item())

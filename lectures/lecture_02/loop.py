@@ -22,11 +22,12 @@ from .schedule import (
 
 def training() -> None:
     """A training loop."""
-    note("The training loop of CS336, in its edition of 2025, takes a learning rate and a number of "
-         "layers as arguments and uses neither [@cs336]. So its two runs, the second meant as "
-         "tuning, are one experiment. Nothing about the loop looks wrong; it could have happened "
-         "to anyone. What finds it is to change each argument once and ask whether anything "
-         "happened.")
+    note(r"""
+        The training loop of CS336, in its edition of 2025, takes a learning rate and a number of
+        layers as arguments and uses neither [@cs336]. So its two runs, the second meant as tuning,
+        are one experiment. Nothing about the loop looks wrong; it could have happened to anyone.
+        What finds it is to change each argument once and ask whether anything happened.
+    """)
     the_task_has_a_known_answer()
     the_loop_finds_it()
     every_argument_must_change_something()
@@ -41,26 +42,30 @@ def training() -> None:
 
 def the_task_has_a_known_answer() -> None:
     """A task whose answer is known predicts the first loss and the last."""
-    note(
-        "How can one tell that a training loop works? By a task whose answer is known before it "
-        "runs."
-    )
-    note("`linear_batch` draws standard normal inputs, multiplies them by weights that count up from "
-         "zero, and adds up: that is the target. A model that finds the weights ends at a loss of "
-         "zero. One that always predicts zero is wrong by the whole target, whose mean square is "
-         "$\\sum_i i^2$: the loss to start from.")
+    note(r"""
+        How can one tell that a training loop works? By a task whose answer is known before it runs.
+    """)
+    note(r"""
+        `linear_batch` draws standard normal inputs, multiplies them by weights that count up from
+        zero, and adds up: that is the target. A model that finds the weights ends at a loss of
+        zero. One that always predicts zero is wrong by the whole target, whose mean square is
+        $\sum_i i^2$: the loss to start from.
+    """)
     x, y = linear_batch(16, 100_000)
     predicted = sum(i**2 for i in range(16))  # @inspect predicted
     assert predicted == 1240, "for a width of 16"
     measured = y.square().mean().item()  # @inspect measured
     assert 0.97 < measured / predicted < 1.03, "as expected"
-    note("As many examples as weights determine them all, as equations do. A training loop has to "
-         "find the same:")
+    note(r"""
+        As many examples as weights determine them all, as equations do. A training loop has to find
+        the same:
+    """)
     solved = torch.linalg.lstsq(x[:16].double(), y[:16].double()).solution  # @inspect solved
     assert solved.round().tolist() == list(range(16)), "solvable"
-    question("Which loss do you expect before the first step for a width of "
-             "`4`, from a model that predicts zero?",
-             answer=sum(i**2 for i in range(4)))
+    question(r"""
+        Which loss do you expect before the first step for a width of `4`, from a model that
+        predicts zero?
+    """, answer=sum(i**2 for i in range(4)))
 
 
 class Run(NamedTuple):
@@ -98,8 +103,10 @@ def train(
 def the_loop_finds_it() -> None:
     """Get a batch, forward, backward, step, clear: repeated, it finds the weights."""
     note("How little code is a training loop, and does it find the weights that made the data?")
-    note("The data count up: their weights are the whole numbers from zero. The whole loop, for a "
-         "model without hidden layers, with a random generator for the weights and one for the data:")
+    note(r"""
+        The data count up: their weights are the whole numbers from zero. The whole loop, for a
+        model without hidden layers, with a random generator for the weights and one for the data:
+    """)
     model = Stack(16, 0, torch.Generator().manual_seed(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     data = torch.Generator().manual_seed(1)
@@ -109,8 +116,10 @@ def the_loop_finds_it() -> None:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    note("`train` is this loop as a function. Besides the loss on the batch of each step it keeps "
-         "the loss on one fixed batch.")
+    note(r"""
+        `train` is this loop as a function. Besides the loss on the batch of each step it keeps the
+        loss on one fixed batch.
+    """)
     run = train(lr=0.05, steps=200)
     learned = run.model.weights[0]
     assert torch.equal(learned, model.weights[0]), "the same, bit for bit"
@@ -121,20 +130,23 @@ def the_loop_finds_it() -> None:
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "the weights themselves"
     batch = signature(train).parameters["batch"].default  # @hide
-    question(f"Each step takes a fresh batch of `{batch}`. How many examples "
-             "has this run seen for each weight that it had to find?",
-             answer=len(run.losses) * batch // len(w), unit="examples",
-             why="Equations would do with one for each weight: descent is simple, and wasteful.")
+    question(rf"""
+        Each step takes a fresh batch of `{batch}`. How many examples has this run seen for each
+        weight that it had to find?
+    """, answer=len(run.losses) * batch // len(w), unit="examples",
+        why="Equations would do with one for each weight: descent is simple, and wasteful.")
 
 
 def every_argument_must_change_something() -> None:
     """Change each argument of a function once; whatever changes nothing is not used."""
-    note(
-        "How is an argument found that a function accepts and never uses? Not by reading; the "
-        "loss looks like any other."
-    )
-    note("By changing it, and looking whether anything happens. `train` has six arguments. Nudge "
-         "them one at a time:")
+    note(r"""
+        How is an argument found that a function accepts and never uses? Not by reading; the loss
+        looks like any other.
+    """)
+    note(r"""
+        By changing it, and looking whether anything happens. `train` has six arguments. Nudge them
+        one at a time:
+    """)
     usual: dict[str, Any] = {
         "width": 16, "layers": 0, "batch": 4,
         "steps": 20, "lr": 0.05, "seed": 0,
@@ -151,9 +163,10 @@ def every_argument_must_change_something() -> None:
     moved = [name for name in other if changes(name)]  # @inspect moved
     assert moved == list(signature(train).parameters), "all six"
 
-    misbelief("A `train` that is given `num_layers` and `lr` trains with them.",
-              "The one of CS336 wrote its own values into the body [@cs336]. Asked "
-              "for other layers or another rate, it returned losses equal to the last bit.")
+    misbelief("A `train` that is given `num_layers` and `lr` trains with them.", r"""
+        The one of CS336 wrote its own values into the body [@cs336]. Asked for other layers or
+        another rate, it returned losses equal to the last bit.
+    """)
 
     def deaf(num_layers: int, lr: float) -> list[float]:
         return train(layers=0, lr=0.01, steps=20).losses
@@ -164,26 +177,31 @@ def every_argument_must_change_something() -> None:
         nudged = train(**usual | {name: other[name]}).losses
         return sum(a != b for a, b in zip(base, nudged))
 
-    question("How many of the first `20` losses change when `steps` is "
-             "nudged, and how many when `seed` is?",
-             answer=[differ("steps"), differ("seed")], unit="losses",
-             why="A longer run begins like a shorter one; only its length gives it away.")
+    question(r"""
+        How many of the first `20` losses change when `steps` is nudged, and how many when `seed`
+        is?
+    """, answer=[differ("steps"), differ("seed")], unit="losses",
+        why="A longer run begins like a shorter one; only its length gives it away.")
 
 
 def a_batch_loss_is_noise() -> None:
     """The loss on the batch at hand is noise; a fixed batch shows the progress."""
     note("The printed loss has gone up. Is the model getting worse? That number cannot tell.")
-    note("A few steps at a small learning rate, each with four fresh examples. The loss that a loop "
-         "prints is that of these four, and goes up and down with the luck of the draw. On a batch "
-         "that stays the same, it falls. One run, as printed and on such a batch:")
+    note(r"""
+        A few steps at a small learning rate, each with four fresh examples. The loss that a loop
+        prints is that of these four, and goes up and down with the luck of the draw. On a batch
+        that stays the same, it falls. One run, as printed and on such a batch:
+    """)
     runs = [train(lr=0.01, steps=10, seed=seed) for seed in range(30)]
     seen = [round(loss) for loss in runs[0].batch_losses]  # @inspect seen
     fixed = [round(loss) for loss in runs[0].losses]  # @inspect fixed
     assert seen[-1] > seen[0], "it seems to get worse"
     assert fixed[-1] < fixed[0], "it got better"
 
-    note(f"One run is one draw. So take `{len(runs)}`: in how many did the loss end lower than it began, "
-         "as printed and on the fixed batch? And how many of all its changes were rises?")
+    note(rf"""
+        One run is one draw. So take `{len(runs)}`: in how many did the loss end lower than it
+        began, as printed and on the fixed batch? And how many of all its changes were rises?
+    """)
 
     def lower(losses: Sequence[Sequence[float]]) -> int:
         return sum(series[-1] < series[0] for series in losses)
@@ -198,9 +216,10 @@ def a_batch_loss_is_noise() -> None:
     shares = rises(printed), rises(steady)  # @inspect shares as %
     assert 0.45 < shares[0] < 0.5, "as printed, nearly every other change"
     assert 0.075 < shares[1] < 0.08, "on the fixed batch few, and not none"
-    question("A loss is nothing but luck, and is printed `10` times. How many of "
-             "the `9` changes do you expect to be rises?",
-             answer=(len(runs[0].batch_losses) - 1) / 2)
+    question(r"""
+        A loss is nothing but luck, and is printed `10` times. How many of the `9` changes do you
+        expect to be rises?
+    """, answer=(len(runs[0].batch_losses) - 1) / 2)
 
 
 @aside
@@ -215,32 +234,36 @@ def a_rate_is_too_small_right_or_too_large() -> None:
     assert good == (0.0, 0.0), "0.05 and 0.1: there"
     assert ends[0.2] > ends[0.01], "0.2: bounces about"
     assert math.isfinite(ends[0.5]) is False, "0.5: diverges"
-    figure(plot_losses(runs),
-           caption="Between a rate that is too small and one that diverges lies a factor of "
-                   f"{rates[-1] / rates[0]:.0f}. Loss on the fixed batch, five learning rates.",
-           alt="Loss against step on a logarithmic axis. The curve for "
-               f"{rates[0]} falls slowly, those for {rates[1]} and {rates[2]} fall to the floor "
-               f"of the format, {rates[3]} wanders around its start, and {rates[4]} climbs off "
-               "the page within the first steps.")
-    misbelief("`10` steps at another learning rate are a bit of tuning.",
-              "CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the "
-              "last batch loss would still have been noise. What makes rates comparable is "
-              "a fixed seed, a fixed test batch and enough steps.")
+    figure(plot_losses(runs), caption=rf"""
+        Between a rate that is too small and one that diverges lies a factor of
+        {rates[-1] / rates[0]:.0f}. Loss on the fixed batch, five learning rates.
+    """, alt=rf"""
+        Loss against step on a logarithmic axis. The curve for {rates[0]} falls slowly, those for
+        {rates[1]} and {rates[2]} fall to the floor of the format, {rates[3]} wanders around its
+        start, and {rates[4]} climbs off the page within the first steps.
+    """)
+    misbelief("`10` steps at another learning rate are a bit of tuning.", r"""
+        CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the last batch loss would
+        still have been noise. What makes rates comparable is a fixed seed, a fixed test batch and
+        enough steps.
+    """)
     tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
     best = min(tried, key=lambda r: abs(1 - 2 * r))  # @hide
     bounces = [r for r in tried if abs(1 - 2 * r) == 1]  # @hide
     diverges = [r for r in tried if abs(1 - 2 * r) > 1]  # @hide
-    question("For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - "
-             "2r$. Which of the rates `0.1`, `0.5`, `0.9`, `1.0` and `1.1` "
-             "is the best, which one only bounces, and which diverges?",
-             answer=[best, *bounces, *diverges])
+    question(r"""
+        For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - 2r$. Which of the rates `0.1`,
+        `0.5`, `0.9`, `1.0` and `1.1` is the best, which one only bounces, and which diverges?
+    """, answer=[best, *bounces, *diverges])
 
 
 @aside
 def deeper_needs_a_smaller_rate() -> None:
     """The deeper the model, the smaller the largest rate that it survives."""
-    note("A stack of linear layers computes nothing that one layer could not. It is only harder "
-         "to train. Add two hidden layers at a rate that was cautious a moment ago:")
+    note(r"""
+        A stack of linear layers computes nothing that one layer could not. It is only harder to
+        train. Add two hidden layers at a rate that was cautious a moment ago:
+    """)
     run = train(layers=2, lr=0.01, steps=10)  # @inspect run.batch_losses
     final = run.losses[-1]  # @inspect final
     assert math.isnan(final) is True, "not a number any more"
@@ -257,15 +280,15 @@ def deeper_needs_a_smaller_rate() -> None:
 
     survived = [largest(layers) for layers in (0, 1, 2, 4)]  # @inspect survived
     assert survived == [0.1, 0.003, 0.001, 0.0003], "0, 1, 2, 4 layers"
-    misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.",
-              "Then it diverges at the very values it was called with. An argument that is "
-              "finally used needs a default that has been tried.")
+    misbelief("Pass `num_layers` and `lr` through, and the loop is repaired.", r"""
+        Then it diverges at the very values it was called with. An argument that is finally used
+        needs a default that has been tried.
+    """)
     chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
-    question("Let a model be a product of weights, each of them `2`. How "
-             "many times as large is the gradient of the first one in a "
-             "model of `5` weights as in a model of `1`?",
-             answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(),
-             unit="times")
+    question(r"""
+        Let a model be a product of weights, each of them `2`. How many times as large is the
+        gradient of the first one in a model of `5` weights as in a model of `1`?
+    """, answer=torch.autograd.grad(chain.prod(), chain)[0][0].item(), unit="times")
 
 
 @aside
@@ -274,16 +297,20 @@ def the_same_seed_repeats_every_bit() -> None:
     note("With a seed for the weights and one for the data, nothing is left to chance:")
     first, second = train(steps=20), train(steps=20)
     assert first.losses == second.losses, "bit for bit"
-    note("That is one program, one machine, one thread count. Rounded addition depends on its "
-         "order, and parallel code does not always add in the same one. The part on gradients "
-         "shows the switch that insists on an order. What it guards against, in three numbers:")
+    note(r"""
+        That is one program, one machine, one thread count. Rounded addition depends on its order,
+        and parallel code does not always add in the same one. The part on gradients shows the
+        switch that insists on an order. What it guards against, in three numbers:
+    """)
     a, b, c = (torch.tensor(value) for value in (0.1, 0.3, 0.4))
     left, right = (a + b) + c, a + (b + c)
     gap = (right - left).item()  # @inspect gap
     assert gap == 2.0**-24, "the last bit of the sum"
-    note("In a whole run: turn the batches around, so that the same examples are added in another "
-         "order. The bits differ. They stay close here only because training pulls both runs to "
-         "the same weights.")
+    note(r"""
+        In a whole run: turn the batches around, so that the same examples are added in another
+        order. The bits differ. They stay close here only because training pulls both runs to the
+        same weights.
+    """)
 
     def trained(turned: bool) -> Tensor:
         model = Stack(16, 0, torch.Generator().manual_seed(0))
@@ -304,6 +331,7 @@ def the_same_seed_repeats_every_bit() -> None:
     assert torch.allclose(straight, around, rtol=1e-4), "the same training"
     assert not torch.equal(straight, around), "not the same bits"
     big = torch.tensor(1e8)  # @hide
-    question("`float32` keeps about `7` digits. What does it make of "
-             "`(1e8 + 1) - 1e8`, and what of `(1e8 - 1e8) + 1`?",
-             answer=[((big + 1) - big).item(), ((big - big) + 1).item()])
+    question(r"""
+        `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
+        `(1e8 - 1e8) + 1`?
+    """, answer=[((big + 1) - big).item(), ((big - big) + 1).item()])

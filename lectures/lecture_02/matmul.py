@@ -25,10 +25,11 @@ block_diag: Callable[..., Tensor] = torch.block_diag  # typed here; torch leaves
 
 def matmul_and_named_axes() -> None:
     """Matrix products and named axes."""
-    note("Forget to transpose a square matrix and PyTorch raises no error: the product has the "
-         "right shape and the wrong numbers. Axes that are known only by position make such slips "
-         "easy to write and hard to see. This part counts what products cost, and then gives the "
-         "axes names.")
+    note(r"""
+        Forget to transpose a square matrix and PyTorch raises no error: the product has the right
+        shape and the wrong numbers. Axes that are known only by position make such slips easy to
+        write and hard to see. This part counts what products cost, and then gives the axes names.
+    """)
     a_product_contracts_one_axis()
     a_batched_product_is_one_folded_product()
     a_batch_on_both_sides_cannot_fold()
@@ -54,12 +55,14 @@ def matmul_and_named_axes() -> None:
 @aside
 def a_product_contracts_one_axis() -> None:
     """A matrix product sums over the axis its sides share."""
-    note(
-        "Nearly all that a language model computes are matrix products. What happens in one, and "
-        "what does it cost?"
-    )
-    note("The left side ends with an axis that the right side begins with, here `hidden`. It is "
-         "*contracted*: multiplied pair by pair and summed away. The others stay.")
+    note(r"""
+        Nearly all that a language model computes are matrix products. What happens in one, and what
+        does it cost?
+    """)
+    note(r"""
+        The left side ends with an axis that the right side begins with, here `hidden`. It is
+        *contracted*: multiplied pair by pair and summed away. The others stay.
+    """)
     m, k, n = 16, 32, 2
     x: Float[Tensor, "token hidden"] = torch.ones(m, k)
     w: Float[Tensor, "hidden out"] = torch.ones(k, n)
@@ -68,25 +71,28 @@ def a_product_contracts_one_axis() -> None:
     assert tuple(y.shape) == (16, 2), "the outer axes stay"
     assert entries == {32.0}, "ones, summed along hidden"
 
-    note("Each of the `m * n` entries takes `k` multiplications and `k` additions, the first of "
-         "them to zero. So a product costs `2 * m * k * n` FLOPs, and PyTorch's counter agrees.")
+    note(r"""
+        Each of the `m * n` entries takes `k` multiplications and `k` additions, the first of them
+        to zero. So a product costs `2 * m * k * n` FLOPs, and PyTorch's counter agrees.
+    """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
     assert reported == 2 * m * k * n, "counted as by hand"
     row, narrow = torch.ones(1, 64), torch.ones(64, 8)  # @hide
-    question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` "
-             "FLOPs. What is `m`?",
+    question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
              answer=102400 // flops(lambda: row @ narrow))
 
 
 def a_batched_product_is_one_folded_product() -> None:
     """A product with leading axes means a loop and runs as one folded product."""
-    note(
-        "A language model multiplies a batch of sequences by one matrix. Is that a loop of small "
-        "products, or one large one? A card does well only with the second."
-    )
-    note("PyTorch multiplies the last two axes and keeps the leading ones: what `w` does to a matrix "
-         "happens for every example of the batch and every token of the sequence. In meaning that "
-         "is a loop. (`whole_numbers` draws small integers, so that sums are exact in any order.)")
+    note(r"""
+        A language model multiplies a batch of sequences by one matrix. Is that a loop of small
+        products, or one large one? A card does well only with the second.
+    """)
+    note(r"""
+        PyTorch multiplies the last two axes and keeps the leading ones: what `w` does to a matrix
+        happens for every example of the batch and every token of the sequence. In meaning that is a
+        loop. (`whole_numbers` draws small integers, so that sums are exact in any order.)
+    """)
     batch, seq, rows, inner, out = 4, 8, 16, 32, 2
     x = whole_numbers(batch, seq, rows, inner)
     w: Float[Tensor, "inner out"] = whole_numbers(inner, out)
@@ -97,8 +103,10 @@ def a_batched_product_is_one_folded_product() -> None:
     assert tuple(y.shape) == (4, 8, 16, 2), "leading axes kept"
     assert torch.equal(y, looped), "the loop gives the same"
 
-    note("In fact nothing loops. All vectors along the last axis are stacked into one tall "
-         "matrix, and the counter finds a single `mm`, the plain product of two matrices.")
+    note(r"""
+        In fact nothing loops. All vectors along the last axis are stacked into one tall matrix, and
+        the counter finds a single `mm`, the plain product of two matrices.
+    """)
     folded = (x.reshape(-1, inner) @ w).view(batch, seq, rows, out)
     reported = flops_by_operation(lambda: x @ w)  # @inspect reported as FLOP
     tall = batch * seq * rows  # @inspect tall
@@ -106,61 +114,74 @@ def a_batched_product_is_one_folded_product() -> None:
     assert torch.equal(y, folded), "folded, multiplied, unfolded"
     assert reported == {"aten.mm": by_hand}, "one product, counted by hand"
     assert by_hand == 65536, "the product in full"
-    figure(plot_folding(batch, seq, rows, inner, out),
-           caption="The same product, as written and as run. Every sheet becomes a band of the "
-                   "tall matrix, drawn flatter than it is.",
-           alt="Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives "
-               "a stack of thin sheets. Below, one tall matrix made of as many bands, times the "
-               "same narrow matrix, gives one tall thin matrix.")
+    figure(plot_folding(batch, seq, rows, inner, out), caption=r"""
+        The same product, as written and as run. Every sheet becomes a band of the tall matrix,
+        drawn flatter than it is.
+    """, alt=r"""
+        Above, a stack of wide sheets in groups by batch, times one narrow matrix, gives a stack of
+        thin sheets. Below, one tall matrix made of as many bands, times the same narrow matrix,
+        gives one tall thin matrix.
+    """)
     left, right = torch.ones(2, 5, 6, 10), torch.ones(10, 3)  # @hide
-    question("How many FLOPs does `x @ w` cost for `x` of shape "
-             "`(2, 5, 6, 10)` and `w` of shape `(10, 3)`?",
-             answer=flops(lambda: left @ right), unit="FLOP")
+    question(r"""
+        How many FLOPs does `x @ w` cost for `x` of shape `(2, 5, 6, 10)` and `w` of shape
+        `(10, 3)`?
+    """, answer=flops(lambda: left @ right), unit="FLOP")
 
 
 @aside
 def a_batch_on_both_sides_cannot_fold() -> None:
     """With a batch on both sides nothing folds, and the FLOPs stay the same."""
-    note("If every example brings a right side of its own, there is no common `w` to stack the "
-         "vectors for. PyTorch then runs `bmm`, a batch of products in one call.")
+    note(r"""
+        If every example brings a right side of its own, there is no common `w` to stack the vectors
+        for. PyTorch then runs `bmm`, a batch of products in one call.
+    """)
     x: Float[Tensor, "b s row inner"] = whole_numbers(4, 8, 16, 32)
     own: Float[Tensor, "b s inner out"] = whole_numbers(4, 8, 32, 2)
     shared = flops_by_operation(lambda: x @ own[0, 0])  # @inspect shared
     separate = flops_by_operation(lambda: x @ own)  # @inspect separate
     assert shared == {"aten.mm": 65536}, "one tall product"
     assert separate == {"aten.bmm": 65536}, "many products, as many FLOPs"
-    question("The FLOPs stay the same, but the bytes do not. How many *more* "
-             "have to be read when `16` examples bring a `float32` right side "
-             "of shape `(512, 512)` each, instead of sharing one?",
-             answer=(16 - 1) * torch.ones(512, 512).nbytes, unit="B")
+    question(r"""
+        The FLOPs stay the same, but the bytes do not. How many *more* have to be read when `16`
+        examples bring a `float32` right side of shape `(512, 512)` each, instead of sharing one?
+    """, answer=(16 - 1) * torch.ones(512, 512).nbytes, unit="B")
 
 
 @aside
 def only_the_last_axis_is_special() -> None:
     """To a product, every axis but the last is just another batch axis."""
-    note("Four axes invite stories about what each of them does. The product knows one story: the "
-         "last axis is summed over, and all others are repeated over.")
-    note("In `x` of shape `(4, 8, 16, 32)` one may want to see batch, token, and two axes of the "
-         "token itself. A token is a vector, and only the last axis is contracted. The third is one "
-         "more axis to repeat the product over.")
-    note("If the third axis played a part of its own in `x @ w`, swapping it with the first would "
-         "disturb the result. It only swaps the result in the same way.")
+    note(r"""
+        Four axes invite stories about what each of them does. The product knows one story: the last
+        axis is summed over, and all others are repeated over.
+    """)
+    note(r"""
+        In `x` of shape `(4, 8, 16, 32)` one may want to see batch, token, and two axes of the token
+        itself. A token is a vector, and only the last axis is contracted. The third is one more
+        axis to repeat the product over.
+    """)
+    note(r"""
+        If the third axis played a part of its own in `x @ w`, swapping it with the first would
+        disturb the result. It only swaps the result in the same way.
+    """)
     x: Float[Tensor, "a b c hidden"] = whole_numbers(4, 8, 16, 32)
     w: Float[Tensor, "hidden out"] = whole_numbers(32, 2)
     y: Float[Tensor, "a b c out"] = x @ w
     swapped = x.transpose(0, 2) @ w  # @inspect swapped.shape
     assert tuple(swapped.shape) == (16, 8, 4, 2), "only hidden is gone"
     assert torch.equal(swapped, y.transpose(0, 2)), "swapped, nothing else"
-    question("For the same `x` and a `v` of shape `(8, 5)`, what is the shape "
-             "of `x.transpose(1, 3) @ v`?",
-             answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape))
+    question(r"""
+        For the same `x` and a `v` of shape `(8, 5)`, what is the shape of `x.transpose(1, 3) @ v`?
+    """, answer=tuple((x.transpose(1, 3) @ torch.ones(8, 5)).shape))
 
 
 @aside
 def a_forgotten_transpose_is_silent_on_squares() -> None:
     """A forgotten transpose raises an error, except on square matrices."""
-    note("Attention compares every token of a sequence with every other: the sequence, times its "
-         "own transpose over the last two axes.")
+    note(r"""
+        Attention compares every token of a sequence with every other: the sequence, times its own
+        transpose over the last two axes.
+    """)
     x: Float[Tensor, "batch seq hidden"] = torch.ones(2, 2, 3)
     y = x @ x.transpose(-2, -1)  # @inspect y.shape
     assert tuple(y.shape) == (2, 2, 2), "batch, token, token"
@@ -177,30 +198,36 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
     wrong = square @ square  # @inspect wrong[0]
     assert right.shape == wrong.shape, "the shapes agree"
     assert not torch.equal(right, wrong), "the numbers do not"
-    note("Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` "
-         "does not say which axes are meant. Names would, and the rest of this part gives them.")
+    note(r"""
+        Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` does
+        not say which axes are meant. Names would, and the rest of this part gives them.
+    """)
     shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
     tried = [torch.ones(shape) for shape in shapes]  # @hide
     errors = [message_of(partial(torch.matmul, t, t)) for t in tried]  # @hide
-    question("For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, "
-             "`(2, 4, 8)`, `(1, 8, 4)` and `(3, 8, 8)` of `x` does `x @ x` "
-             "raise no error?",
-             answer=errors.count(""))
+    question(r"""
+        For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, `(2, 4, 8)`, `(1, 8, 4)` and
+        `(3, 8, 8)` of `x` does `x @ x` raise no error?
+    """, answer=errors.count(""))
 
 
 @aside
 def an_annotation_names_dtype_rank_and_sizes() -> None:
     """A jaxtyping annotation states dtype, rank and the names of the axes."""
-    note("`Float[Tensor, \"batch seq heads hidden\"]` describes a tensor of floats with an axis "
-         "for each name [@jaxtyping]. It says what a comment would say, and it can be asked "
-         "whether a tensor fits.")
+    note(r"""
+        `Float[Tensor, "batch seq heads hidden"]` describes a tensor of floats with an axis for each
+        name [@jaxtyping]. It says what a comment would say, and it can be asked whether a tensor
+        fits.
+    """)
     names: Any = Float[Tensor, "batch seq heads hidden"]
     x = torch.ones(2, 2, 1, 3)
     fits = [isinstance(value, names) for value in (x, x[0], x.int())]  # @inspect fits
     assert fits == [True, False, False], "itself, an axis less, integers"
 
-    note("A name used twice must stand for one size. Inside this book an annotation on a variable "
-         "is checked in that way when the page is built.")
+    note(r"""
+        A name used twice must stand for one size. Inside this book an annotation on a variable is
+        checked in that way when the page is built.
+    """)
     square: Any = Float[Tensor, "n n"]
     even, uneven = torch.ones(3, 3), torch.ones(3, 4)
     assert isinstance(even, square), "one size for both"
@@ -212,18 +239,20 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
     assert others == needed != [], "it requires others, not JAX"
     values = [torch.ones(1, 1), even.double(), torch.ones(9)]  # @hide
     values += [even.int(), torch.ones(2, 3) @ torch.ones(3, 2)]  # @hide
-    question("How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, "
-             "`torch.ones(9)`, `torch.ones(3, 3).int()` and "
-             "`torch.ones(2, 3) @ torch.ones(3, 2)` fit "
-             "`Float[Tensor, \"n n\"]`?",
-             answer=sum(isinstance(value, square) for value in values))
+    question(r"""
+        How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
+        `torch.ones(3, 3).int()` and `torch.ones(2, 3) @ torch.ones(3, 2)` fit
+        `Float[Tensor, "n n"]`?
+    """, answer=sum(isinstance(value, square) for value in values))
 
 
 @aside
 def a_bare_annotation_enforces_nothing() -> None:
     """An annotation by itself enforces nothing."""
-    note("Python stores an annotation and moves on. Here a tensor with an axis too many walks in, "
-         "and a tensor that contradicts the annotation walks out.")
+    note(r"""
+        Python stores an annotation and moves on. Here a tensor with an axis too many walks in, and
+        a tensor that contradicts the annotation walks out.
+    """)
 
     def project(
         x: Float[Tensor, "b d"], w: Float[Tensor, "d k"]
@@ -234,9 +263,10 @@ def a_bare_annotation_enforces_nothing() -> None:
     promised: Any = project.__annotations__["return"]
     assert tuple(y.shape) == (5, 2, 4), "computed without complaint"
     assert not isinstance(y, promised), "not what the annotation says"
-    question("Now the first argument has an axis too few: what is the shape "
-             "of `project(torch.ones(7), torch.ones(7, 4))`?",
-             answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape))
+    question(r"""
+        Now the first argument has an axis too few: what is the shape of
+        `project(torch.ones(7), torch.ones(7, 4))`?
+    """, answer=tuple(project(torch.ones(7), torch.ones(7, 4)).shape))
 
 
 def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -262,12 +292,14 @@ def instance_checker(function: Callable[..., Any]) -> Callable[..., Any]:
 def a_checker_makes_annotations_binding() -> None:
     """jaxtyped and a runtime checker make annotations binding."""
     note("Decorate the function, and the same annotations are checked at every call.")
-    misbelief("Such annotations are documentation only; nothing is ever enforced.",
-              "Not by Python. `jaxtyped` with a runtime checker enforces dtype, rank, and one "
-              "size for each name across arguments and result.")
-    note("Beartype and typeguard are the usual checkers [@jaxtyping_checking]. A small one is "
-         "enough to see it work: `instance_checker` asks `isinstance` of every argument and of "
-         "the result.")
+    misbelief("Such annotations are documentation only; nothing is ever enforced.", r"""
+        Not by Python. `jaxtyped` with a runtime checker enforces dtype, rank, and one size for each
+        name across arguments and result.
+    """)
+    note(r"""
+        Beartype and typeguard are the usual checkers [@jaxtyping_checking]. A small one is enough
+        to see it work: `instance_checker` asks `isinstance` of every argument and of the result.
+    """)
 
     @jaxtyped(typechecker=instance_checker)
     def project(
@@ -289,19 +321,20 @@ def a_checker_makes_annotations_binding() -> None:
         w = torch.ones(3, n)
         return message_of(lambda: project(x, w, turn=True)) == ""
 
-    question("`project(x, torch.ones(3, n), turn=True)` returns the axes the "
-             "wrong way round, and for a single `n` the checker lets it pass. "
-             "Which?",
-             answer=next(n for n in range(1, 9) if passes(n)))
+    question(r"""
+        `project(x, torch.ones(3, n), turn=True)` returns the axes the wrong way round, and for a
+        single `n` the checker lets it pass. Which?
+    """, answer=next(n for n in range(1, 9) if passes(n)))
 
 
 @aside
 def one_pattern_serves_numpy_and_torch() -> None:
     """An einops pattern says what happens to each axis, in NumPy as in PyTorch."""
-    note("Einops moves, splits, joins and reduces axes by name [@rogozhnikov2022]. The idea goes "
-         "back to the summation convention of 1916, by which an index that appears twice is "
-         "summed over [@einstein1916]. In a pattern, inputs stand left of the arrow and outputs "
-         "right.")
+    note(r"""
+        Einops moves, splits, joins and reduces axes by name [@rogozhnikov2022]. The idea goes back
+        to the summation convention of 1916, by which an index that appears twice is summed over
+        [@einstein1916]. In a pattern, inputs stand left of the arrow and outputs right.
+    """)
     image: Float[Tensor, "h w c"] = torch.randn(3, 3, 9)
     old: Float[Tensor, "c h w"] = image.permute(2, 0, 1)
     new: Float[Tensor, "c h w"] = rearrange(image, "h w c -> c h w")  # @inspect new.shape
@@ -312,16 +345,19 @@ def one_pattern_serves_numpy_and_torch() -> None:
     array = rearrange(image.numpy(), "h w c -> c h w")
     assert type(array) is np.ndarray, "NumPy in, NumPy out"
     assert np.array_equal(array, new.numpy()), "the same numbers"
-    question("Which four numbers must `x.permute` get to do what "
-             "`rearrange(x, \"a b c d -> d a c b\")` does?",
-             answer=tuple("abcd".index(name) for name in "dacb"))
+    question(r"""
+        Which four numbers must `x.permute` get to do what `rearrange(x, "a b c d -> d a c b")`
+        does?
+    """, answer=tuple("abcd".index(name) for name in "dacb"))
 
 
 @aside
 def einsum_sums_the_axes_left_out() -> None:
     """einsum iterates over the axes named in the output and sums over the others."""
-    note("The attention scores again, the old way and the new. The pattern says what is compared "
-         "with what, and no index is negative.")
+    note(r"""
+        The attention scores again, the old way and the new. The pattern says what is compared with
+        what, and no index is negative.
+    """)
     x: Float[Tensor, "batch query hidden"] = whole_numbers(2, 3, 4)
     y: Float[Tensor, "batch key hidden"] = whole_numbers(2, 5, 4)
     pattern = "batch query hidden, batch key hidden -> batch query key"
@@ -329,8 +365,10 @@ def einsum_sums_the_axes_left_out() -> None:
     new: Float[Tensor, "batch query key"] = einsum(x, y, pattern)  # @inspect new
     assert torch.equal(new, old), "old way, new way"
 
-    note("Read it as loops. Every name in the output is a loop over places to fill; every name "
-         "left out, here `hidden`, is a sum inside.")
+    note(r"""
+        Read it as loops. Every name in the output is a loop over places to fill; every name left
+        out, here `hidden`, is a sum inside.
+    """)
     looped = torch.zeros(2, 3, 5)
     for batch, query, key in np.ndindex(2, 3, 5):
         looped[batch, query, key] = (x[batch, query] * y[batch, key]).sum()
@@ -341,17 +379,20 @@ def einsum_sums_the_axes_left_out() -> None:
     summed = einsum(x, "batch query hidden -> batch query")  # @inspect summed
     assert torch.equal(summed, x.sum(-1)), "hidden is summed away"
     a = torch.ones(3, 4)  # @hide
-    question("`a` and `b` are matrices of ones, both of shape `(3, 4)`. What "
-             "is `einsum(a, b, \"row col, row col ->\")`?",
-             answer=einsum(a, a, "row col, row col ->").item())
+    question(r"""
+        `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
+        `einsum(a, b, "row col, row col ->")`?
+    """, answer=einsum(a, a, "row col, row col ->").item())
 
 
 @aside
 def an_ellipsis_stands_for_any_axes() -> None:
     """An ellipsis stands for any leading axes, and they broadcast."""
-    note("Code that should not care how many batch axes there are writes `...` for them. They are "
-         "matched from the right, as in any broadcast, so the inputs may even have different "
-         "numbers of them.")
+    note(r"""
+        Code that should not care how many batch axes there are writes `...` for them. They are
+        matched from the right, as in any broadcast, so the inputs may even have different numbers
+        of them.
+    """)
     x = whole_numbers(5, 2, 3, 4)
     y = whole_numbers(2, 6, 4)
     pattern = "... query hidden, ... key hidden -> ... query key"
@@ -360,52 +401,61 @@ def an_ellipsis_stands_for_any_axes() -> None:
     assert tuple(scores.shape) == (5, 2, 3, 6), "leading axes broadcast"
     assert torch.equal(scores, old), "old way, new way"
     x, y = torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4)  # @hide
-    question("With the same pattern, what shape do the scores of `x` of shape "
-             "`(7, 1, 3, 4)` and `y` of shape `(5, 6, 4)` have?",
-             answer=tuple(einsum(x, y, pattern).shape))
+    question(r"""
+        With the same pattern, what shape do the scores of `x` of shape `(7, 1, 3, 4)` and `y` of
+        shape `(5, 6, 4)` have?
+    """, answer=tuple(einsum(x, y, pattern).shape))
 
 
 @aside
 def einsum_checks_sizes_but_stretches_ones() -> None:
     """einsum refuses sizes that disagree, unless one of them is one."""
-    note("It helps to think of einsum as a matrix product that keeps the books: a name with two "
-         "sizes is an error. The message speaks of a *subscript*, a single letter: einops calls "
-         "PyTorch's own `einsum`, which does not know the names.")
+    note(r"""
+        It helps to think of einsum as a matrix product that keeps the books: a name with two sizes
+        is an error. The message speaks of a *subscript*, a single letter: einops calls PyTorch's
+        own `einsum`, which does not know the names.
+    """)
     x, wide = torch.ones(2, 3, 4), torch.ones(2, 3, 5)
     pattern = "batch query hidden, batch key hidden -> batch query key"
     error = message_of(lambda: einsum(x, wide, pattern))  # @inspect error
     assert "does not broadcast" in error, "the sizes disagree"
     assert "hidden" not in error, "the name is lost"
 
-    note("The books have a gap. An axis of size `1` is stretched without a word, where `@` "
-         "refuses. That is broadcasting, and it may not be what was meant.")
+    note(r"""
+        The books have a gap. An axis of size `1` is stretched without a word, where `@` refuses.
+        That is broadcasting, and it may not be what was meant.
+    """)
     thin = torch.ones(2, 3, 1)
     entries = set(einsum(x, thin, pattern).flatten().tolist())
     refused = message_of(lambda: x @ thin.transpose(-2, -1))  # @inspect refused
     assert entries == {4.0}, "summed over the stretched axis"
     assert "RuntimeError" in refused, "the product refuses"
     x, y = torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1)  # @hide
-    question("With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` "
-             "holds twos in shape `(2, 5, 1)`. What is every entry of the "
-             "result?",
-             answer=einsum(x, y, pattern).unique().item())
+    question(r"""
+        With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` holds twos in shape
+        `(2, 5, 1)`. What is every entry of the result?
+    """, answer=einsum(x, y, pattern).unique().item())
 
 
 @aside
 def reduce_names_the_axis_it_removes() -> None:
     """reduce() aggregates the axis that disappears from its pattern."""
-    note("To *reduce* an axis is to make one number of all that lies along it. The pattern says "
-         "which: the axis is there on the left of the arrow and gone on the right.")
+    note(r"""
+        To *reduce* an axis is to make one number of all that lies along it. The pattern says which:
+        the axis is there on the left of the arrow and gone on the right.
+    """)
     x: Float[Tensor, "batch seq hidden"] = whole_numbers(2, 3, 4)
     old: Float[Tensor, "batch seq"] = x.mean(dim=-1)
     new: Float[Tensor, "batch seq"] = reduce(x, "... hidden -> ...", "mean")  # @inspect new
     assert torch.equal(new, old), "old way, new way"
     assert tuple(new.shape) == (2, 3), "hidden is gone"
 
-    misbelief("`reduce(x, \"... hidden -> ...\", \"sum\")` is the einops form of `x.mean(-1)`.",
-              "CS336 has them side by side, as the new way and the old [@cs336]. It is the form of "
-              "`x.sum(-1)`. Sum and mean differ by the length of the axis, as one assert would have "
-              "told.")
+    misbelief('`reduce(x, "... hidden -> ...", "sum")` is the einops form of `x.mean(-1)`.',
+        r"""
+            CS336 has them side by side, as the new way and the old [@cs336]. It is the form of
+            `x.sum(-1)`. Sum and mean differ by the length of the axis, as one assert would have
+            told.
+        """)
     ones = torch.ones(2, 3, 4)
     total = reduce(ones, "... hidden -> ...", "sum")
     average = ones.mean(-1)  # @inspect total, average
@@ -415,17 +465,19 @@ def reduce_names_the_axis_it_removes() -> None:
     box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
     sums = reduce(box, pattern, "sum")  # @hide
     means = reduce(box, pattern, "mean")  # @hide
-    question("A tensor of shape `(4, 5, 7)` is reduced by "
-             "`batch seq hidden -> hidden`. By which factor do its sum and "
-             "its mean differ?",
-             answer=(sums / means).unique().item())
+    question(r"""
+        A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. By which factor do
+        its sum and its mean differ?
+    """, answer=(sums / means).unique().item())
 
 
 @aside
 def reduce_takes_more_than_one_tensor() -> None:
     """reduce() takes a name, a function, or a list of tensors."""
-    note("The last argument says how to aggregate: one of seven names, or a function that takes "
-         "the tensor and the axes to remove.")
+    note(r"""
+        The last argument says how to aggregate: one of seven names, or a function that takes the
+        tensor and the axes to remove.
+    """)
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     each = "row col -> row"
     sums, means = reduce(x, each, "sum"), reduce(x, each, "mean")
@@ -442,31 +494,34 @@ def reduce_takes_more_than_one_tensor() -> None:
     assert spread.tolist() == [2, 2], "a function of our own"
 
     misbelief("`reduce` works on one tensor only.",
-              "A list of equal shapes is stacked on a new first axis, which the pattern can then "
-              "reduce.")
+        "A list of equal shapes is stacked on a new first axis, which the pattern can then reduce.")
     total = reduce([x, 10 * x], "copy row col -> row col", "sum")  # @inspect total
     assert torch.equal(total, 11 * x), "two tensors, added"
     copies = [x, 2 * x, 3 * x]  # @hide
-    question("With the same `x`, what does "
-             "`reduce([x, 2 * x, 3 * x], \"copy row col -> copy\", \"max\")` "
-             "hold?",
-             answer=reduce(copies, "copy row col -> copy", "max").tolist())
+    question(r"""
+        With the same `x`, what does `reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max")`
+        hold?
+    """, answer=reduce(copies, "copy row col -> copy", "max").tolist())
 
 
 @aside
 def pooling_is_a_reduction() -> None:
     """Average pooling is a reduction over the inside of each tile."""
-    note("*Average pooling* replaces each tile of a picture by its mean. The library wants a batch "
-         "of pictures with channels, so a single picture first gets two axes of size `1`. The old "
-         "way adds them one by one; a pattern writes them where they go.")
+    note(r"""
+        *Average pooling* replaces each tile of a picture by its mean. The library wants a batch of
+        pictures with channels, so a single picture first gets two axes of size `1`. The old way
+        adds them one by one; a pattern writes them where they go.
+    """)
     picture: Float[Tensor, "h w"] = whole_numbers(9, 9)
     old = picture.unsqueeze(0).unsqueeze(0)  # @inspect old.shape
     new = rearrange(picture, "h w -> 1 1 h w")
     assert tuple(old.shape) == (1, 1, 9, 9), "batch and channel of one"
     assert torch.equal(new, old), "old way, new way"
 
-    note("Parentheses split an axis: `(h tile)` reads `h` groups of `tile` neighbours. Leave the "
-         "tile's axes out on the right, and what remains is average pooling.")
+    note(r"""
+        Parentheses split an axis: `(h tile)` reads `h` groups of `tile` neighbours. Leave the
+        tile's axes out on the right, and what remains is average pooling.
+    """)
     pattern = "b c (h tile_h) (w tile_w) -> b h w c"
     pooled = reduce(new, pattern, "mean", tile_h=3, tile_w=3)  # @inspect pooled.shape
     library = F.avg_pool2d(new, kernel_size=3)
@@ -475,17 +530,20 @@ def pooling_is_a_reduction() -> None:
     assert torch.allclose(by_pattern, by_library), "the library's pooling"
     many = torch.ones(8, 3, 32, 32)  # @hide
     tiled = reduce(many, pattern, "mean", tile_h=4, tile_w=8)  # @hide
-    question("Into which shape does the same pattern reduce a batch of shape "
-             "`(8, 3, 32, 32)` with `tile_h=4` and `tile_w=8`?",
-             answer=tuple(tiled.shape))
+    question(r"""
+        Into which shape does the same pattern reduce a batch of shape `(8, 3, 32, 32)` with
+        `tile_h=4` and `tile_w=8`?
+    """, answer=tuple(tiled.shape))
 
 
 @aside
 def the_order_in_the_parentheses_matters() -> None:
     """Inside parentheses the first name is the outer, slowly changing one."""
-    note("Split the last axis into heads. With `(heads hidden)`, where `heads` is the outer "
-         "factor, each head gets a run of neighbours. With the names the other way round the "
-         "heads take turns. The shapes do not tell the difference.")
+    note(r"""
+        Split the last axis into heads. With `(heads hidden)`, where `heads` is the outer factor,
+        each head gets a run of neighbours. With the names the other way round the heads take turns.
+        The shapes do not tell the difference.
+    """)
     x: Float[Tensor, "batch seq joint"] = torch.arange(48.0).view(2, 3, 8)
     split = "... (heads hidden) -> ... heads hidden"
     deal = "... (hidden heads) -> ... heads hidden"
@@ -503,16 +561,17 @@ def the_order_in_the_parentheses_matters() -> None:
     parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @inspect parts.shape
     assert tuple(parts.shape) == (3, 1, 3, 9), "one group of three"
     v = torch.arange(12)  # @hide
-    question("For `v = torch.arange(12)`, what is "
-             "`rearrange(v, \"(b a) -> a b\", a=3)[2, 1]`?",
+    question('For `v = torch.arange(12)`, what is `rearrange(v, "(b a) -> a b", a=3)[2, 1]`?',
              answer=rearrange(v, "(b a) -> a b", a=3)[2, 1].item())
 
 
 @aside
 def heads_share_a_small_matrix() -> None:
     """Split, multiply each head, join: the same as one block-diagonal matrix."""
-    note("In attention one axis often carries several *heads* side by side. Split them off, "
-         "transform each by the same small matrix, and join them again.")
+    note(r"""
+        In attention one axis often carries several *heads* side by side. Split them off, transform
+        each by the same small matrix, and join them again.
+    """)
     x: Float[Tensor, "batch seq joint"] = whole_numbers(2, 3, 8)
     w: Float[Tensor, "hidden1 hidden2"] = whole_numbers(4, 4)
     split = "... (heads hidden1) -> ... heads hidden1"
@@ -522,8 +581,10 @@ def heads_share_a_small_matrix() -> None:
     assert tuple(heads.shape) == (2, 3, 2, 4), "two heads of four"
     assert joined.shape == x.shape, "joined to the old shape"
 
-    note("All in all this is a linear map of the whole axis. Its matrix has `w` on the diagonal, "
-         "once per head, and zeros elsewhere. The heads spend no FLOPs on those zeros.")
+    note(r"""
+        All in all this is a linear map of the whole axis. Its matrix has `w` on the diagonal, once
+        per head, and zeros elsewhere. The heads spend no FLOPs on those zeros.
+    """)
     dense: Float[Tensor, "joint joint"] = block_diag(w, w)  # @inspect dense
     assert torch.equal(joined, x @ dense), "the same map"
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
@@ -531,19 +592,20 @@ def heads_share_a_small_matrix() -> None:
     assert dense_cost == 2 * split_cost, "zeros included, twice the FLOPs"
     row, apart = torch.ones(1, 512), torch.ones(8, 64)  # @hide
     big, small = torch.eye(512), torch.eye(64)  # @hide
-    question("An axis of `512` numbers carries `8` heads. By which factor "
-             "does the block-diagonal matrix cost more FLOPs than splitting "
-             "the heads off?",
-             answer=flops(lambda: row @ big) // flops(lambda: apart @ small),
-             unit="times")
+    question(r"""
+        An axis of `512` numbers carries `8` heads. By which factor does the block-diagonal matrix
+        cost more FLOPs than splitting the heads off?
+    """, answer=flops(lambda: row @ big) // flops(lambda: apart @ small), unit="times")
 
 
 @aside
 def repeat_copies_nothing() -> None:
     """repeat() along a new axis copies nothing of a tensor, so one write shows in every copy."""
-    note("A name that is new on the right of the arrow repeats the tensor along a new axis. "
-         "Nothing of a PyTorch tensor is repeated in memory: with a stride of `0`, every index "
-         "along that axis lands on the same number.")
+    note(r"""
+        A name that is new on the right of the arrow repeats the tensor along a new axis. Nothing of
+        a PyTorch tensor is repeated in memory: with a stride of `0`, every index along that axis
+        lands on the same number.
+    """)
     picture: Float[Tensor, "h w"] = torch.zeros(9, 9)
     copies: Float[Tensor, "c h w"] = repeat(picture, "h w -> c h w", c=3)
     memory = copies.untyped_storage().nbytes()  # @inspect copies.nbytes as B, memory as B
@@ -551,16 +613,20 @@ def repeat_copies_nothing() -> None:
     assert copies.stride() == (0, 9, 1), "no step along the new axis"
     assert copies.nbytes == 3 * memory, "one in memory"
 
-    note("Write to one element of one copy, and it changes in all copies and in the original. A "
-         "write to the tensor as a whole PyTorch refuses; this one it lets pass.")
+    note(r"""
+        Write to one element of one copy, and it changes in all copies and in the original. A write
+        to the tensor as a whole PyTorch refuses; this one it lets pass.
+    """)
     copies[0, 4, 4] = 7
     error = message_of(lambda: copies.add_(1))  # @inspect error
     assert copies[:, 4, 4].tolist() == [7, 7, 7], "every copy changed"
     assert picture[4, 4].item() == 7, "and the original"
     assert "a single memory location" in error, "the whole is refused"
 
-    note("The same pattern on a NumPy array makes real copies, and so it does where the new axis "
-         "is joined to another.")
+    note(r"""
+        The same pattern on a NumPy array makes real copies, and so it does where the new axis is
+        joined to another.
+    """)
     array = repeat(np.zeros((9, 9)), "h w -> c h w", c=3)
     joined = repeat(picture, "h w -> (c h) w", c=3)
     own = array.strides[0] // array.itemsize, joined.stride()  # @inspect own
@@ -572,17 +638,18 @@ def repeat_copies_nothing() -> None:
     real[0, 4, 4] = 8
     assert real[:, 4, 4].tolist() == [8, 7, 7], "only one changed"
     assert real.stride() == (81, 9, 1), "a stride of one whole picture"
-    question("What are the strides of "
-             "`repeat(picture, \"h w -> h c w\", c=5)`?",
+    question('What are the strides of `repeat(picture, "h w -> h c w", c=5)`?',
              answer=repeat(picture, "h w -> h c w", c=5).stride())
 
 
 @aside
 def a_rearrange_layer_hides_the_input_size() -> None:
     """Rearrange is a layer too, and hides which input sizes work."""
-    note("As a layer, the pattern says what is flattened between the convolutions and the linear "
-         "layer. It does not say that the linear layer counts on `16 * 5 * 5` numbers. Pictures "
-         "of `32x32` produce them; others fail, and fail a layer late.")
+    note(r"""
+        As a layer, the pattern says what is flattened between the convolutions and the linear
+        layer. It does not say that the linear layer counts on `16 * 5 * 5` numbers. Pictures of
+        `32x32` produce them; others fail, and fail a layer late.
+    """)
     network = nn.Sequential(
         nn.Conv2d(3, 6, kernel_size=5), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, kernel_size=5), nn.MaxPool2d(2),
@@ -599,8 +666,10 @@ def a_rearrange_layer_hides_the_input_size() -> None:
         picture = torch.randn(1, 3, size, size)
         return message_of(lambda: network(picture)) == ""
 
-    note("A few larger sizes slip through, because pooling drops a remainder at the edge. None of "
-         "this is visible in the code.")
+    note(r"""
+        A few larger sizes slip through, because pooling drops a remainder at the edge. None of this
+        is visible in the code.
+    """)
     sizes = [size for size in range(16, 65) if works(size)]  # @inspect sizes
     assert sizes == [32, 33, 34, 35], "the sizes that run"
 
@@ -608,17 +677,17 @@ def a_rearrange_layer_hides_the_input_size() -> None:
     network[4] = Rearrange("b c h w -> b (c h w)", h=5, w=5)
     here = message_of(lambda: network(small))  # @inspect here
     assert "Shape mismatch, 4 != 5" in here, "fails where it was assumed"
-    question("How many numbers must the first linear layer count on for "
-             "pictures of `40x40`?",
+    question("How many numbers must the first linear layer count on for pictures of `40x40`?",
              answer=network[:4](torch.randn(1, 3, 40, 40)).numel())
 
 
 @aside
 def einops_errors_repeat_the_pattern() -> None:
     """An einops error repeats the pattern, the shape and the sizes it was given."""
-    note("Whether names make code easier to read is a matter of taste. What they do for error "
-         "messages can be run: each of these slips is caught where it is made, in the words of "
-         "the pattern.")
+    note(r"""
+        Whether names make code easier to read is a matter of taste. What they do for error messages
+        can be run: each of these slips is caught where it is made, in the words of the pattern.
+    """)
     x = torch.ones(2, 3, 9)
     pattern = "... (heads hidden) -> ... heads hidden"
     uneven = message_of(lambda: rearrange(x, pattern, heads=2))  # @inspect uneven
@@ -633,6 +702,5 @@ def einops_errors_repeat_the_pattern() -> None:
         wide = torch.ones(2, 3, 12)
         return message_of(lambda: rearrange(wide, pattern, heads=heads)) == ""
 
-    question("For how many values of `heads` does the pattern fit a last axis "
-             "of length `12`?",
+    question("For how many values of `heads` does the pattern fit a last axis of length `12`?",
              answer=sum(fits(heads) for heads in range(1, 13)))

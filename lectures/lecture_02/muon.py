@@ -23,19 +23,21 @@ def newton_schulz(g: Tensor, rounds: int = 5) -> Tensor:
 @aside
 def muon_levels_a_gradient_with_products() -> None:
     """Muon keeps one moment, and makes all its singular values nearly equal."""
-    note(
-        "Can an optimizer remember less than Adam and do more? Muon keeps one moment for a "
-        "matrix. It spends products on it instead: the update is the moment with all its singular "
-        "values brought near one, so that no direction is much weaker than the others [@muon]."
-    )
-    note(
-        "No decomposition is needed. Divide by the norm, and repeat a few times, with three fixed "
-        "factors:\n\n"
-        "$$X \\leftarrow aX + b\\,XX^TX + c\\,(XX^T)^2X$$\n\n"
-        "Singular vectors stay, and each singular value $s$ becomes $as + bs^3 + cs^5$. So the "
-        "result can be predicted number by number. Take a gradient of which each direction is "
-        "weaker than the one before:"
-    )
+    note(r"""
+        Can an optimizer remember less than Adam and do more? Muon keeps one moment for a matrix. It
+        spends products on it instead: the update is the moment with all its singular values brought
+        near one, so that no direction is much weaker than the others [@muon].
+    """)
+    note(r"""
+        No decomposition is needed. Divide by the norm, and repeat a few times, with three fixed
+        factors:
+
+        $$X \leftarrow aX + b\,XX^TX + c\,(XX^T)^2X$$
+
+        Singular vectors stay, and each singular value $s$ becomes $as + bs^3 + cs^5$. So the result
+        can be predicted number by number. Take a gradient of which each direction is weaker than
+        the one before:
+    """)
     u, v = (torch.linalg.qr(torch.randn(32, 32)).Q for _ in range(2))
     strengths = 0.9 ** torch.arange(32.0)
     g = u @ strengths.diag() @ v
@@ -50,20 +52,20 @@ def muon_levels_a_gradient_with_products() -> None:
     assert torch.allclose(level, predicted), "measured, predicted"
     spread = (level[0] / level[-1]).item()  # @inspect spread as times
     assert round(spread, 1) == 1.7, "strongest to weakest, after"
-    note(
-        "Near one, not one: the factors are chosen for few rounds. The distance of $XX^T$ from "
-        "the identity, before and after, as a share of the identity:"
-    )
+    note(r"""
+        Near one, not one: the factors are chosen for few rounds. The distance of $XX^T$ from the
+        identity, before and after, as a share of the identity:
+    """)
     one = torch.eye(32)
     pair = g / g.norm(), newton_schulz(g)
     before, after = (error_of(x @ x.T, one) for x in pair)
     distance = before, after  # @inspect distance
     assert round(before, 2) == 0.97, "before: far from orthogonal"
     assert round(after, 2) == 0.34, "after: nearer"
-    note(
-        "PyTorch has Muon for matrices; it takes the products in `bfloat16`. Its first update "
-        "points where ours does, and what it keeps is one number per parameter:"
-    )
+    note(r"""
+        PyTorch has Muon for matrices; it takes the products in `bfloat16`. Its first update points
+        where ours does, and what it keeps is one number per parameter:
+    """)
     p = nn.Parameter(torch.zeros(32, 32))
     optimizer = torch.optim.Muon([p], lr=1.0, weight_decay=0.0)
     p.grad = g.clone()
@@ -72,21 +74,19 @@ def muon_levels_a_gradient_with_products() -> None:
     assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "a single moment; Adam has two"
-    question(
-        "What becomes of a singular value of `0.1` in one round?",
-        answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4),
-    )
+    question("What becomes of a singular value of `0.1` in one round?",
+             answer=round(a * 0.1 + b * 0.1**3 + c * 0.1**5, 4))
 
 
 @aside
 def a_large_batch_pays_for_the_products() -> None:
     """What Muon multiplies does not grow with the batch, so a large batch hides it."""
-    note(
-        "An update that multiplies matrices: is that not too expensive? For $m$ rows and $n$ "
-        "columns a round takes three products: $XX^T$ and the last one cost $2m^2n$ each, the "
-        "square of the small matrix $2m^3$. With five rounds that is $10\\,(2m^2n + m^3)$. "
-        "PyTorch's optimizer, counted:"
-    )
+    note(r"""
+        An update that multiplies matrices: is that not too expensive? For $m$ rows and $n$ columns
+        a round takes three products: $XX^T$ and the last one cost $2m^2n$ each, the square of the
+        small matrix $2m^3$. With five rounds that is $10\,(2m^2n + m^3)$. PyTorch's optimizer,
+        counted:
+    """)
 
     def counted(rows: int, cols: int) -> int:
         p = nn.Parameter(torch.randn(rows, cols))
@@ -98,10 +98,10 @@ def a_large_batch_pays_for_the_products() -> None:
     update = counted(m, n)  # @inspect update as FLOP
     assert update == 10 * (2 * m * m * n + m**3), "counted, by formula"
     assert counted(n, m) == update, "a tall matrix is turned first"
-    note(
-        "For a square matrix that is $30m^3$, and a batch of $B$ rows costs the layer $6Bm^2$ "
-        "forward and backward. The ratio is $5m/B$. Both counted, at two batches:"
-    )
+    note(r"""
+        For a square matrix that is $30m^3$, and a batch of $B$ rows costs the layer $6Bm^2$ forward
+        and backward. The ratio is $5m/B$. Both counted, at two batches:
+    """)
     square = counted(m, m)
 
     def step(batch: int) -> int:
@@ -112,14 +112,13 @@ def a_large_batch_pays_for_the_products() -> None:
     shares = small, large  # @inspect shares as %
     assert small == 5 * m / 32 == 5, "as many rows as the layer is wide"
     assert large == 5 * m / (32 * 500) == 0.01, "five hundred times as many"
-    note(
-        "A *row* is a token here. A language model that is `8192` wide and sees `4000000` tokens "
-        "in a step pays this much on top:"
-    )
+    note(r"""
+        A *row* is a token here. A language model that is `8192` wide and sees `4000000` tokens in a
+        step pays this much on top:
+    """)
     share = 5 * 8192 / 4000000  # @inspect share as %
     assert round(share, 2) == 0.01, "by the same formula"
-    question(
-        "How many tokens does a step need at a width of `4096`, for the products of Muon to cost "
-        "at most a twentieth of the step's own?",
-        answer=5 * 4096 * 20, unit="tokens",
-    )
+    question(r"""
+        How many tokens does a step need at a width of `4096`, for the products of Muon to cost at
+        most a twentieth of the step's own?
+    """, answer=5 * 4096 * 20, unit="tokens")

@@ -21,10 +21,12 @@ Rule = Callable[[Tensor, Tensor, State], Tensor]  # parameter, gradient, state: 
 
 def optimizers() -> None:
     """Optimizers."""
-    note("Every optimizer in this part fits in a few lines. What sets them apart is what they "
-         "remember about past gradients, a number or two for every parameter. The usual one-line "
-         "summaries get that memory wrong: they say *average* where the code keeps a sum, and "
-         "leave out the correction that decides the first steps.")
+    note(r"""
+        Every optimizer in this part fits in a few lines. What sets them apart is what they remember
+        about past gradients, a number or two for every parameter. The usual one-line summaries get
+        that memory wrong: they say *average* where the code keeps a sum, and leave out the
+        correction that decides the first steps.
+    """)
     plain_sgd_remembers_nothing()
     momentum_is_a_decayed_sum()
     adagrad_divides_by_the_root_of_a_sum()
@@ -82,25 +84,32 @@ def sgd(lr: float) -> Rule:
 
 def plain_sgd_remembers_nothing() -> None:
     """Plain SGD subtracts the gradient times the learning rate and remembers nothing."""
-    note(
-        "What is the least that an optimizer can do? One subtraction, with nothing to remember. "
-        "All others are measured against it."
-    )
-    note("*Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\\eta$ is "
-         "the *learning rate*, the length of a step in gradients.\n\n$$p \\leftarrow p - \\eta\\,g$$")
-    note("`Descent` is an optimizer of our own, which applies a rule such as `sgd` to each parameter. "
-         "`walk` starts parameters at one, hands an optimizer some gradients in turn, and returns "
-         "where the parameters were. Ours beside PyTorch's, in double precision so that rounding "
-         "does not blur the comparison:")
+    note(r"""
+        What is the least that an optimizer can do? One subtraction, with nothing to remember. All
+        others are measured against it.
+    """)
+    note(r"""
+        *Stochastic gradient descent*: the gradient $g$ is that of a random batch, and $\eta$ is the
+        *learning rate*, the length of a step in gradients.
+
+        $$p \leftarrow p - \eta\,g$$
+    """)
+    note(r"""
+        `Descent` is an optimizer of our own, which applies a rule such as `sgd` to each parameter.
+        `walk` starts parameters at one, hands an optimizer some gradients in turn, and returns
+        where the parameters were. Ours beside PyTorch's, in double precision so that rounding does
+        not blur the comparison:
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=sgd(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1)
     assert ours.shape == (21, 5), "the start and twenty steps"
     assert torch.allclose(ours, theirs), "step for step"
 
-    note("One line of `Descent` is easy to leave out: it skips parameters without a gradient. One "
-         "that took no part in the loss has none, not a gradient of zero. With that line, and "
-         "without:")
+    note(r"""
+        One line of `Descent` is easy to leave out: it skips parameters without a gradient. One that
+        took no part in the loss has none, not a gradient of zero. With that line, and without:
+    """)
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     used.sum().backward()
     Descent([used, unused], sgd(lr=0.5)).step()
@@ -110,9 +119,10 @@ def plain_sgd_remembers_nothing() -> None:
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
     assert "NoneType" in careless, "without the guard"
     met = torch.tensor([[2.0], [-1.0], [0.5]])  # @hide
-    question("A parameter starts at `1` and meets the gradients `2`, `-1` "
-             "and `0.5` at a rate of `0.5`. Where does it end?",
-             answer=walk(torch.optim.SGD, met, lr=0.5)[-1].item())
+    question(r"""
+        A parameter starts at `1` and meets the gradients `2`, `-1` and `0.5` at a rate of `0.5`.
+        Where does it end?
+    """, answer=walk(torch.optim.SGD, met, lr=0.5)[-1].item())
 
 
 def momentum(lr: float, beta: float = 0.9) -> Rule:
@@ -129,33 +139,38 @@ def momentum(lr: float, beta: float = 0.9) -> Rule:
 @aside
 def momentum_is_a_decayed_sum() -> None:
     """Momentum takes longer steps, because it adds gradients up."""
-    note("Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number "
-         "per parameter, $s$.\n\n"
-         "$$s \\leftarrow \\beta\\,s + g \\qquad p \\leftarrow p - \\eta\\,s$$")
+    note(r"""
+        Momentum keeps moving the way it has been moving [@polyak1964]. It remembers one number per
+        parameter, $s$.
+
+        $$s \leftarrow \beta\,s + g \qquad p \leftarrow p - \eta\,s$$
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=momentum(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.SGD, gradients, lr=0.1, momentum=0.9)
     assert torch.allclose(ours, theirs), "step for step"
 
-    misbelief("Momentum is SGD with an exponential average of the gradients.",
-              "What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays "
-              "where it is; the sum grows, and the steps with it.")
+    misbelief("Momentum is SGD with an exponential average of the gradients.", r"""
+        What PyTorch keeps is a decayed *sum*. Under a constant gradient an average stays where it
+        is; the sum grows, and the steps with it.
+    """)
     ones = torch.ones(200, 1, dtype=torch.float64)
     summed = walk(torch.optim.SGD, ones, lr=1, momentum=0.9)
     lengths = lengths_of(summed, 2)  # @inspect lengths
     assert lengths[:3] == [1.0, 1.9, 2.71], "longer and longer"
     assert lengths[-1] == 10.0, "one over one minus beta"
-    note("So switching momentum on multiplies the learning rate, in effect, unless the new "
-         "gradient is damped to match. That is what `dampening` is for, and then it is an "
-         "average.")
+    note(r"""
+        So switching momentum on multiplies the learning rate, in effect, unless the new gradient is
+        damped to match. That is what `dampening` is for, and then it is an average.
+    """)
     settings = {"lr": 1, "momentum": 0.9, "dampening": 0.9}
     damped = walk(torch.optim.SGD, ones, **settings)
     averaged = lengths_of(damped, 6)  # @inspect averaged
     assert set(averaged) == {1.0}, "an average of ones"
-    question("Plain SGD did well at a rate of `0.1`. Which rate keeps its "
-             "steps under a constant gradient, in the long run, with a "
-             "momentum of `0.95`?",
-             answer=0.1 * (1 - 0.95))
+    question(r"""
+        Plain SGD did well at a rate of `0.1`. Which rate keeps its steps under a constant gradient,
+        in the long run, with a momentum of `0.95`?
+    """, answer=0.1 * (1 - 0.95))
 
 
 def adagrad(lr: float, eps: float = 1e-10) -> Rule:
@@ -172,47 +187,56 @@ def adagrad(lr: float, eps: float = 1e-10) -> Rule:
 @aside
 def adagrad_divides_by_the_root_of_a_sum() -> None:
     """AdaGrad's steps shrink with every gradient that a parameter has seen."""
-    note("AdaGrad gives each parameter a learning rate of its own, divided by the root of all "
-         "squared gradients so far [@duchi2011].\n\n"
-         "$$s \\leftarrow s + g^2 \\qquad "
-         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
+    note(r"""
+        AdaGrad gives each parameter a learning rate of its own, divided by the root of all squared
+        gradients so far [@duchi2011].
+
+        $$s \leftarrow s + g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adagrad(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adagrad, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), "step for step"
 
-    misbelief("AdaGrad averages the squared gradients.",
-              "It adds them, and nothing fades. After `t` equal gradients the step is `1` over "
-              "the root of `t`, on its way to zero.")
+    misbelief("AdaGrad averages the squared gradients.", r"""
+        It adds them, and nothing fades. After `t` equal gradients the step is `1` over the root of
+        `t`, on its way to zero.
+    """)
     ones = torch.ones(100, 1, dtype=torch.float64)
     places = walk(torch.optim.Adagrad, ones, lr=1)
     lengths = lengths_of(places, 3)  # @inspect lengths
     some = lengths[0], lengths[3], lengths[99]
     assert some == (1.0, 0.5, 0.1), "steps 1, 4 and 100"
 
-    note("That is a merit where gradients are *sparse*, as for the embeddings of rare words. The "
-         "parameter that is seldom touched still has its long steps ahead of it. Below, one "
-         "coordinate gets a gradient every time, the other only at the last step.")
+    note(r"""
+        That is a merit where gradients are *sparse*, as for the embeddings of rare words. The
+        parameter that is seldom touched still has its long steps ahead of it. Below, one coordinate
+        gets a gradient every time, the other only at the last step.
+    """)
     sparse = torch.ones(25, 2, dtype=torch.float64)
     sparse[:-1, 1] = 0
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
     assert final == [0.2, 1.0], "often updated, rarely updated"
     two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @hide
-    question("At a rate of `1` AdaGrad meets a gradient of `3`, then one of "
-             "`4`. How long is the second step?",
-             answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
+    question(r"""
+        At a rate of `1` AdaGrad meets a gradient of `3`, then one of `4`. How long is the second
+        step?
+    """, answer=lengths_of(walk(torch.optim.Adagrad, two, lr=1), 3)[1])
 
 
 @aside
 def the_place_of_epsilon_matters() -> None:
     """A small constant in the wrong place switches AdaGrad off for small gradients."""
-    note("The small number `eps` keeps the division from being one by zero. It looks harmless "
-         "inside the root.")
+    note(r"""
+        The small number `eps` keeps the division from being one by zero. It looks harmless inside
+        the root.
+    """)
     eps = signature(torch.optim.Adagrad).parameters["eps"].default  # @inspect eps
-    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.",
-              f"PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad "
-              "is then the learning rate, however small the gradient.")
+    misbelief("AdaGrad divides by `sqrt(sum + 1e-5)`.", rf"""
+        PyTorch adds `{eps}`, and adds it *outside* the root. The first step of AdaGrad is then the
+        learning rate, however small the gradient.
+    """)
     g = torch.tensor([1.0, 1e-2, 1e-3, 1e-4], dtype=torch.float64)  # @inspect g
     places = walk(torch.optim.Adagrad, g[None], lr=0.01)
     outside = lengths_of(places, 6)  # @inspect outside
@@ -222,11 +246,14 @@ def the_place_of_epsilon_matters() -> None:
     assert inside == [0.01, 0.009535, 0.003015, 0.000316], "damped"
     border = math.sqrt(1e-5)  # @inspect border
     assert round(border, 5) == 0.00316, "where the constant takes over"
-    note(f"Below a gradient of about {border:.3f} the constant outweighs the square, and what "
-         "is left of AdaGrad's first step is that of plain SGD at a larger rate.")
-    question("With `1e-8` inside the root and a gradient of `1e-4`, how long "
-             "is the first step at the same rate?",
-             answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8))
+    note(rf"""
+        Below a gradient of about {border:.3f} the constant outweighs the square, and what is left
+        of AdaGrad's first step is that of plain SGD at a larger rate.
+    """)
+    question(r"""
+        With `1e-8` inside the root and a gradient of `1e-4`, how long is the first step at the same
+        rate?
+    """, answer=0.01 * 1e-4 / math.sqrt(1e-4**2 + 1e-8))
 
 
 def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
@@ -244,18 +271,21 @@ def rmsprop(lr: float, alpha: float = 0.99, eps: float = 1e-8) -> Rule:
 @aside
 def rmsprop_forgets() -> None:
     """RMSProp replaces AdaGrad's sum by an average, so its steps do not die out."""
-    note("Here the squared gradients really are averaged, exponentially: old ones fade "
-         "[@rmsprop].\n\n"
-         "$$s \\leftarrow \\alpha\\,s + (1-\\alpha)\\,g^2 \\qquad "
-         "p \\leftarrow p - \\eta\\,\\frac{g}{\\sqrt{s}+\\epsilon}$$")
+    note(r"""
+        Here the squared gradients really are averaged, exponentially: old ones fade [@rmsprop].
+
+        $$s \leftarrow \alpha\,s + (1-\alpha)\,g^2 \qquad p \leftarrow p - \eta\,\frac{g}{\sqrt{s}+\epsilon}$$
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=rmsprop(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.RMSprop, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), "step for step"
 
-    note("Under equal gradients the step settles at the learning rate instead of falling to "
-         "zero. But look at where it starts. The average begins at zero and needs time to learn "
-         "how large gradients are; until then the steps are too long.")
+    note(r"""
+        Under equal gradients the step settles at the learning rate instead of falling to zero. But
+        look at where it starts. The average begins at zero and needs time to learn how large
+        gradients are; until then the steps are too long.
+    """)
     ones = torch.ones(1000, 1, dtype=torch.float64)
     places = walk(torch.optim.RMSprop, ones, lr=1)
     lengths = lengths_of(places, 2)  # @inspect lengths
@@ -263,9 +293,10 @@ def rmsprop_forgets() -> None:
     assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
     seven = torch.tensor([[7.0]], dtype=torch.float64)  # @hide
     first = walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75)  # @hide
-    question("Old squares are weighted by `0.75` instead of `0.99`. How long "
-             "is the first step at a rate of `1`, for a gradient of `7`?",
-             answer=lengths_of(first, 2)[0])
+    question(r"""
+        Old squares are weighted by `0.75` instead of `0.99`. How long is the first step at a rate
+        of `1`, for a gradient of `7`?
+    """, answer=lengths_of(first, 2)[0])
 
 
 def adam(
@@ -291,30 +322,40 @@ def adam(
 
 def adam_corrects_for_its_start() -> None:
     """Adam's first step is as long as the learning rate, whatever the gradient."""
-    note(
-        "Why does training hold two more numbers for every weight? Because Adam remembers two "
-        "averages. What are they for?"
-    )
-    note("The average of the gradient, $m$, says where to go; gradients that disagree cancel. The "
-         "average of its square, $v$, says how large gradients usually are, and its root is divided "
-         "by, so that a weight with small gradients takes steps as long as one with large.")
-    note("Both begin at zero, and fill up slowly. So each is divided by the share of it that has "
-         "been filled after $t$ steps [@kingma2015]:\n\n"
-         "$$m \\leftarrow \\beta_1 m + (1-\\beta_1)\\,g$$\n\n"
-         "$$v \\leftarrow \\beta_2 v + (1-\\beta_2)\\,g^2$$\n\n"
-         "$$p \\leftarrow p - \\eta\\,\\frac{m/(1-\\beta_1^t)}{\\sqrt{v/(1-\\beta_2^t)}+\\epsilon}$$")
+    note(r"""
+        Why does training hold two more numbers for every weight? Because Adam remembers two
+        averages. What are they for?
+    """)
+    note(r"""
+        The average of the gradient, $m$, says where to go; gradients that disagree cancel. The
+        average of its square, $v$, says how large gradients usually are, and its root is divided
+        by, so that a weight with small gradients takes steps as long as one with large.
+    """)
+    note(r"""
+        Both begin at zero, and fill up slowly. So each is divided by the share of it that has been
+        filled after $t$ steps [@kingma2015]:
+
+        $$m \leftarrow \beta_1 m + (1-\beta_1)\,g$$
+
+        $$v \leftarrow \beta_2 v + (1-\beta_2)\,g^2$$
+
+        $$p \leftarrow p - \eta\,\frac{m/(1-\beta_1^t)}{\sqrt{v/(1-\beta_2^t)}+\epsilon}$$
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adam(lr=0.1))  # @inspect ours
     theirs = walk(torch.optim.Adam, gradients, lr=0.1)
     assert torch.allclose(ours, theirs), "step for step"
 
-    misbelief("Adam is RMSProp plus momentum.",
-              "RMSProp divides by such a root, momentum adds gradients up. That leaves out the "
-              "correction. Both averages start at zero, so both are too small at first, and the "
-              "square, which averages longer, more so.")
-    note("Take one step, with a gradient of `7` and a learning rate of `1`. Corrected, the step is "
-         "the learning rate itself. Without the correction it is too long, because the average "
-         "under the line of the fraction starts out further below its mark than the one above it:")
+    misbelief("Adam is RMSProp plus momentum.", r"""
+        RMSProp divides by such a root, momentum adds gradients up. That leaves out the correction.
+        Both averages start at zero, so both are too small at first, and the square, which averages
+        longer, more so.
+    """)
+    note(r"""
+        Take one step, with a gradient of `7` and a learning rate of `1`. Corrected, the step is the
+        learning rate itself. Without the correction it is too long, because the average under the
+        line of the fraction starts out further below its mark than the one above it:
+    """)
     seven = torch.tensor([[7.0]], dtype=torch.float64)
     first = lengths_of(walk(torch.optim.Adam, seven, lr=1), 3)  # @inspect first
     assert first == [1.0], "the learning rate"
@@ -324,9 +365,10 @@ def adam_corrects_for_its_start() -> None:
     assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
     shorter = adam(lr=1, betas=(0.9, 0.96), correct=False)  # @hide
     raw = walk(Descent, seven, rule=shorter)  # @hide
-    question("With `0.9` and `0.96` for the two averages, how long is Adam's "
-             "first step at a rate of `1` if it is not corrected?",
-             answer=lengths_of(raw, 3)[0])
+    question(r"""
+        With `0.9` and `0.96` for the two averages, how long is Adam's first step at a rate of `1`
+        if it is not corrected?
+    """, answer=lengths_of(raw, 3)[0])
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
@@ -338,53 +380,63 @@ def adamw(lr: float, decay: float = 0.01) -> Rule:
 @aside
 def adamw_decays_weights_outside_the_root() -> None:
     """AdamW shrinks the weights directly; in Adam the same setting does something else."""
-    note(
-        "Give Adam and AdamW the same weight decay, and one of them shrinks a weight far more. "
-        "Where does the decay enter?"
-    )
-    note("*Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's "
-         "step [@loshchilov2019].")
+    note(r"""
+        Give Adam and AdamW the same weight decay, and one of them shrinks a weight far more. Where
+        does the decay enter?
+    """)
+    note(r"""
+        *Weight decay* pulls every weight a little towards zero. AdamW does so beside Adam's step
+        [@loshchilov2019].
+    """)
     gradients = torch.randn(20, 5, dtype=torch.float64)
     ours = walk(Descent, gradients, rule=adamw(lr=0.1))  # @inspect ours
     settings = {"lr": 0.1, "weight_decay": 0.01}
     theirs = walk(torch.optim.AdamW, gradients, **settings)
     assert torch.allclose(ours, theirs), "step for step"
 
-    note("Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its "
-         "own size like any gradient. Give both a weight of one, a gradient of zero and the same "
-         "decay:")
+    note(r"""
+        Adam has a `weight_decay` too, and adds it to the gradient. There it is divided by its own
+        size like any gradient. Give both a weight of one, a gradient of zero and the same decay:
+    """)
     nothing = torch.zeros(1, 1, dtype=torch.float64)
     beside = walk(torch.optim.AdamW, nothing, **settings)
     within = walk(torch.optim.Adam, nothing, **settings)
     weights = [round(w[-1].item(), 4) for w in (beside, within)]  # @inspect weights
     assert weights == [0.999, 0.9], "AdamW, Adam"
-    note("AdamW took learning rate times decay. Adam took a full step of its learning rate, "
-         "because a lone decay, however weak, is all the gradient there is.")
+    note(r"""
+        AdamW took learning rate times decay. Adam took a full step of its learning rate, because a
+        lone decay, however weak, is all the gradient there is.
+    """)
     settings = {"lr": 0.01, "weight_decay": 0.1}  # @hide
     beside = walk(torch.optim.AdamW, nothing, **settings)  # @hide
     within = walk(torch.optim.Adam, nothing, **settings)  # @hide
-    question("Now the learning rate is `0.01` and the decay `0.1`. Where "
-             "does one step take a weight of `1`, without any other "
-             "gradient, with AdamW and with Adam?",
-             answer=[round(w[-1].item(), 4) for w in (beside, within)])
+    question(r"""
+        Now the learning rate is `0.01` and the decay `0.1`. Where does one step take a weight of
+        `1`, without any other gradient, with AdamW and with Adam?
+    """, answer=[round(w[-1].item(), 4) for w in (beside, within)])
 
 
 @aside
 def an_optimizer_knows_tensors_not_layers() -> None:
     """An optimizer knows parameters and groups of them, never layers."""
-    misbelief("The optimizer goes through the layers, and each layer has its accumulators.",
-              "It is handed a list of tensors and keeps its state by tensor. What belongs to "
-              "which layer it cannot know.")
-    note("`Stack` is the model of this part and the next ones: square matrices, one after the "
-         "other, and a head with a single output.")
+    misbelief("The optimizer goes through the layers, and each layer has its accumulators.", r"""
+        It is handed a list of tensors and keeps its state by tensor. What belongs to which layer it
+        cannot know.
+    """)
+    note(r"""
+        `Stack` is the model of this part and the next ones: square matrices, one after the other,
+        and a head with a single output.
+    """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     groups = [len(group["params"]) for group in optimizer.param_groups]  # @inspect groups
     assert groups == [3], "one group of three tensors"
     assert len(optimizer.state) == 3, "a state for each tensor"
 
-    note("The groups are yours to make. A group is a set of tensors that share settings, and its "
-         "usual purpose is to spare some of them something, such as weight decay.")
+    note(r"""
+        The groups are yours to make. A group is a set of tensors that share settings, and its usual
+        purpose is to spare some of them something, such as weight decay.
+    """)
     *hidden, head = model.parameters()
     spared = {"params": [head], "weight_decay": 0.0}
     usual = {"params": hidden, "weight_decay": 0.1}
@@ -394,22 +446,25 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     layers = [nn.Linear(2, 2) for _ in range(12)]  # @hide
     kinds = [[x.weight for x in layers], [x.bias for x in layers]]  # @hide
     grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])  # @hide
-    question("A model has `12` linear layers, each with a weight and a bias, "
-             "and its biases are spared the decay. How many groups does "
-             "AdaGrad have, and how many states?",
-             answer=[len(grouped.param_groups), len(grouped.state)],
-             why="A group for the weights and one for the biases, and a state for each tensor, "
-                 "whichever group it is in.")
+    question(r"""
+        A model has `12` linear layers, each with a weight and a bias, and its biases are spared the
+        decay. How many groups does AdaGrad have, and how many states?
+    """, answer=[len(grouped.param_groups), len(grouped.state)], why=r"""
+        A group for the weights and one for the biases, and a state for each tensor, whichever group
+        it is in.
+    """)
 
 
 def one_step_is_four_calls() -> None:
     """One step of training is four calls, and the last one frees the gradients."""
-    note(
-        "When do gradients take memory, and when is it given back? A step is only four calls, so "
-        "watch it between them: loss, `backward()`, `step()`, `zero_grad()`."
-    )
-    note("The model, `Stack`, serves to the end of the lecture: square matrices, one after the other, "
-         "and a *head*, a last one with a single output. `gradient_bytes` weighs its gradients:")
+    note(r"""
+        When do gradients take memory, and when is it given back? A step is only four calls, so
+        watch it between them: loss, `backward()`, `step()`, `zero_grad()`.
+    """)
+    note(r"""
+        The model, `Stack`, serves to the end of the lecture: square matrices, one after the other,
+        and a *head*, a last one with a single output. `gradient_bytes` weighs its gradients:
+    """)
     model = Stack(width=4, layers=2)
     optimizer = torch.optim.Adagrad(model.parameters())
     before = [p.detach().clone() for p in model.parameters()]
@@ -424,24 +479,27 @@ def one_step_is_four_calls() -> None:
     assert held == 36 * 4, "a gradient for every parameter"
     assert freed == 36 * 4, "all of it given back"
     assert changed == [True, True, True], "every tensor has moved"
-    note("Spelling out `set_to_none=True` changes nothing. Gradients have been dropped rather "
-         "than filled with zeros by default since PyTorch `2.0`.")
+    note(r"""
+        Spelling out `set_to_none=True` changes nothing. Gradients have been dropped rather than
+        filled with zeros by default since PyTorch `2.0`.
+    """)
     settings = signature(torch.optim.Optimizer.zero_grad).parameters
     default = settings["set_to_none"].default  # @inspect default
     assert default is True, "the default frees them"
     model = Stack(8, 1)  # @hide
     model(torch.ones(2, 8)).sum().backward()  # @hide
-    question("How many bytes does `zero_grad` give back for a stack of width "
-             "`8` with one hidden layer?",
-             answer=gradient_bytes(model), unit="B")
+    question(r"""
+        How many bytes does `zero_grad` give back for a stack of width `8` with one hidden layer?
+    """, answer=gradient_bytes(model), unit="B")
 
 
 @aside
 def gradients_add_up_until_they_are_cleared() -> None:
     """Without `zero_grad` every step repeats all the gradients before it."""
-    misbelief("`zero_grad` is optional; it only saves memory.",
-              "`backward` *adds* to the gradients. Left alone, they hold the sum over all steps "
-              "so far, and each step walks along that sum.")
+    misbelief("`zero_grad` is optional; it only saves memory.", r"""
+        `backward` *adds* to the gradients. Left alone, they hold the sum over all steps so far, and
+        each step walks along that sum.
+    """)
     w = torch.ones(3, requires_grad=True)
     x = torch.tensor([1.0, 2.0, 3.0])
     (w @ x).backward()
@@ -450,9 +508,10 @@ def gradients_add_up_until_they_are_cleared() -> None:
     (w @ x).backward()
     twice = w.grad.tolist()  # @inspect twice
     assert (once, twice) == ([1, 2, 3], [2, 4, 6]), "added, not replaced"
-    note("What that does to training: `200` steps on random inputs whose targets are a fixed "
-         "linear function of them, from the same start, on the same data, with and without "
-         "clearing.")
+    note(r"""
+        What that does to training: `200` steps on random inputs whose targets are a fixed linear
+        function of them, from the same start, on the same data, with and without clearing.
+    """)
 
     def losses(clear: bool) -> list[float]:
         start = torch.Generator().manual_seed(1)
@@ -478,20 +537,22 @@ def gradients_add_up_until_they_are_cleared() -> None:
     for _ in range(3):  # @hide
         p.backward()
         torch.optim.SGD([p], lr=0.1).step()
-    question("A weight of `1` meets a gradient of `1` at every step, and the "
-             "rate is `0.1`. Where is it after `3` steps without "
-             "`zero_grad`?",
-             answer=round(p.item(), 3))
+    question(r"""
+        A weight of `1` meets a gradient of `1` at every step, and the rate is `0.1`. Where is it
+        after `3` steps without `zero_grad`?
+    """, answer=round(p.item(), 3))
 
 
 def optimizers_differ_in_what_they_remember() -> None:
     """An optimizer remembers nothing, one tensor, or two for each parameter."""
-    note(
-        "How much memory does the choice of an optimizer decide? Anything from nothing to twice "
-        "the model."
-    )
-    note("Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW, in this order, "
-         "and weigh what it keeps in multiples of the parameters:")
+    note(r"""
+        How much memory does the choice of an optimizer decide? Anything from nothing to twice the
+        model.
+    """)
+    note(r"""
+        Take a step with each of SGD, momentum, AdaGrad, RMSProp, Adam and AdamW, in this order, and
+        weigh what it keeps in multiples of the parameters:
+    """)
 
     def kept(name: str) -> float:
         p = torch.randn(1000, requires_grad=True)
@@ -502,11 +563,13 @@ def optimizers_differ_in_what_they_remember() -> None:
 
     copies = {name: kept(name) for name in OPTIMIZERS}  # @inspect copies
     assert list(copies.values()) == [0, 1, 1, 1, 2, 2], "copies of the model"
-    misbelief("The optimizer's state is as large as the model.",
-              "That holds for optimizers that remember one number per parameter. Plain SGD "
-              "remembers none, Adam and AdamW two.")
+    misbelief("The optimizer's state is as large as the model.", r"""
+        That holds for optimizers that remember one number per parameter. Plain SGD remembers none,
+        Adam and AdamW two.
+    """)
     each = [4 + 4 + 4 * n for n in copies.values()]  # @inspect each as B
     assert each == [8, 12, 12, 12, 16, 16], "parameter, gradient, state"
-    question("A run with `5` billion `float32` parameters changes from Adam "
-             "to momentum. How many bytes does that free?",
-             answer=5 * 10**9 * int(each[4] - each[1]), unit="B")
+    question(r"""
+        A run with `5` billion `float32` parameters changes from Adam to momentum. How many bytes
+        does that free?
+    """, answer=5 * 10**9 * int(each[4] - each[1]), unit="B")

@@ -13,11 +13,11 @@ from .models import Stack, whole_numbers
 
 def parameters() -> None:
     """Parameters and their first values."""
-    note(
-        "A line copied from script to script cuts initial weights off at two bounds, to be "
-        "rid of outliers. It removes none, because the bounds are not in the units that its "
-        "readers think. How large first values should be is a matter of counting the terms of a sum."
-    )
+    note(r"""
+        A line copied from script to script cuts initial weights off at two bounds, to be rid of
+        outliers. It removes none, because the bounds are not in the units that its readers think.
+        How large first values should be is a matter of counting the terms of a sum.
+    """)
     a_parameter_is_a_tensor_that_is_registered()
     an_output_is_a_sum_of_many_terms()
     dividing_by_the_root_keeps_the_scale()
@@ -31,21 +31,20 @@ def parameters() -> None:
 
 def a_parameter_is_a_tensor_that_is_registered() -> None:
     """A parameter is a tensor that wants a gradient and that its module knows about."""
-    note(
-        "What makes a tensor a parameter? Of two that look the same, one is trained and the other "
-        "is forgotten, without an error."
-    )
+    note(r"""
+        What makes a tensor a parameter? Of two that look the same, one is trained and the other is
+        forgotten, without an error.
+    """)
     note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
     w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
     assert isinstance(w, Tensor), "a tensor like others"
     kinds = type(w), type(w.data)                               # @inspect kinds
     assert kinds == (nn.Parameter, Tensor), "`.data` is a plain one"
     assert w.requires_grad is True, "which wants a gradient"
-    note(
-        "A module registers a parameter as soon as it is assigned to an attribute. A plain tensor "
-        "is assigned just as well, and then overlooked: by optimizers, by checkpoints and by "
-        "`.to`."
-    )
+    note(r"""
+        A module registers a parameter as soon as it is assigned to an attribute. A plain tensor is
+        assigned just as well, and then overlooked: by optimizers, by checkpoints and by `.to`.
+    """)
     module = nn.Module()
     module.learned, module.forgotten = w, torch.randn(4, 2)
     names = [name for name, _ in module.named_parameters()]     # @inspect names
@@ -55,12 +54,10 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     module.first = nn.Parameter(torch.ones(3, 5))  # @hide
     module.second = torch.ones(5, requires_grad=True)  # @hide
     module.third = nn.Parameter(torch.ones(7))  # @hide
-    question(
-        "A module has a parameter of `3 × 5`, a plain tensor of `5` numbers "
-        "that wants a gradient, and a parameter of `7`. How many numbers "
-        "does its optimizer train?",
-        answer=sum(p.numel() for p in module.parameters()), unit="numbers",
-    )
+    question(r"""
+        A module has a parameter of `3 × 5`, a plain tensor of `5` numbers that wants a gradient,
+        and a parameter of `7`. How many numbers does its optimizer train?
+    """, answer=sum(p.numel() for p in module.parameters()), unit="numbers")
 
 
 def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
@@ -70,99 +67,95 @@ def outputs(n: int, scale: float) -> Float[Tensor, "draws col"]:
 
 def an_output_is_a_sum_of_many_terms() -> None:
     """With all variances one, an output is as large as the root of its number of inputs."""
-    note(
-        "How large should first weights be? Drawn from the standard normal they are far too "
-        "large, and wider layers make it worse."
-    )
-    note(
-        "Inputs and *unit weights*, both of mean `0` and standard deviation `1`, go in. What "
-        "comes out has another deviation:"
-    )
+    note(r"""
+        How large should first weights be? Drawn from the standard normal they are far too large,
+        and wider layers make it worse.
+    """)
+    note(r"""
+        Inputs and *unit weights*, both of mean `0` and standard deviation `1`, go in. What comes
+        out has another deviation:
+    """)
     x, w = torch.randn(16384), torch.randn(16384, 32)
     y: Float[Tensor, "col"] = x @ w                             # @inspect y
     assert tuple(y.shape) == (32,), "one number per column"
-    note(
-        "Each output is a sum of products, as many as there are inputs. With both means at zero "
-        "each product has a variance of one, and variances of independent terms add up. So the "
-        "variance of the sum is the number of inputs, and its deviation is the root of that number."
-    )
-    note("One output alone cannot show it. The trace of CS336 prints one, and in its five "
-         "versions five different ones [@cs336]. In deviations of that size:")
+    note(r"""
+        Each output is a sum of products, as many as there are inputs. With both means at zero each
+        product has a variance of one, and variances of independent terms add up. So the variance of
+        the sum is the number of inputs, and its deviation is the root of that number.
+    """)
+    note(r"""
+        One output alone cannot show it. The trace of CS336 prints one, and in its five versions
+        five different ones [@cs336]. In deviations of that size:
+    """)
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
     draws = [abs(p) / math.sqrt(16384) for p in printed]        # @inspect draws
     assert max(draws) > 7 * min(draws), "all meant to show one scale"
-    note("Many draws do show it. `outputs` multiplies random inputs by random weights of the given "
-         "deviation, for several numbers of inputs:")
+    note(r"""
+        Many draws do show it. `outputs` multiplies random inputs by random weights of the given
+        deviation, for several numbers of inputs:
+    """)
     widths = [256, 1024, 4096, 16384]
     spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
     roots = [math.sqrt(n) for n in widths]                      # @inspect roots
     measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
     assert 0.95 < min(measured), "hardly below the root"
     assert max(measured) < 1.05, "hardly above, at any width"
-    misbelief(
-        "The variance of the output is related to the square root of the number of inputs.",
-        "The *variance* grows with the number itself, the *standard deviation* with its root.",
-    )
+    misbelief("The variance of the output is related to the square root of the number of inputs.",
+              "The *variance* grows with the number itself, the *standard deviation* with its root.")
     growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
     assert round(math.log2(growth)) == 6, "as many doublings as the width"
     note("The same draws with weights divided by that root, beside them:")
     level = [outputs(n, n**-0.5).std().item() for n in widths]
-    figure(
-        plot_spread(widths, spread, level),
-        caption="What unit weights let grow with the root of the width, scaled weights keep at one. "
-        "Standard deviation of x @ w, both axes logarithmic.",
-        alt="With unit weights the dots climb along a dotted line of slope one half, from "
-        f"{roots[0]:.0f} at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With "
-        "weights divided by the root of the width they stay on a level line at one.",
-    )
-    question(
-        "Weights have a deviation of `0.1` instead of `1`, and there are "
-        "`10,000` inputs of mean `0` and variance `1`. Which deviation do outputs have, "
-        "to the nearest whole number?",
-        answer=round(outputs(10_000, 0.1).std().item()),
-        within=0.1,
-    )
+    figure(plot_spread(widths, spread, level), caption=r"""
+        What unit weights let grow with the root of the width, scaled weights keep at one. Standard
+        deviation of x @ w, both axes logarithmic.
+    """, alt=rf"""
+        With unit weights the dots climb along a dotted line of slope one half, from {roots[0]:.0f}
+        at a width of {widths[0]} to {roots[-1]:.0f} at {widths[-1]}. With weights divided by the
+        root of the width they stay on a level line at one.
+    """)
+    question(r"""
+        Weights have a deviation of `0.1` instead of `1`, and there are `10,000` inputs of mean `0`
+        and variance `1`. Which deviation do outputs have, to the nearest whole number?
+    """, answer=round(outputs(10_000, 0.1).std().item()), within=0.1)
 
 
 def dividing_by_the_root_keeps_the_scale() -> None:
     """Divided by the root of the inputs, outputs stay at one whatever the width."""
-    note(
-        "Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has "
-        "to undo the root by which a sum grows."
-    )
+    note(r"""
+        Which factor keeps a layer's outputs as large as its inputs, whatever its width? It has to
+        undo the root by which a sum grows.
+    """)
     note("So divide the weights by it:")
     widths = [256, 4096, 65536]
     spread = [outputs(n, 1 / math.sqrt(n)).std().item() for n in widths]  # @inspect spread
     rounded = [round(s, 1) for s in spread]
     assert rounded == [1.0, 1.0, 1.0], "independent of the width"
-    misbelief(
-        "After scaling, each element of the output is constant.",
-        "Of constant *order*. The values are as random as before, around zero with a deviation "
-        "near one; the number that CS336 prints beside that sentence is a single draw [@cs336].",
-    )
+    misbelief("After scaling, each element of the output is constant.", r"""
+        Of constant *order*. The values are as random as before, around zero with a deviation near
+        one; the number that CS336 prints beside that sentence is a single draw [@cs336].
+    """)
     y = outputs(16384, 1 / math.sqrt(16384)).flatten()          # @inspect y
     different = len(set(y.tolist()))                            # @measure different
     assert 0.99 < different / y.numel(), "hardly two alike"
     inside = (y.abs() < 1).double().mean().item()               # @inspect inside
     assert 0.64 < inside < 0.73, "about two thirds within one"
-    question(
-        "A script draws all weights with a deviation of `0.02`. For which "
-        "number of inputs does that keep outputs at `1`?",
-        answer=round(1 / 0.02**2), unit="inputs",
-        why="One deviation for all layers fits a single width.",
-    )
+    question(r"""
+        A script draws all weights with a deviation of `0.02`. For which number of inputs does that
+        keep outputs at `1`?
+    """, answer=round(1 / 0.02**2), unit="inputs",
+        why="One deviation for all layers fits a single width.")
 
 
 @aside
 def xavier_agrees_for_square_layers_only() -> None:
     """Dividing by the root of the inputs is Xavier's rule for square layers only."""
-    note(
-        "Xavier, or Glorot, initialization balances forward and backward pass with a "
-        "deviation of "
-        r"$\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the "
-        "inputs alone is older and carries LeCun's name [@lecun1998]. `against_lecun` divides the "
-        "first deviation, as drawn, by the second:"
-    )
+    note(r"""
+        Xavier, or Glorot, initialization balances forward and backward pass with a deviation of
+        $\sqrt{2/(n_\mathrm{in}+n_\mathrm{out})}$ [@glorot2010]. Dividing by the root of the inputs
+        alone is older and carries LeCun's name [@lecun1998]. `against_lecun` divides the first
+        deviation, as drawn, by the second:
+    """)
 
     def against_lecun(rows: int, cols: int) -> float:
         w = nn.init.xavier_normal_(torch.empty(cols, rows))
@@ -174,30 +167,29 @@ def xavier_agrees_for_square_layers_only() -> None:
     formula = math.sqrt(2 * 16384 / (16384 + 32))               # @inspect formula
     assert 1.412 < formula < 1.413, "by Glorot's formula"
     assert 0.98 < narrow / formula < 1.02, "as measured"
-    misbelief(
-        "Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
-        f"Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow "
-        "one. And `nn.Linear` does neither.",
-    )
+    misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
+        rf"""
+            Their ratio depends on the shape: one for square layers, {formula:.2f} for this narrow
+            one. And `nn.Linear` does neither.
+        """)
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)
     assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
     std = default.std().item()                                  # @inspect std
     assert 0.57 < std < 0.585, "one over the root of three"
-    question(
-        "A layer turns `100` inputs into `700` outputs. Which deviation does "
-        "Glorot's formula give its weights, and which does LeCun's?",
-        answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
-        why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.",
-    )
+    question(r"""
+        A layer turns `100` inputs into `700` outputs. Which deviation does Glorot's formula give
+        its weights, and which does LeCun's?
+    """, answer=[math.sqrt(2 / (100 + 700)), 1 / math.sqrt(100)],
+        why="More outputs than inputs: for the sake of the backward pass, Glorot draws smaller ones.")
 
 
 @aside
 def unscaled_gradients_explode() -> None:
     """Unscaled layers make gradients explode."""
-    note(
-        "Weights straight from `torch.randn`, *unscaled*, make activations overflow before long. "
-        "Gradients grow with them, and under a squared loss faster still. Ten layers of width `64`:"
-    )
+    note(r"""
+        Weights straight from `torch.randn`, *unscaled*, make activations overflow before long.
+        Gradients grow with them, and under a squared loss faster still. Ten layers of width `64`:
+    """)
 
     x, stack = torch.randn(8, 64), torch.randn(10, 64, 64)
 
@@ -211,18 +203,18 @@ def unscaled_gradients_explode() -> None:
 
     wild = first_gradient(1.0)                                  # @inspect wild
     tame = first_gradient(1 / 8)                                # @inspect tame
-    note(
-        "Each layer that is left unscaled is `8` times too large, the root of its width. The loss "
-        "is a square, so it holds every layer's factor twice; the derivative by the first layer "
-        "takes away one of that layer's factors. Powers of two divide exactly, so the ratio is exact too."
-    )
+    note(r"""
+        Each layer that is left unscaled is `8` times too large, the root of its width. The loss is
+        a square, so it holds every layer's factor twice; the derivative by the first layer takes
+        away one of that layer's factors. Powers of two divide exactly, so the ratio is exact too.
+    """)
     assert wild / tame == 8.0 ** (2 * 10 - 1), "to the last factor"
-    note(
-        "Advice: scale so that each layer keeps the size of what it gets. LeCun's rule divides by "
-        "the root of the number of inputs, as Glorot's does for square matrices; they suit linear "
-        "and tanh layers. A ReLU throws away half of the square of its input, on average, and He's "
-        "rule, with a `2` under the root, makes up for it [@he2015]."
-    )
+    note(r"""
+        Advice: scale so that each layer keeps the size of what it gets. LeCun's rule divides by the
+        root of the number of inputs, as Glorot's does for square matrices; they suit linear and
+        tanh layers. A ReLU throws away half of the square of its input, on average, and He's rule,
+        with a `2` under the root, makes up for it [@he2015].
+    """)
     lecun = he = torch.randn(64, 512)
     for _ in range(4):
         w = torch.randn(512, 512) / math.sqrt(512)
@@ -231,11 +223,10 @@ def unscaled_gradients_explode() -> None:
     kept = he.square().mean().item()                            # @inspect kept
     assert round(math.log2(left)) == -4, "mean square halved by each layer"
     assert round(kept) == 1, "and kept, with the two"
-    question(
-        "How many times as large as the scaled one is the first layer's "
-        "gradient in a stack of only `3` unscaled layers of this width?",
-        answer=8 ** (2 * 3 - 1), unit="times",
-    )
+    question(r"""
+        How many times as large as the scaled one is the first layer's gradient in a stack of only
+        `3` unscaled layers of this width?
+    """, answer=8 ** (2 * 3 - 1), unit="times")
 
 
 def truncated(
@@ -254,12 +245,12 @@ def truncation_bounds_are_absolute() -> None:
     note("A layer of `16384` inputs, its weights scaled by the root of that:")
     std = 1 / math.sqrt(16384)                                  # @inspect std
     assert 3 / std == 384.0, "deviations away"
-    misbelief(
-        "`trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three "
-        "deviations.",
-        f"`a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations "
-        "out, where no draw ever falls. Write `a=-3 * std, b=3 * std`.",
-    )
+    misbelief(r"""
+        `trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three deviations.
+    """, rf"""
+        `a` and `b` are values, not multiples. At this width they lie {3 / std:.0f} deviations out,
+        where no draw ever falls. Write `a=-3 * std, b=3 * std`.
+    """)
     note("`truncated` draws such weights and returns them as multiples of their deviation.")
     absolute = truncated(3.0)                                   # @inspect absolute
     beyond = (absolute.abs() > 3).sum().item()                  # @inspect beyond
@@ -278,28 +269,27 @@ def truncation_bounds_are_absolute() -> None:
     theory = math.sqrt(1 - 6 * density / math.erf(3 / math.sqrt(2)))  # @inspect theory
     assert 0.9865 < theory < 0.9867, "what the cut leaves"
     assert 0.99 < left / theory < 1.01, "and what was drawn"
-    figure(
-        plot_truncation(absolute, relative),
-        caption=f"{absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both "
-        "tails, bounds of `±3·std` cut them off.",
-        alt="Two bell curves that coincide in the middle. The one with bounds of plus and minus "
-        "three runs on to beyond four on either side; the one with bounds of three deviations "
-        "ends at three.",
-    )
-    question(
-        "A layer of `400` inputs gets weights with a deviation of one over "
-        "the root of `400`. Which `b` cuts them off at two deviations?",
-        answer=2 / math.sqrt(400),
-    )
+    figure(plot_truncation(absolute, relative), caption=rf"""
+        {absolute.numel():,} initial weights, in deviations. Bounds of `±3` leave both tails, bounds
+        of `±3·std` cut them off.
+    """, alt=r"""
+        Two bell curves that coincide in the middle. The one with bounds of plus and minus three
+        runs on to beyond four on either side; the one with bounds of three deviations ends at
+        three.
+    """)
+    question(r"""
+        A layer of `400` inputs gets weights with a deviation of one over the root of `400`. Which
+        `b` cuts them off at two deviations?
+    """, answer=2 / math.sqrt(400))
 
 
 @aside
 def weights_are_truncated_and_outputs_are_not() -> None:
     """It is the weights that are drawn from a truncated normal, not the outputs."""
-    note(
-        "What is truncated for safety are the initial weights, once, when they are drawn. Outputs "
-        "are not: they go where their sum takes them."
-    )
+    note(r"""
+        What is truncated for safety are the initial weights, once, when they are drawn. Outputs are
+        not: they go where their sum takes them.
+    """)
     w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
     y = torch.randn(512, 16384) @ w
     largest = w.abs().max().item() * math.sqrt(16384)           # @inspect largest
@@ -308,12 +298,10 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     assert 0.95 < std < 1.02, "outputs are of size one, as planned"
     farthest = y.abs().max().item() / std                       # @inspect farthest
     assert largest < farthest, "and outliers of their own"
-    question(
-        "Every weight lies within `3/128`, and each of the `16384` inputs is "
-        "`1` or `-1`. How large can an output get at worst, where its usual "
-        "deviation is `1`?",
-        answer=3 / 128 * 16384,
-    )
+    question(r"""
+        Every weight lies within `3/128`, and each of the `16384` inputs is `1` or `-1`. How large
+        can an output get at worst, where its usual deviation is `1`?
+    """, answer=3 / 128 * 16384)
 
 
 @aside
@@ -331,11 +319,11 @@ def a_deep_linear_model_is_one_matrix() -> None:
     x: Float[Tensor, "batch width"] = torch.randn(8, 64)
     y: Float[Tensor, "batch"] = model(x)                        # @inspect y
     assert tuple(y.shape) == (8,), "one value per example"
-    note(
-        "Multiply its matrices together, and the whole network is a single column of weights. "
-        "Extra layers cost parameters and FLOPs and can express nothing more. Whole numbers for "
-        "weights make the comparison exact."
-    )
+    note(r"""
+        Multiply its matrices together, and the whole network is a single column of weights. Extra
+        layers cost parameters and FLOPs and can express nothing more. Whole numbers for weights
+        make the comparison exact.
+    """)
     weights = [whole_numbers(*p.shape) for p in model.parameters()]
     first, second, final = weights
     x = whole_numbers(8, 64)
@@ -346,22 +334,20 @@ def a_deep_linear_model_is_one_matrix() -> None:
     bent = (x @ first).relu() @ second @ final
     assert not torch.equal(bent, deep), "not with a ReLU inside"
     deeper = Stack(width=10, layers=5)  # @hide
-    question(
-        "How many parameters of a `Stack(width=10, layers=5)` could be "
-        "saved by a model that expresses just as much?",
-        answer=sum(p.numel() for p in deeper.parameters()) - 10,
-        unit="parameters",
-    )
+    question(r"""
+        How many parameters of a `Stack(width=10, layers=5)` could be saved by a model that
+        expresses just as much?
+    """, answer=sum(p.numel() for p in deeper.parameters()) - 10, unit="parameters")
 
 
 @aside
 def a_module_moves_in_place() -> None:
     """Moving a module changes it; moving a tensor makes another one."""
-    note(
-        "`model.to(device)` moves the parameters inside the module and returns the module, so "
-        "the result may be ignored. The result of `tensor.to(device)` may not: the original "
-        "stays where it was. Any device shows this, `meta` too."
-    )
+    note(r"""
+        `model.to(device)` moves the parameters inside the module and returns the module, so the
+        result may be ignored. The result of `tensor.to(device)` may not: the original stays where
+        it was. Any device shows this, `meta` too.
+    """)
     model, x = Stack(width=4, layers=1), torch.randn(4)
     moved, copy = model.to("meta"), x.to("meta")
     assert moved is model, "the same module"
@@ -371,9 +357,7 @@ def a_module_moves_in_place() -> None:
     net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @hide
     ignored = net.to("meta"), [t.to("meta") for t in batch]  # @hide
     places = [t.device.type for t in (*net.parameters(), *batch)]  # @hide
-    question(
-        "A `Stack` with `3` square layers and a batch of `2` tensors "
-        "are sent to `meta`, and every result is ignored. How many tensors "
-        "move, and how many stay behind?",
-        answer=[places.count("meta"), places.count("cpu")], unit="tensors",
-    )
+    question(r"""
+        A `Stack` with `3` square layers and a batch of `2` tensors are sent to `meta`, and every
+        result is ignored. How many tensors move, and how many stay behind?
+    """, answer=[places.count("meta"), places.count("cpu")], unit="tensors")

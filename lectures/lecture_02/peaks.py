@@ -30,12 +30,11 @@ from .units import E4M3, GB, TERA, GiB, MiB
 
 def peaks_and_mfu() -> None:
     """Peaks and MFU."""
-    note(
-        "One measurement makes a good utilization or a miserable one, depending on what it is "
-        "divided by. A card has a peak for every number format, its datasheet prints some of "
-        "them doubled, and a clock that is read too early, or started too early, spoils the "
-        "rest."
-    )
+    note(r"""
+        One measurement makes a good utilization or a miserable one, depending on what it is divided
+        by. A card has a peak for every number format, its datasheet prints some of them doubled,
+        and a clock that is read too early, or started too early, spoils the rest.
+    """)
     every_peak_belongs_to_a_format()
     compare_dense_with_dense()
     sparsity_means_two_of_every_four()
@@ -57,45 +56,39 @@ def peaks_and_mfu() -> None:
 def every_peak_belongs_to_a_format() -> None:
     """A peak without its number format says nothing."""
     note("What is *the* peak of a card? There are as many answers as there are formats.")
-    note(
-        "A card has ordinary units, which do `float32`, and *tensor cores*, which multiply small "
-        "blocks of matrices, and faster the narrower their numbers. TF32 is a `float32` that they "
-        "[round](#tf32_saves_no_bytes) before they multiply it:"
-    )
+    note(r"""
+        A card has ordinary units, which do `float32`, and *tensor cores*, which multiply small
+        blocks of matrices, and faster the narrower their numbers. TF32 is a `float32` that they
+        [round](#tf32_saves_no_bytes) before they multiply it:
+    """)
     formats = "float32", "tf32", "bfloat16"
     a100 = [dense_peak("A100 SXM 80GB", f) / TERA for f in formats]
     h100 = [dense_peak("H100 SXM", f) / TERA for f in formats]
     assert a100 == [19.5, 156.0, 312.0], "an A100, by format"
     assert h100 == [67.0, 494.5, 989.5], "an H100, by format"
-    rows = zip(formats, a100, h100, strict=True)  # @hide
-    note(
-        "Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:\n\n"
-        "| format | A100 SXM | H100 SXM |\n|---|---|---|\n"
-        + "\n".join(f"| `{name}` | {a} | {h} |" for name, a, h in rows)
-    )
-    note(
-        "Such numbers can be rebuilt from the chip: its *multiprocessors*, times the FLOPs that "
-        "each completes in a tick of the clock, times ticks per second. The `108` of an A100 tick at "
-        "`1.41` GHz, and each completes `128` FLOPs in `float32` or `2048` in `bfloat16` "
-        "[@nvidia-ampere]. The `132` of an H100 SXM complete twice as many, at `1.83` GHz, or at "
-        "`1.98` while the tensor cores rest [@nvidia-hopper]:"
-    )
+    rows = [f"| `{name}` | {a} | {h} |" for name, a, h in zip(formats, a100, h100)]  # @hide
+    note("Dense peaks in TFLOP/s, from the datasheets [@nvidia-a100; @nvidia-h100]:")
+    note("| format | A100 SXM | H100 SXM |\n|---|---|---|\n" + "\n".join(rows))
+    note(r"""
+        Such numbers can be rebuilt from the chip: its *multiprocessors*, times the FLOPs that each
+        completes in a tick of the clock, times ticks per second. The `108` of an A100 tick at
+        `1.41` GHz, and each completes `128` FLOPs in `float32` or `2048` in `bfloat16`
+        [@nvidia-ampere]. The `132` of an H100 SXM complete twice as many, at `1.83` GHz, or at
+        `1.98` while the tensor cores rest [@nvidia-hopper]:
+    """)
     ampere = 108 * 128 * 1.41e9, 108 * 2048 * 1.41e9
     hopper = 132 * 256 * 1.98e9, 132 * 4096 * 1.83e9
     rebuilt = [round(rate / TERA, 1) for rate in ampere + hopper]
     assert rebuilt == [19.5, 311.9, 66.9, 989.4], "two rates of each"
-    misbelief(
-        "The peak of an A100 is `312` TFLOP/s.",
-        "In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` "
-        f"gets {a100[0]}, TF32 {a100[1]:.0f}.",
-    )
-    question(
-        "At its peak in `bfloat16` an A100 needs `1` s for a product. How "
-        "long does it need at best in ordinary `float32`?",
-        answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA),
-        unit="s",
-        why="The same FLOPs on the same card: only other units do them.",
-    )
+    misbelief("The peak of an A100 is `312` TFLOP/s.", rf"""
+        In `bfloat16` or `float16`, with dense matrices, on tensor cores. Ordinary `float32` gets
+        {a100[0]}, TF32 {a100[1]:.0f}.
+    """)
+    question(r"""
+        At its peak in `bfloat16` an A100 needs `1` s for a product. How long does it need at best
+        in ordinary `float32`?
+    """, answer=dense_peak("A100 SXM 80GB", "bfloat16") / (a100[0] * TERA), unit="s",
+        why="The same FLOPs on the same card: only other units do them.")
 
 
 @aside
@@ -105,44 +98,40 @@ def compare_dense_with_dense() -> None:
     printed = 1979e12                                           # @inspect printed as FLOP/s
     dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
     assert printed / dense == 2.0, "printed with sparsity"
-    note(
-        "The larger one is for weights of which half are zero in a prescribed pattern "
-        f"[@nvidia-h100]. Training multiplies dense matrices and sees at most {dense / TERA} "
-        "TFLOP/s. The A100's usual number is a dense one, and `float32` is the line of the "
-        "ordinary units, which are no tensor cores:"
-    )
+    note(rf"""
+        The larger one is for weights of which half are zero in a prescribed pattern [@nvidia-h100].
+        Training multiplies dense matrices and sees at most {dense / TERA} TFLOP/s. The A100's usual
+        number is a dense one, and `float32` is the line of the ordinary units, which are no tensor
+        cores:
+    """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")
     mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
     assert 6.3 < mixed < 6.4, "sparse against dense"
     assert 3.1 < fair < 3.2, "dense against dense"
     formats = dense / dense_peak("H100 SXM", "float32")         # @inspect formats as times
     assert 14.7 < formats < 14.8, "bfloat16 against float32"
-    misbelief(
-        f"An H100 is more than {mixed:.0f} times an A100.",
-        "Only if one is quoted sparse and the other dense. Like for like it promises "
-        f"{fair:.2f} times as much, and its own tensor cores {formats:.1f} times its ordinary "
-        "units. A factor means something once both lines are named.",
-    )
+    misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
+        Only if one is quoted sparse and the other dense. Like for like it promises {fair:.2f} times
+        as much, and its own tensor cores {formats:.1f} times its ordinary units. A factor means
+        something once both lines are named.
+    """)
     narrow = dense_peak("H100 SXM", "float8")  # @hide
-    question(
-        "In `float8` the datasheet of the H100 prints "
-        f"`{2 * narrow / TERA:.0f}` TFLOP/s, with sparsity. How many times "
-        "its dense `bfloat16` peak is its dense `float8` peak?",
-        answer=narrow / dense, unit="times",
-        why="Both dense peaks are half of what is printed, and numbers of half the width go twice as fast.",
-    )
+    question(rf"""
+        In `float8` the datasheet of the H100 prints `{2 * narrow / TERA:.0f}` TFLOP/s, with
+        sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
+    """, answer=narrow / dense, unit="times",
+        why="Both dense peaks are half of what is printed, and numbers of half the width go twice as fast.")
 
 
 @aside
 def sparsity_means_two_of_every_four() -> None:
     """On a datasheet, sparsity means two zeros in every four neighbours."""
     note("The doubled rate has a condition, and a matrix with many zeros need not meet it.")
-    misbelief(
-        "Sparse means that most entries are zero, and that the hardware skips zeros.",
-        "The doubled rate needs *structured* sparsity: of every four neighbouring weights two "
-        "are zero, so that the others can be stored close together with their places "
-        "[@mishra2021]. Zeros elsewhere are multiplied like any number.",
-    )
+    misbelief("Sparse means that most entries are zero, and that the hardware skips zeros.", r"""
+        The doubled rate needs *structured* sparsity: of every four neighbouring weights two are
+        zero, so that the others can be stored close together with their places [@mishra2021]. Zeros
+        elsewhere are multiplied like any number.
+    """)
     note("Cut the weights into groups of `4`, and set the two smallest of each to zero:")
     w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
@@ -155,34 +144,31 @@ def sparsity_means_two_of_every_four() -> None:
     share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
     assert share == 11 / 16, "chance of two or more in a group"
     assert 0.97 < fits / share < 1.03, "so many groups do"
-    note(
-        "Nor does an ordinary product skip anything. Were zeros skipped, a matrix of nothing else "
-        "would cost nothing. On one core of this processor, beside a matrix of random numbers:"
-    )
+    note(r"""
+        Nor does an ordinary product skip anything. Were zeros skipped, a matrix of nothing else
+        would cost nothing. On one core of this processor, beside a matrix of random numbers:
+    """)
     x = torch.randn(512, 512)
     dense = product_seconds(x)                                  # @measure dense as s
     empty = product_seconds(torch.zeros(512, 512))              # @measure empty as s
     small = product_seconds(x[:64, :64].contiguous())           # @measure small as s
     assert small < empty, "nothing but zeros, more than a tiny part of the work"
     row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
-    question(
-        "Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many "
-        "more have to become zero before this row can run at the doubled "
-        "rate?",
-        answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(),
-        unit="weights",
-        why="The first four neighbours have more zeros than they need. The others have none, and need two.",
-    )
+    question(r"""
+        Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero
+        before this row can run at the doubled rate?
+    """, answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(), unit="weights",
+        why="The first four neighbours have more zeros than they need. The others have none, and need two.")
 
 
 @aside
 def narrow_formats_are_fast_because_of_their_units() -> None:
     """Narrow formats are fast because of the units that multiply them."""
-    misbelief(
-        "Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
-        "Memory says how much fits, not how fast it is multiplied. The rate comes from the "
-        "arithmetic units, and for operations that wait for memory from its bandwidth.",
-    )
+    misbelief("Narrow formats are fast because memory is fixed: more of them fit and run side by side.",
+        r"""
+            Memory says how much fits, not how fast it is multiplied. The rate comes from the
+            arithmetic units, and for operations that wait for memory from its bandwidth.
+        """)
     note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, "twice as much fits"
@@ -201,14 +187,11 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     wide = product_seconds(x)                                   # @measure wide as s
     half = product_seconds(x.bfloat16())                        # @measure half as s
     gain = wide / half                                          # @measure gain as times
-    question(
-        f"The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the "
-        f"smaller one `{small.bandwidth / GB:.0f}`. How many times as fast is "
-        "the larger one at a product that runs at its peak, and at an "
-        "addition that waits for memory?",
-        answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth],
-        unit="times",
-    )
+    question(rf"""
+        The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
+        `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
+        runs at its peak, and at an addition that waits for memory?
+    """, answer=[rates[1] / rates[0], large.bandwidth / small.bandwidth], unit="times")
 
 
 def to_tf32(x: Tensor) -> Tensor:
@@ -219,11 +202,11 @@ def to_tf32(x: Tensor) -> Tensor:
 @aside
 def tf32_saves_no_bytes() -> None:
     """TF32 rounds what goes into the multiplier and saves no bytes."""
-    note(
-        "TF32 keeps the exponent of `float32` and `10` of its fraction bits [@nvidia-ampere]. "
-        "Tensors stay `float32`; the multiplier reads no more of them than that. On any machine "
-        "the effect can be had by rounding the inputs."
-    )
+    note(r"""
+        TF32 keeps the exponent of `float32` and `10` of its fraction bits [@nvidia-ampere]. Tensors
+        stay `float32`; the multiplier reads no more of them than that. On any machine the effect
+        can be had by rounding the inputs.
+    """)
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     size = to_tf32(x).nbytes                                    # @inspect size as B
     assert size == x.nbytes == 256 * 256 * 4, "as large as before"
@@ -239,13 +222,13 @@ def tf32_saves_no_bytes() -> None:
     assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
     bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
-    note(
-        "Because it changes results, PyTorch leaves it off for matrix products. `highest` means "
-        "true `float32`; `torch.set_float32_matmul_precision(\"high\")` allows TF32 "
-        "[@pytorch-precision], and only then is its peak the one to divide by. Some images of "
-        "systems switch it on through the environment, so set it where it matters. For "
-        "convolutions it is on from the start [@pytorch-tf32]."
-    )
+    note(r"""
+        Because it changes results, PyTorch leaves it off for matrix products. `highest` means true
+        `float32`; `torch.set_float32_matmul_precision("high")` allows TF32 [@pytorch-precision],
+        and only then is its peak the one to divide by. Some images of systems switch it on through
+        the environment, so set it where it matters. For convolutions it is on from the start
+        [@pytorch-tf32].
+    """)
     override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
     setting = torch.get_float32_matmul_precision()              # @measure setting
     if override is None:
@@ -255,11 +238,8 @@ def tf32_saves_no_bytes() -> None:
     assert torch.get_float32_matmul_precision() == setting, "as before"
     assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
     whole = torch.arange(1.0, 9999.0)  # @hide
-    question(
-        "Which is the first whole number above zero that TF32 rounds to "
-        "another one?",
-        answer=int(whole[to_tf32(whole) != whole][0]),
-    )
+    question("Which is the first whole number above zero that TF32 rounds to another one?",
+             answer=int(whole[to_tf32(whole) != whole][0]))
 
 
 def mean_seconds(call: Callable[[], object], runs: int) -> float:  # @stepover
@@ -286,43 +266,43 @@ def starts_slowly(x: Tensor, extra: int) -> Callable[[], Tensor]:  # @stepover
 
 def the_first_calls_are_not_the_ones_to_time() -> None:
     """The first calls are not the ones to time."""
-    note(
-        "How long does a call take? Time five of a fresh program, take the mean, and most of it can "
-        "be set-up. A utilization made of that says nothing about the card."
-    )
-    note(
-        "On its first call a library chooses a *kernel*, the program that the device will run, "
-        "perhaps compiles it, and asks for memory. The timer of this book, `time_call`, therefore "
-        "calls until several calls in a row agree, and only then measures. It reports the median, "
-        "and as its spread the distance between the quartiles."
-    )
-    note("Take a product whose first call does the work of `200` more, and time it both ways, by a plain "
-         "mean of five and by `time_call`:")
+    note(r"""
+        How long does a call take? Time five of a fresh program, take the mean, and most of it can
+        be set-up. A utilization made of that says nothing about the card.
+    """)
+    note(r"""
+        On its first call a library chooses a *kernel*, the program that the device will run,
+        perhaps compiles it, and asks for memory. The timer of this book, `time_call`, therefore
+        calls until several calls in a row agree, and only then measures. It reports the median, and
+        as its spread the distance between the quartiles.
+    """)
+    note(r"""
+        Take a product whose first call does the work of `200` more, and time it both ways, by a
+        plain mean of five and by `time_call`:
+    """)
     x = torch.randn(16, 16)
     setup = 200
     cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
     steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
-    note("By how much should the mean be too long, counted in products, and by how much is it? No clock "
-         "is exact here, so the claim asks for a tenth of the set-up only:")
+    note(r"""
+        By how much should the mean be too long, counted in products, and by how much is it? No
+        clock is exact here, so the claim asks for a tenth of the set-up only:
+    """)
     expected = (5 + setup) / 5                                  # @inspect expected as times
     assert expected == 41.0, "by counting products"
     observed = cold / steady.seconds                            # @measure observed as times
     tenth = (5 + setup / 10) / 5                                # @inspect tenth as times
     assert tenth < observed, "more than a tenth of that set-up explains"
-    misbelief(
-        "Published timings are averages over many runs, after a warm-up.",
-        "A careful timer works like that. The one of CS336 takes the mean of `5` runs without a "
-        "warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how "
-        "fast.",
-    )
-    question(
-        "Setting up still costs `200` calls. Over how many runs must the "
-        "obvious timer take its mean to come out only a tenth too high?",
-        answer=round(setup / (1.1 - 1)), unit="runs",
-        within=0.05,
-        why="A mean forgets a slow start only slowly; a median forgets it at once.",
-    )
+    misbelief("Published timings are averages over many runs, after a warm-up.", r"""
+        A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
+        warm-up, and nothing had run in `bfloat16` before [@cs336]. Ask how before quoting how fast.
+    """)
+    question(r"""
+        Setting up still costs `200` calls. Over how many runs must the obvious timer take its mean
+        to come out only a tenth too high?
+    """, answer=round(setup / (1.1 - 1)), unit="runs", within=0.05,
+        why="A mean forgets a slow start only slowly; a median forgets it at once.")
 
 
 def utilization(
@@ -334,16 +314,16 @@ def utilization(
 
 def mfu_counts_what_the_model_needs() -> None:
     """MFU counts what the model needs, not what the hardware does."""
-    note(
-        "A program that does the same work twice keeps the card busier, and trains no faster. Which "
-        "count of FLOPs goes into the *model FLOPs utilization*?"
-    )
-    note(
-        "Numbers made up for the occasion: a step pushes `500_000` tokens through `10**9` "
-        "parameters, in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To "
-        "save memory this step also [repeats its forward pass](#checkpointing_trades_flops_for_memory), "
-        "which makes `8`. `utilization` divides FLOPs by seconds and by the peak:"
-    )
+    note(r"""
+        A program that does the same work twice keeps the card busier, and trains no faster. Which
+        count of FLOPs goes into the *model FLOPs utilization*?
+    """)
+    note(r"""
+        Numbers made up for the occasion: a step pushes `500_000` tokens through `10**9` parameters,
+        in `8.0` s on an H100. The model needs `6` FLOPs per parameter and token. To save memory
+        this step also [repeats its forward pass](#checkpointing_trades_flops_for_memory), which
+        makes `8`. `utilization` divides FLOPs by seconds and by the peak:
+    """)
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
     needed, done = 6 * params * tokens, 8 * params * tokens
@@ -353,41 +333,38 @@ def mfu_counts_what_the_model_needs() -> None:
     assert hardware is not None, "for both"
     assert 0.37 < mfu < 0.38, "model FLOPs utilization"
     assert 1.33 < hardware / mfu < 1.34, "busier, and no faster"
-    misbelief(
-        "MFU is the actual FLOP/s divided by the promised FLOP/s.",
-        "That is *hardware* utilization. Model FLOPs utilization counts what forward and "
-        "backward pass of a training step require over the time they took; recomputation adds "
-        "time and no model FLOPs [@palm]. A single timed product has only the first kind; by "
-        "custom, and below, that is called its MFU too.",
-    )
+    misbelief("MFU is the actual FLOP/s divided by the promised FLOP/s.", r"""
+        That is *hardware* utilization. Model FLOPs utilization counts what forward and backward
+        pass of a training step require over the time they took; recomputation adds time and no
+        model FLOPs [@palm]. A single timed product has only the first kind; by custom, and below,
+        that is called its MFU too.
+    """)
     note("And let the step wait for other machines, `2.0` s more:")
     stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
     assert stalled is not None, "still a known peak"
     assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
-    misbelief(
-        "MFU ignores communication and other overhead.",
-        "The numerator does. The clock does not: time spent waiting for other machines lowers "
-        "MFU, and showing that is what it is for.",
-    )
-    question(
-        "A step that repeats only *half* of its forward pass reports a "
-        "hardware utilization of `0.42`. What is its MFU?",
-        answer=0.42 * needed / (7 * params * tokens),
-        why="`7` FLOPs were done for each `6` that the model needs.",
-    )
+    misbelief("MFU ignores communication and other overhead.", r"""
+        The numerator does. The clock does not: time spent waiting for other machines lowers MFU,
+        and showing that is what it is for.
+    """)
+    question(r"""
+        A step that repeats only *half* of its forward pass reports a hardware utilization of
+        `0.42`. What is its MFU?
+    """, answer=0.42 * needed / (7 * params * tokens),
+        why="`7` FLOPs were done for each `6` that the model needs.")
 
 
 def the_denominator_decides() -> None:
     """One measured rate gives several utilizations, and one of them is right."""
-    note(
-        "One published time gives a utilization of four fifths, or of one twentieth. Which? Nothing "
-        "has to be measured again, only divided by the right number."
-    )
-    note(
-        "A trace of CS336, of 7 April 2025, reports a product of `16384 * 32768` by `32768 * 8192` "
-        "numbers in `float32` on an H100: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single "
-        "measurement without a spread, good enough as material for arithmetic."
-    )
+    note(r"""
+        One published time gives a utilization of four fifths, or of one twentieth. Which? Nothing
+        has to be measured again, only divided by the right number.
+    """)
+    note(r"""
+        A trace of CS336, of 7 April 2025, reports a product of `16384 * 32768` by `32768 * 8192`
+        numbers in `float32` on an H100: `0.163` s, or `5.409e13` FLOP/s [@cs336]. It is a single
+        measurement without a spread, good enough as material for arithmetic.
+    """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
     seconds = round(work / rate, 3)                             # @inspect seconds as s
     assert seconds == 0.163, "the time fits the rate"
@@ -395,36 +372,34 @@ def the_denominator_decides() -> None:
     assert 0.806 < right < 0.808, "by the datasheet's 67e12"
     typed = rate / 67.5e12                                      # @inspect typed
     assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
-    note(
-        "The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says "
-        "`67` teraFLOP/s [@nvidia-h100], and so do, [within a part in five hundred]"
-        "(#every_peak_belongs_to_a_format), the chip's units and clock. It is the rate of the "
-        "ordinary units, which multiplied here. Now divide by the number that is quoted most:"
-    )
+    note(r"""
+        The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says
+        `67` teraFLOP/s [@nvidia-h100], and so do,
+        [within a part in five hundred](#every_peak_belongs_to_a_format), the chip's units and
+        clock. It is the rate of the ordinary units, which multiplied here. Now divide by the number
+        that is quoted most:
+    """)
     promised = dense_peak("H100 SXM", "bfloat16")
     wrong = rate / promised                                     # @inspect wrong
     assert 0.054 < wrong < 0.055, "by another format's peak"
-    misbelief(
-        f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.",
-        "That is the promise for `bfloat16`. The tensors were `float32`, and for products TF32 is "
-        f"off by default: this one reached {right:.1%} of its peak, not {wrong:.1%}.",
-    )
+    misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", rf"""
+        That is the promise for `bfloat16`. The tensors were `float32`, and for products TF32 is off
+        by default: this one reached {right:.1%} of its peak, not {wrong:.1%}.
+    """)
     allowed = dense_peak("H100 SXM", "tf32")  # @hide
-    question(
-        f"With TF32 switched on, an H100 promises `{allowed / TERA}e12` "
-        "FLOP/s. How long would this product take at the same share of that "
-        "peak?",
-        answer=work / (right * allowed), unit="s",
-    )
+    question(rf"""
+        With TF32 switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How long would this
+        product take at the same share of that peak?
+    """, answer=work / (right * allowed), unit="s")
 
 
 @aside
 def a_sparse_peak_halves_the_answer() -> None:
     """Divided by the sparse peak, every utilization is half of what it is."""
-    note(
-        "The same trace repeats the product in `bfloat16`: `0.033` s, or `2.684e14` FLOP/s "
-        "[@cs336]. Again it is a single measurement; two days before, the same code had `0.031` s."
-    )
+    note(r"""
+        The same trace repeats the product in `bfloat16`: `0.033` s, or `2.684e14` FLOP/s [@cs336].
+        Again it is a single measurement; two days before, the same code had `0.031` s.
+    """)
     work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
     seconds = round(work / rate, 3)                             # @inspect seconds as s
     assert seconds == 0.033, "the time fits the rate"
@@ -434,25 +409,24 @@ def a_sparse_peak_halves_the_answer() -> None:
     assert 0.271 < dense < 0.272, "by the dense peak"
     sparse = rate / 1979e12                                     # @inspect sparse
     assert 0.135 < sparse < 0.136, "by the sparse one"
-    note(
-        f"These matrices were dense, so the product reached {dense:.1%} of its peak, as CS336 has it "
-        f"[@cs336]. Divided by the datasheet's number in large type it would be {sparse:.1%}."
-    )
-    question(
-        "What is the highest utilization that a dense product can ever show "
-        "if it is divided by the sparse peak?",
-        answer=dense_peak("H100 SXM", "bfloat16") / 1979e12,
-    )
+    note(rf"""
+        These matrices were dense, so the product reached {dense:.1%} of its peak, as CS336 has it
+        [@cs336]. Divided by the datasheet's number in large type it would be {sparse:.1%}.
+    """)
+    question(r"""
+        What is the highest utilization that a dense product can ever show if it is divided by the
+        sparse peak?
+    """, answer=dense_peak("H100 SXM", "bfloat16") / 1979e12)
 
 
 @aside
 def one_slow_first_call_explains_a_low_mfu() -> None:
     """One slow first call is enough to explain a low MFU."""
-    note(
-        "The published rate of the `bfloat16` product is the mean of `5` runs [@cs336]. Suppose that "
-        "it really runs at `0.75` of its peak, and that only the first run was cold. How slow must "
-        "that one have been?"
-    )
+    note(r"""
+        The published rate of the `bfloat16` product is the mean of `5` runs [@cs336]. Suppose that
+        it really runs at `0.75` of its peak, and that only the first run was cold. How slow must
+        that one have been?
+    """)
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
     average = work / 2.684e14                                   # @inspect average as s
@@ -461,49 +435,45 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     needed = first / steady                                     # @inspect needed as times
     assert 9.8 < needed < 9.9, "times a normal call"
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, "the published mean"
-    misbelief(
-        "The MFU of `bfloat16` is low because its promise is optimistic.",
-        f"So CS336 supposes [@cs336], and perhaps. A first call that takes {needed:.1f} times as long as the "
-        "others gives the same number, and first calls like that are ordinary. So are throttled "
-        "clocks and unlucky layouts. Only measuring again, warm, decides.",
-    )
-    note(
-        "It is often said that an MFU of one half is good. As a rule of thumb that is fair: a "
-        "report on a very large run gives `0.38` to `0.43` [@llama3]. Whether a number is good "
-        "depends on the model, the network and the number of cards. Compare with your own last "
-        "run before comparing with anyone."
-    )
-    question(
-        "With the same slow first call, which share of the peak would the "
-        "mean of `50` runs have shown?",
-        answer=0.75 / ((needed + 49) / 50),
-    )
+    misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
+        So CS336 supposes [@cs336], and perhaps. A first call that takes {needed:.1f} times as long
+        as the others gives the same number, and first calls like that are ordinary. So are
+        throttled clocks and unlucky layouts. Only measuring again, warm, decides.
+    """)
+    note(r"""
+        It is often said that an MFU of one half is good. As a rule of thumb that is fair: a report
+        on a very large run gives `0.38` to `0.43` [@llama3]. Whether a number is good depends on
+        the model, the network and the number of cards. Compare with your own last run before
+        comparing with anyone.
+    """)
+    question(r"""
+        With the same slow first call, which share of the peak would the mean of `50` runs have
+        shown?
+    """, answer=0.75 / ((needed + 49) / 50))
 
 
 @aside
 def without_a_peak_there_is_no_mfu() -> None:
     """Where no peak is known, the MFU is not available."""
-    note(
-        "A card that is not on the list, or a CPU, promises nothing that could be divided by. "
-        "The honest answer is a word."
-    )
+    note(r"""
+        A card that is not on the list, or a CPU, promises nothing that could be divided by. The
+        honest answer is a word.
+    """)
     nowhere = peak(find("a laptop"), "bfloat16")                # @inspect nowhere
     mfu = utilization(1e10, 1.0, nowhere)                       # @inspect mfu
     assert mfu is None, "no promise, no fraction"
     shown = as_percent(mfu)                                     # @inspect shown
     assert shown == "not available", "what a page prints"
-    note(
-        "The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The "
-        "code ran on a CPU, and where it knew no peak it divided by `1` FLOP/s."
-    )
+    note(r"""
+        The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The code
+        ran on a CPU, and where it knew no peak it divided by `1` FLOP/s.
+    """)
     absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
     assert absurd == 11_739_062_719, "a rate, posing as a fraction"
-    question(
-        "A program that knew no peak divided by `1` FLOP/s and printed an "
-        "MFU of `3e10`. Later the machine's peak turns out to be `6e11` "
-        "FLOP/s. What was the MFU?",
-        answer=utilization(3e10, 1.0, 6e11),
-    )
+    question(r"""
+        A program that knew no peak divided by `1` FLOP/s and printed an MFU of `3e10`. Later the
+        machine's peak turns out to be `6e11` FLOP/s. What was the MFU?
+    """, answer=utilization(3e10, 1.0, 6e11))
 
 
 def as_percent(share: float | None) -> str:
@@ -515,11 +485,11 @@ def as_percent(share: float | None) -> str:
 def a_launch_returns_before_the_work_is_done() -> None:
     """A launch returns before the work is done."""
     note("How does a card exceed its own peak? By a clock that stops too early.")
-    note(
-        "The CPU hands a product to the GPU and goes on: that is a *launch*. A clock that is read "
-        "now has timed the handing over. `torch.cuda.synchronize()` waits until all that was handed "
-        "over is done. Read the clock before it and after it:"
-    )
+    note(r"""
+        The CPU hands a product to the GPU and goes on: that is a *launch*. A clock that is read now
+        has timed the handing over. `torch.cuda.synchronize()` waits until all that was handed over
+        is done. Read the clock before it and after it:
+    """)
     n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
     x = torch.randn(n, n, device="cuda")
     shape = (x @ x).shape                                       # @measure shape
@@ -536,12 +506,10 @@ def a_launch_returns_before_the_work_is_done() -> None:
     impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
     if promised is not None:
         assert promised < impossible, "faster than the card can be"
-    question(
-        "A launch takes `10` µs, the product itself `20` ms. A program "
-        "launches `100` of them and then synchronizes. What does a clock "
-        "show just before it does so, and what just after?",
-        answer=[100 * 10e-6, 10e-6 + 100 * 20e-3], unit="s",
-    )
+    question(r"""
+        A launch takes `10` µs, the product itself `20` ms. A program launches `100` of them and
+        then synchronizes. What does a clock show just before it does so, and what just after?
+    """, answer=[100 * 10e-6, 10e-6 + 100 * 20e-3], unit="s")
 
 
 PRODUCT = 16384, 32768, 8192  # rows, inner, columns of the product that others have timed
@@ -593,22 +561,22 @@ def formats_to_time(card: Card | None) -> list[str]:
 @requires("cuda")
 def five_formats_are_measured_here() -> None:
     """Each format is measured warm, and divided by its own dense peak."""
-    note(
-        "How much of its promises does the card at hand keep? Here it is asked, in every format "
-        "that it has units for."
-    )
+    note(r"""
+        How much of its promises does the card at hand keep? Here it is asked, in every format that
+        it has units for.
+    """)
     shape = product_shape()                                     # @measure shape
-    note(
-        "The product is the large one that [CS336 timed](#the_denominator_decides), on random data. "
-        "Each format is timed after a second of rest, warm, by the clock of the device, and the "
-        "median of many repeats counts. `float8`, where the card has it, adds up the fast way, with "
-        "fewer bits for the sums." + shrunk(shape[0], PRODUCT[0])
-    )
-    note(
-        "What to expect depends on the board as much as on the chip. On products of `bfloat16` "
-        "others measured `789` TFLOP/s on an H100 SXM [@measured-h100], and on the PCIe board of the "
-        "same generation, with half the power, `496` of a smaller peak [@measured-h100-pcie]."
-    )
+    note(rf"""
+        The product is the large one that [CS336 timed](#the_denominator_decides), on random data.
+        Each format is timed after a second of rest, warm, by the clock of the device, and the
+        median of many repeats counts. `float8`, where the card has it, adds up the fast way, with
+        fewer bits for the sums.{shrunk(shape[0], PRODUCT[0])}
+    """)
+    note(r"""
+        What to expect depends on the board as much as on the chip. On products of `bfloat16` others
+        measured `789` TFLOP/s on an H100 SXM [@measured-h100], and on the PCIe board of the same
+        generation, with half the power, `496` of a smaller peak [@measured-h100-pcie].
+    """)
     device = torch.cuda.get_device_name()
     card = find(device)
     work = 2 * shape[0] * shape[1] * shape[2]                   # @measure work as FLOP
@@ -622,11 +590,9 @@ def five_formats_are_measured_here() -> None:
         f"| {rates[name] / TERA:.1f} | {as_percent(shares[name])} |"
         for name, t in timed.items()
     ]
-    note(
-        f"{device}; {timed['float32'].method}. {how_to_add(device)}\n\n"
-        "| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak |\n"
-        "|---|---|---|---|---|\n" + "\n".join(lines)
-    )
+    note(f"{device}; {timed['float32'].method}. {how_to_add(device)}")
+    note("| format | median, ms | spread | TFLOP/s | MFU, of its own dense peak |\n|---|---|---|---|---|\n"
+         + "\n".join(lines))
     known = {n: share for n, share in shares.items() if share is not None}  # @measure known
     if card is not None:
         assert 0 < min(known.values()), "work was done"
@@ -639,11 +605,10 @@ def five_formats_are_measured_here() -> None:
     if card is not None and card.name in boards and shape == PRODUCT:
         assert known["bfloat16"] >= 0.6, "a board with power, measured properly"
         assert known["float32"] >= 0.6, "and without its matrix units"
-    question(
-        "A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × "
-        "`32768` times `32768` × `8192`?",
-        answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3, unit="FLOP/s",
-    )
+    question(r"""
+        A line of such a table reads `12.00` ms. How many FLOP/s is that, for `16384` × `32768`
+        times `32768` × `8192`?
+    """, answer=2 * PRODUCT[0] * PRODUCT[1] * PRODUCT[2] / 12e-3, unit="FLOP/s")
 
 
 def first_runs(rows: int, inner: int, cols: int, left: str) -> list[float]:  # @stepover
@@ -700,12 +665,12 @@ def without_waiting(call: Callable[[], object]) -> float:       # @stepover
 def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
     shape = product_shape()                                     # @measure shape
-    note(
-        "CS336 reports an MFU of `0.271` for this product in `bfloat16`: from the mean of five "
-        "runs without a warm-up, after the same in `float32`, with a matrix of ones on the left "
-        "[@cs336]. Here a new program does that on this card, with a wait after each run, and "
-        "another does it with random numbers." + shrunk(shape[0], PRODUCT[0])
-    )
+    note(rf"""
+        CS336 reports an MFU of `0.271` for this product in `bfloat16`: from the mean of five runs
+        without a warm-up, after the same in `float32`, with a matrix of ones on the left [@cs336].
+        Here a new program does that on this card, with a wait after each run, and another does it
+        with random numbers.{shrunk(shape[0], PRODUCT[0])}
+    """)
     good = time_product("bfloat16", shape)                      # @measure good
     ways = {}
     ones = in_a_new_program(shape, "ones")                      # @measure ones as s
@@ -718,11 +683,11 @@ def three_bad_measurements_are_repeated_here() -> None:
         assert 1 < first, "the first run is the slow one"
     else:
         note("This card lets in one program at a time, and so no other can be new on it.")
-    note(
-        "Two more ways to measure badly. Without a wait, the clock stops when the work has "
-        "been handed over. And a product of zeros switches fewer transistors, draws less "
-        "power, and lets the card keep a higher clock:"
-    )
+    note(r"""
+        Two more ways to measure badly. Without a wait, the clock stops when the work has been
+        handed over. And a product of zeros switches fewer transistors, draws less power, and lets
+        the card keep a higher clock:
+    """)
     call = product_call("bfloat16", shape)
     launched = without_waiting(call)                            # @measure launched as s
     assert launched < good.seconds, "not even started"
@@ -741,17 +706,15 @@ def three_bad_measurements_are_repeated_here() -> None:
         f"| {way} | {t * 1000:.3f} | {as_percent(shares[way])} |"
         for way, t in ways.items()
     ]
-    note(
-        f"{good.device}, `bfloat16`:\n\n| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines)
-    )
+    note(f"{good.device}, `bfloat16`:")
+    note("| how | ms | MFU |\n|---|---|---|\n" + "\n".join(lines))
     if rate is not None:
         assert work / launched > rate, "more than the card can do: an alarm"
         assert work / good.seconds <= rate, "what it can do"
-    question(
-        "A program averages its first `5` runs. The first took `104` ms, the others `14` ms "
-        "each. Which MFU does it report, if `14` ms are `0.63` of the peak?",
-        answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3),
-    )
+    question(r"""
+        A program averages its first `5` runs. The first took `104` ms, the others `14` ms each.
+        Which MFU does it report, if `14` ms are `0.63` of the peak?
+    """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3))
 
 
 def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
@@ -766,14 +729,13 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
 def larger_products_come_closer_to_the_peak() -> None:
     """Small products stay far from the peak, and single launches make them look worse."""
     largest = scaled(16384, lambda n: 20 * n * n)               # @measure largest
-    note(
-        "MFU is higher where products dominate, and products do better when they are large: a "
-        "small one is over before it has filled the card, and before the next has been launched. "
-        "Square products in the narrow format, small ones on many buffers in turn, so that none "
-        "is found in the cache. Each size is timed twice: launched one by one, and as many calls "
-        "in one *CUDA graph*, which the card runs through without waiting for the program."
-        + shrunk(largest, 16384)
-    )
+    note(rf"""
+        MFU is higher where products dominate, and products do better when they are large: a small
+        one is over before it has filled the card, and before the next has been launched. Square
+        products in the narrow format, small ones on many buffers in turn, so that none is found in
+        the cache. Each size is timed twice: launched one by one, and as many calls in one *CUDA
+        graph*, which the card runs through without waiting for the program.{shrunk(largest, 16384)}
+    """)
     dtype = narrow_format()                                     # @measure dtype
     rate = peak(find(torch.cuda.get_device_name()), str(dtype))
     sizes = [2**p for p in range(8, 15) if 2**p <= largest]     # @measure sizes
@@ -794,19 +756,18 @@ def larger_products_come_closer_to_the_peak() -> None:
         shares = [r / rate for r in rates]                      # @measure shares
         assert 0 < shares[0], "the smallest does some work"
         assert max(shares) <= 1, "none exceeds the promise"
-    figure(
-        plot_sweep(sizes, rates, launched, rate),
-        caption="Rate of a square product against its size, in the narrow format: in a graph, and thin, "
-        "launched one by one. Dashed, the dense peak.",
-        alt="Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for "
-        "the smallest matrix to most of what it will reach at a few thousand rows. The curve of single "
-        "launches lies below the other at small sizes and joins it at large ones.",
-    )
-    question(
-        "From a width of `256` to one of `512` a product takes only twice as "
-        "long. How many times as high is its rate?",
-        answer=(512 / 256) ** 3 / 2, unit="times",
-    )
+    figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
+        Rate of a square product against its size, in the narrow format: in a graph, and thin,
+        launched one by one. Dashed, the dense peak.
+    """, alt=r"""
+        Two curves of TFLOP/s against matrix size, rising from a small fraction of the peak for the
+        smallest matrix to most of what it will reach at a few thousand rows. The curve of single
+        launches lies below the other at small sizes and joins it at large ones.
+    """)
+    question(r"""
+        From a width of `256` to one of `512` a product takes only twice as long. How many times as
+        high is its rate?
+    """, answer=(512 / 256) ** 3 / 2, unit="times")
 
 
 def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepover
@@ -836,10 +797,10 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation passes the promised roof."""
     count = scaled(256 * MiB, lambda n: 14 * n)                 # @measure count
-    note(
-        "The slope of the roofline is the bandwidth, which a large copy shows: every byte is "
-        "read once and written once, and nothing is computed." + shrunk(count, 256 * MiB)
-    )
+    note(rf"""
+        The slope of the roofline is the bandwidth, which a large copy shows: every byte is read
+        once and written once, and nothing is computed.{shrunk(count, 256 * MiB)}
+    """)
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)
     y = torch.empty_like(x)
@@ -851,10 +812,10 @@ def the_roof_is_measured_here() -> None:
         assert share > 0.5, "and more than half of it"
     del x, y
     n = scaled(8192, lambda n: 16 * n * n + 40 * 4096 * n)      # @measure n
-    note(
-        "Beside it, an addition and the products of a layer with a few tokens, on weights that "
-        "are not in the cache:" + shrunk(n, 8192)
-    )
+    note(rf"""
+        Beside it, an addition and the products of a layer with a few tokens, on weights that are
+        not in the cache:{shrunk(n, 8192)}
+    """)
     points = measured_points(n, dtype)                          # @measure points
     ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
     assert ratio > 10, "one token waits for the weights"
@@ -867,15 +828,12 @@ def the_roof_is_measured_here() -> None:
     ridge = top / bandwidth                                     # @measure ridge as FLOP/B
     slopes = {"dashed": bandwidth}
     slopes |= {} if card is None else {"solid": card.bandwidth}
-    figure(
-        plot_measured_roof(top, slopes, points),
-        caption="Measured rates. Dashed, the bandwidth that the copy showed."
-        + (" Solid, the roof that the datasheet promises." if "solid" in slopes else ""),
-        alt="TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and "
-        "peak. An addition and the product of a single token lie low on the slope, that of many "
-        "tokens near the flat part.",
-    )
-    question(
-        "A copy of `2` GiB takes `1` ms. Which bandwidth is that?",
-        answer=2 * 2 * GiB / 1e-3, unit="B/s",
-    )
+    solid = "" if card is None else " Solid, the roof that the datasheet promises."  # @hide
+    figure(plot_measured_roof(top, slopes, points),
+        caption=f"Measured rates. Dashed, the bandwidth that the copy showed.{solid}", alt=r"""
+            TFLOP/s against FLOPs per byte, both logarithmic, with the roof of bandwidth and peak.
+            An addition and the product of a single token lie low on the slope, that of many tokens
+            near the flat part.
+        """)
+    question("A copy of `2` GiB takes `1` ms. Which bandwidth is that?", answer=2 * 2 * GiB / 1e-3,
+             unit="B/s")

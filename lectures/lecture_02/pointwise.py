@@ -15,10 +15,12 @@ from .measure import message_of, same_storage
 
 def elementwise() -> None:
     """Elementwise operations and the causal mask."""
-    note("Operations on single elements look too simple to go wrong. Yet they can turn integers "
-         "into floats, they cost time that the FLOP counter reports as nothing, and the triangle "
-         "of zeros that keeps a language model from reading ahead is easily put on the wrong side "
-         "of the diagonal.")
+    note(r"""
+        Operations on single elements look too simple to go wrong. Yet they can turn integers into
+        floats, they cost time that the FLOP counter reports as nothing, and the triangle of zeros
+        that keeps a language model from reading ahead is easily put on the wrong side of the
+        diagonal.
+    """)
     elementwise_operations_make_a_new_tensor()
     an_integer_tensor_turns_into_floats()
     the_flop_counter_sees_only_products()
@@ -32,16 +34,20 @@ def elementwise() -> None:
 @aside
 def elementwise_operations_make_a_new_tensor() -> None:
     """An elementwise operation makes a new tensor, unless its name ends in an underscore."""
-    note("An elementwise operation computes each output from the input at the same place, so the "
-         "shape stays. The result gets memory of its own even when no value changes.")
+    note(r"""
+        An elementwise operation computes each output from the input at the same place, so the shape
+        stays. The result gets memory of its own even when no value changes.
+    """)
     x = torch.ones(2, 3)
     same_values = x * 1  # @inspect same_values
     assert same_values.shape == x.shape, "the shape is kept"
     assert torch.equal(same_values, x), "so are the values"
     assert not same_storage(x, same_values), "but in new memory"
 
-    note("A trailing underscore marks the variant that works *in place*: it overwrites its tensor "
-         "and returns it, and every view of that storage sees the change.")
+    note(r"""
+        A trailing underscore marks the variant that works *in place*: it overwrites its tensor and
+        returns it, and every view of that storage sees the change.
+    """)
     row = x[0]
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "the very same object"
@@ -49,16 +55,17 @@ def elementwise_operations_make_a_new_tensor() -> None:
     doubled = x * 2  # @hide
     raised = doubled + 1  # @hide
     made = doubled, raised, raised.abs_()  # @hide
-    question("How many times does `(x * 2 + 1).abs_()` take new memory for a "
-             "result?",
+    question("How many times does `(x * 2 + 1).abs_()` take new memory for a result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}))
 
 
 @aside
 def an_integer_tensor_turns_into_floats() -> None:
     """Division and roots turn an integer tensor into floats."""
-    note("PyTorch calls it *promotion*. Powers and sums of integers are integers and stay so; "
-         "roots and quotients become `float32`, the default float.")
+    note(r"""
+        PyTorch calls it *promotion*. Powers and sums of integers are integers and stay so; roots
+        and quotients become `float32`, the default float.
+    """)
     x: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect x
     power, root, inverse = x.pow(2), x.sqrt(), x.rsqrt()  # @inspect power, root, inverse
     assert power.tolist() == [1, 16, 81], "squares of the integers"
@@ -68,8 +75,10 @@ def an_integer_tensor_turns_into_floats() -> None:
     assert power.dtype == torch.int64, "a power stays integer"
     assert root.dtype == inverse.dtype == torch.float32, "a root does not"
 
-    note("There are several ways to double a tensor, and they do not agree on the dtype. "
-         "`torch.equal` does not mind: it compares values.")
+    note(r"""
+        There are several ways to double a tensor, and they do not agree on the dtype. `torch.equal`
+        does not mind: it compares values.
+    """)
     added, times, over = x + x, x * 2, x / 0.5  # @inspect added, times, over
     assert added.tolist() == times.tolist() == [2, 8, 18], "sum and product"
     assert over.tolist() == [2, 8, 18], "and the quotient"
@@ -77,24 +86,28 @@ def an_integer_tensor_turns_into_floats() -> None:
     assert over.dtype == torch.float32, "the quotient does not"
     assert torch.equal(added, over), "equal all the same"
 
-    note("In place there is no room for promotion. The result would have to be written into a "
-         "storage of integers, so PyTorch refuses.")
+    note(r"""
+        In place there is no room for promotion. The result would have to be written into a storage
+        of integers, so PyTorch refuses.
+    """)
     error = message_of(lambda: x.sqrt_())  # @inspect error
     assert "Float can't be cast" in error, "refused in place"
-    question("`torch.arange(1000)` takes `8000` bytes. How many does "
-             "`torch.arange(1000) / 1` take?",
-             answer=(torch.arange(1000) / 1).nbytes, unit="B")
+    question(r"""
+        `torch.arange(1000)` takes `8000` bytes. How many does `torch.arange(1000) / 1` take?
+    """, answer=(torch.arange(1000) / 1).nbytes, unit="B")
 
 
 def the_flop_counter_sees_only_products() -> None:
     """PyTorch's FLOP counter counts products and reports zero for elementwise work."""
-    note(
-        "Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no "
-        "work at all. Is it free?"
-    )
-    note("*Elementwise* operations work on each number by itself, a hundred additions for a matrix "
-         "of ten by ten. PyTorch's counter of FLOPs has formulas for matrix products and their kin; "
-         "an operation without a formula contributes zero [@pytorch_flop_counter].")
+    note(r"""
+        Add one to every number of a tensor, or take its softmax: PyTorch's counter reports no work
+        at all. Is it free?
+    """)
+    note(r"""
+        *Elementwise* operations work on each number by itself, a hundred additions for a matrix of
+        ten by ten. PyTorch's counter of FLOPs has formulas for matrix products and their kin; an
+        operation without a formula contributes zero [@pytorch_flop_counter].
+    """)
     n = 10
     x = torch.randn(n, n)
     y = x + 1  # @inspect y.nbytes as B
@@ -106,25 +119,29 @@ def the_flop_counter_sees_only_products() -> None:
     assert normalized == 0, "exponentials and quotients: none"  # @zero
     assert product == 2 * n**3, "a product is counted"
 
-    note("Zero is a convention, not a price. The input has to be read and the result written, and "
-         "for elementwise work those bytes are usually the cost to watch. A [later section]"
-         "(#cheap_in_flops_is_not_cheap_in_time) takes the time.")
+    note(r"""
+        Zero is a convention, not a price. The input has to be read and the result written, and for
+        elementwise work those bytes are usually the cost to watch. A
+        [later section](#cheap_in_flops_is_not_cheap_in_time) takes the time.
+    """)
     assert (x.nbytes, y.nbytes) == (400, 400), "bytes read, bytes written"
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "bytes moved for each addition"
     a, b = torch.ones(10, 20), torch.ones(20, 30)  # @hide
-    question("With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how "
-             "many FLOPs does the counter report for "
-             "`(a @ b + 1).softmax(-1)`?",
-             answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP",
-             why="The addition and the softmax are not on its list.")
+    question(r"""
+        With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how many FLOPs does the counter
+        report for `(a @ b + 1).softmax(-1)`?
+    """, answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP",
+        why="The addition and the softmax are not on its list.")
 
 
 @aside
 def triu_keeps_the_diagonal_and_above() -> None:
     """triu() keeps the diagonal and what lies above; tril() the diagonal and below."""
-    note("Each keeps one triangle of a matrix and puts zeros in the other. The diagonal belongs "
-         "to both. An argument shifts the border: with `1`, `triu` drops the diagonal too.")
+    note(r"""
+        Each keeps one triangle of a matrix and puts zeros in the other. The diagonal belongs to
+        both. An argument shifts the border: with `1`, `triu` drops the diagonal too.
+    """)
     ones: Float[Tensor, "row col"] = torch.ones(3, 3)
     upper, lower = ones.triu(), ones.tril()  # @inspect upper, lower
     strict = ones.triu(diagonal=1)  # @inspect strict
@@ -146,13 +163,16 @@ def attention_weights(x: Tensor, keep: Tensor) -> Tensor:
 @aside
 def the_causal_mask_keeps_the_lower_triangle() -> None:
     """With queries as rows, the causal mask keeps the lower triangle."""
-    note("Attention scores every token (the *query*) against every token (the *key*), and turns "
-         "each query's scores into weights that add up to one [@vaswani2017]. A language model "
-         "must not look ahead, so a *causal mask* removes keys later than the query. Queries are "
-         "rows here, as in $Q K^T$.")
-    misbelief("The causal attention mask is `triu`.",
-              "In this layout `triu` lets the first token read all the others, and lets the last "
-              "read only itself. PyTorch's own causal attention keeps `tril`.")
+    note(r"""
+        Attention scores every token (the *query*) against every token (the *key*), and turns each
+        query's scores into weights that add up to one [@vaswani2017]. A language model must not
+        look ahead, so a *causal mask* removes keys later than the query. Queries are rows here, as
+        in $Q K^T$.
+    """)
+    misbelief("The causal attention mask is `triu`.", r"""
+        In this layout `triu` lets the first token read all the others, and lets the last read only
+        itself. PyTorch's own causal attention keeps `tril`.
+    """)
     n = 4
     x: Float[Tensor, "query channel"] = torch.randn(n, 8)
     keep: Bool[Tensor, "query key"] = torch.ones(n, n, dtype=torch.bool)
@@ -163,25 +183,29 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
     assert causal[future].tolist() == [0, 0, 0, 0, 0, 0], "no weight ahead"
     assert leaking[future].count_nonzero() == 6, "weight on all of it"
     assert last == [0, 0, 0, 1], "and the last sees no past"
-    figure(plot_masks(causal, leaking),
-           caption="Attention weights under both masks; the area of a square is its weight. Red "
-                   "squares are weights on tokens that have not been written yet.",
-           alt="Grids of squares with queries down and keys across. Under tril all squares lie on "
-               "or below the diagonal. Under triu they lie on or above it, and all those above "
-               "are red: each query except the last puts weight on later keys.")
+    figure(plot_masks(causal, leaking), caption=r"""
+        Attention weights under both masks; the area of a square is its weight. Red squares are
+        weights on tokens that have not been written yet.
+    """, alt=r"""
+        Grids of squares with queries down and keys across. Under tril all squares lie on or below
+        the diagonal. Under triu they lie on or above it, and all those above are red: each query
+        except the last puts weight on later keys.
+    """)
     past = torch.ones(100, 100, dtype=torch.bool).tril()  # @hide
     same = torch.ones(100, 8)  # @hide
-    question("How many of the weights does the causal mask set to zero in a "
-             "sequence of `100` tokens?",
-             answer=(attention_weights(same, past) == 0).sum().item())
+    question(r"""
+        How many of the weights does the causal mask set to zero in a sequence of `100` tokens?
+    """, answer=(attention_weights(same, past) == 0).sum().item())
 
 
 @aside
 def pytorchs_causal_attention_agrees() -> None:
     """PyTorch's own causal attention keeps the lower triangle."""
-    note("Attention ends by averaging one *value* per key with those weights. Let the values be "
-         "the rows of the identity, and the output is the weights themselves: PyTorch's function "
-         "shows its mask.")
+    note(r"""
+        Attention ends by averaging one *value* per key with those weights. Let the values be the
+        rows of the identity, and the output is the weights themselves: PyTorch's function shows its
+        mask.
+    """)
     n = 4
     x = torch.randn(n, 8)
     keep = torch.ones(n, n, dtype=torch.bool)
@@ -194,19 +218,20 @@ def pytorchs_causal_attention_agrees() -> None:
     assert not torch.allclose(builtin, leaking), "it is not triu"
     same = torch.zeros(1, 4, 8)  # @hide
     tens = torch.tensor([[[0.0], [10], [20], [30]]])  # @hide
-    question("All scores are equal, and the values of the four keys are `0`, "
-             "`10`, `20`, `30`. What does attention with `is_causal=True` "
-             "return for the third query?",
-             answer=attend(same, same, tens, is_causal=True)[0, 2].item())
+    question(r"""
+        All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
+        attention with `is_causal=True` return for the third query?
+    """, answer=attend(same, same, tens, is_causal=True)[0, 2].item())
 
 
 @aside
 def the_other_triangle_is_right_in_the_other_layout() -> None:
     """A triangle is causal only together with what its rows mean."""
-    note("Those who write `triu` may mean another matrix, in which entry $(i, j)$ is what token "
-         "$i$ gives to token $j$. Its rows are the sources. That is the transpose, and there the "
-         "upper triangle is causal. A triangle without a word on its rows is neither right nor "
-         "wrong.")
+    note(r"""
+        Those who write `triu` may mean another matrix, in which entry $(i, j)$ is what token $i$
+        gives to token $j$. Its rows are the sources. That is the transpose, and there the upper
+        triangle is causal. A triangle without a word on its rows is neither right nor wrong.
+    """)
     n = 4
     keep = torch.ones(n, n, dtype=torch.bool)
     weights = attention_weights(torch.randn(n, 8), keep.tril())
@@ -215,26 +240,30 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     assert torch.equal(by_query, by_query.tril()), "queries as rows: lower"
     assert torch.equal(by_key, by_key.triu()), "sources as rows: upper"
 
-    note("A mask may also name what to *remove*. Then, with queries as rows, it is `triu` after "
-         "all, but without the diagonal: keep `tril()`, or mask out `triu(diagonal=1)`.")
+    note(r"""
+        A mask may also name what to *remove*. Then, with queries as rows, it is `triu` after all,
+        but without the diagonal: keep `tril()`, or mask out `triu(diagonal=1)`.
+    """)
     remove = keep.triu(diagonal=1)  # @inspect remove
     with_diagonal = keep.triu()
     assert torch.equal(~remove, keep.tril()), "one mask, said two ways"
     more = with_diagonal.sum() - remove.sum()  # @inspect more.item()
     assert more == n, "triu would remove the diagonal too"
     others = ~keep.tril(diagonal=1)  # @hide
-    question("Queries are rows, the mask names what to remove, and each token "
-             "may see the past, itself and the *next* token. Which `diagonal` "
-             "does `triu` get?",
-             answer=next(d for d in range(n) if keep.triu(d).equal(others)))
+    question(r"""
+        Queries are rows, the mask names what to remove, and each token may see the past, itself and
+        the *next* token. Which `diagonal` does `triu` get?
+    """, answer=next(d for d in range(n) if keep.triu(d).equal(others)))
 
 
 @aside
 def a_leak_shows_when_the_future_changes() -> None:
     """A leak shows itself when the future changes and the past moves."""
-    note("Shapes do not betray a wrong mask, and a training loss that profits from it only looks "
-         "good. One test does: change the last token and see which outputs move. It is worth "
-         "keeping among a model's tests.")
+    note(r"""
+        Shapes do not betray a wrong mask, and a training loss that profits from it only looks good.
+        One test does: change the last token and see which outputs move. It is worth keeping among a
+        model's tests.
+    """)
     n = 4
     x = torch.rand(n, 8)
     changed = torch.cat([x[:-1], torch.rand(1, 8)])
@@ -254,6 +283,7 @@ def a_leak_shows_when_the_future_changes() -> None:
     before = attention_weights(tokens, mask) @ tokens  # @hide
     tokens[2] = torch.rand(8)  # @hide
     after = attention_weights(tokens, mask) @ tokens  # @hide
-    question("In a sequence of `10` tokens under the causal mask, the third "
-             "is changed. How many outputs move?",
-             answer=(after - before).abs().amax(1).gt(1e-4).sum().item())
+    question(r"""
+        In a sequence of `10` tokens under the causal mask, the third is changed. How many outputs
+        move?
+    """, answer=(after - before).abs().amax(1).gt(1e-4).sum().item())

@@ -27,9 +27,11 @@ from .models import Stack, linear_batch
 
 def mixed_precision() -> None:
     """Mixed precision and quantization."""
-    note("Mixed precision is often described as a narrow forward pass and a wide backward pass. "
-         "Watch the products as they run, and the backward pass turns out to be just as narrow. "
-         "What stays wide is what is kept from step to step.")
+    note(r"""
+        Mixed precision is often described as a narrow forward pass and a wide backward pass. Watch
+        the products as they run, and the backward pass turns out to be just as narrow. What stays
+        wide is what is kept from step to step.
+    """)
     flops_do_not_depend_on_the_format()
     the_backward_pass_is_narrow_too()
     autocast_saves_on_activations_only()
@@ -46,25 +48,28 @@ def mixed_precision() -> None:
 @aside
 def flops_do_not_depend_on_the_format() -> None:
     """A wider format costs no more FLOPs, only more bytes and more time for each."""
-    misbelief("Higher precision means more compute.",
-              "It is the same number of FLOPs in every format. What changes is the rate at which "
-              "a device does them, and the bytes it moves for them.")
+    misbelief("Higher precision means more compute.", r"""
+        It is the same number of FLOPs in every format. What changes is the rate at which a device
+        does them, and the bytes it moves for them.
+    """)
     formats = torch.float64, torch.float32, torch.bfloat16, torch.float16
     squares = [torch.ones(64, 64, dtype=dtype) for dtype in formats]
     counts = [flops(partial(torch.matmul, x, x)) for x in squares]  # @inspect counts as FLOP
     assert counts == [524288, 524288, 524288, 524288], "the same work"
     sizes = [x.nbytes for x in squares]  # @inspect sizes as B
     assert sizes == [32768, 16384, 8192, 8192], "other bytes"
-    note("Advice: start in `float32`, where mistakes are yours and not the format's, and narrow "
-         "from there, watching the loss. For language models the usual place to arrive is "
-         "`bfloat16` products over `float32` weights. The old warning that low-precision "
-         "training is very hard still holds where nothing at all is kept wide.")
+    note(r"""
+        Advice: start in `float32`, where mistakes are yours and not the format's, and narrow from
+        there, watching the loss. For language models the usual place to arrive is `bfloat16`
+        products over `float32` weights. The old warning that low-precision training is very hard
+        still holds where nothing at all is kept wide.
+    """)
     pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
     work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
-    question("Both factors of a product of width `128` are cast from "
-             "`float64` to `bfloat16`. To which fraction do its FLOPs fall, "
-             "and to which its bytes?",
-             answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes])
+    question(r"""
+        Both factors of a product of width `128` are cast from `float64` to `bfloat16`. To which
+        fraction do its FLOPs fall, and to which its bytes?
+    """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes])
 
 
 class Products(TorchDispatchMode):
@@ -85,15 +90,17 @@ class Products(TorchDispatchMode):
 
 def the_backward_pass_is_narrow_too() -> None:
     """Under autocast the backward pass multiplies in the narrow format as well."""
-    note(
-        "Which products does mixed precision make narrow: those of the forward pass, or all? Two "
-        "thirds of the FLOPs hang on it."
-    )
-    note("*Mixed precision* keeps weights in `float32` and multiplies in a narrow format. "
-         "`torch.autocast` is PyTorch's switch for it [@pytorch-amp]. Here is a model of three "
-         "matrices under it, while `Products` writes down the format of every product. Expect one for "
-         "each matrix forward and two backward, less the [one below the first "
-         "layer](#the_first_layer_has_nothing_below):")
+    note(r"""
+        Which products does mixed precision make narrow: those of the forward pass, or all? Two
+        thirds of the FLOPs hang on it.
+    """)
+    note(r"""
+        *Mixed precision* keeps weights in `float32` and multiplies in a narrow format.
+        `torch.autocast` is PyTorch's switch for it [@pytorch-amp]. Here is a model of three
+        matrices under it, while `Products` writes down the format of every product. Expect one for
+        each matrix forward and two backward, less the
+        [one below the first layer](#the_first_layer_has_nothing_below):
+    """)
     model, (x, y) = Stack(64, 2), linear_batch(64, 8)
     with Products() as forward, torch.autocast("cpu", torch.bfloat16):
         output = model(x)  # @inspect output.dtype
@@ -102,10 +109,10 @@ def the_backward_pass_is_narrow_too() -> None:
         loss.backward()
     assert forward.formats == [torch.bfloat16] * 3, "one for each layer"
     assert backward.formats == [torch.bfloat16] * 5, "two each, less one"
-    misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.",
-              "Every product of the backward pass is narrow too, and so are the gradients that "
-              "travel between layers. Wide are the stored weights, their gradients and the "
-              "optimizer's state.")
+    misbelief("Mixed precision is `bfloat16` forward, `float32` for the rest.", r"""
+        Every product of the backward pass is narrow too, and so are the gradients that travel
+        between layers. Wide are the stored weights, their gradients and the optimizer's state.
+    """)
     weight = model.weights[0]
     assert weight.dtype == torch.float32, "the weights as stored"
     assert weight.grad is not None, "with a gradient"
@@ -115,25 +122,30 @@ def the_backward_pass_is_narrow_too() -> None:
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
         F.mse_loss(output.float(), y).backward()
-    question("How many narrow products does a whole step take, forward and "
-             "backward, with `5` hidden layers?",
-             answer=seen.formats.count(torch.bfloat16), unit="products",
-             why="One for each of six matrices, two each on the way back, less the one below the "
-                 "first layer.")
+    question(r"""
+        How many narrow products does a whole step take, forward and backward, with `5` hidden
+        layers?
+    """, answer=seen.formats.count(torch.bfloat16), unit="products", why=r"""
+        One for each of six matrices, two each on the way back, less the one below the first layer.
+    """)
 
 
 def autocast_saves_on_activations_only() -> None:
     """Autocast halves hidden activations, and adds narrow copies of the input and the weights."""
-    note(
-        "How much memory does `torch.autocast` save? Of parameters, gradients and moments nothing, "
-        "and with a small batch it costs some."
-    )
-    note("What shrinks is hidden activations. Against that stand copies in the narrow format, made "
-         "for the products and kept for the backward pass: one of the input, and one of every weight "
-         "but the first. (A weight is kept to pass a gradient down, and [below the first layer nobody "
-         "wants one](#the_first_layer_has_nothing_below).)")
-    note("`kept` counts all that autograd saves besides the given input and weights, for two hidden "
-         "layers of width `64`. At a batch of `4096`:")
+    note(r"""
+        How much memory does `torch.autocast` save? Of parameters, gradients and moments nothing,
+        and with a small batch it costs some.
+    """)
+    note(r"""
+        What shrinks is hidden activations. Against that stand copies in the narrow format, made for
+        the products and kept for the backward pass: one of the input, and one of every weight but
+        the first. (A weight is kept to pass a gradient down, and
+        [below the first layer nobody wants one](#the_first_layer_has_nothing_below).)
+    """)
+    note(r"""
+        `kept` counts all that autograd saves besides the given input and weights, for two hidden
+        layers of width `64`. At a batch of `4096`:
+    """)
 
     def kept(batch: int, narrow: bool) -> int:
         model, x = Stack(64, 2, between=nn.ReLU()), torch.randn(batch, 64)
@@ -154,12 +166,11 @@ def autocast_saves_on_activations_only() -> None:
     wide = kept(small, narrow=False)  # @inspect wide as B
     narrow = kept(small, narrow=True)  # @inspect narrow as B
     assert narrow > copies > wide, "a small batch: a loss"
-    question("With `9` hidden layers instead of `2`, and a batch so large "
-             "that the last output and the copies of the weights do not "
-             "matter: how many times fewer bytes does autocast keep?",
-             answer=4 * 9 / (2 * 9 + 2), unit="times",
-             within=0.02,
-             why="The narrow copy of the input keeps it from two.")
+    question(r"""
+        With `9` hidden layers instead of `2`, and a batch so large that the last output and the
+        copies of the weights do not matter: how many times fewer bytes does autocast keep?
+    """, answer=4 * 9 / (2 * 9 + 2), unit="times", within=0.02,
+        why="The narrow copy of the input keeps it from two.")
 
 
 @aside
@@ -167,8 +178,10 @@ def autocast_saves_on_activations_only() -> None:
 def a_step_is_timed_in_both_precisions() -> None:
     """What mixed precision saves is measured, in seconds and in bytes."""
     width = scaled(4096, lambda w: 400 * w * w)  # @measure width
-    note("One step of a model with `8` hidden layers and AdamW, without autocast, and with it "
-         "after a second of rest." + shrunk(width, 4096))
+    note(rf"""
+        One step of a model with `8` hidden layers and AdamW, without autocast, and with it after a
+        second of rest.{shrunk(width, 4096)}
+    """)
     model = Stack(width, 8, between=nn.GELU()).cuda()
     x, y = (t.cuda() for t in linear_batch(width, batch=2 * width))
     optimizer = torch.optim.AdamW(model.parameters())
@@ -192,23 +205,30 @@ def a_step_is_timed_in_both_precisions() -> None:
         step(narrowed)
         peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
     assert peaks[1] < peaks[0], "narrow activations are smaller"
-    note("Whether this is a good balance of speed and stability is for each model to show. Time "
-         "and memory saved are what it has to be weighed against.")
-    question("How many bytes do weights, gradients and AdamW's averages of "
-             "this model take, in either precision?",
-             answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
+    note(r"""
+        Whether this is a good balance of speed and stability is for each model to show. Time and
+        memory saved are what it has to be weighed against.
+    """)
+    question(r"""
+        How many bytes do weights, gradients and AdamW's averages of this model take, in either
+        precision?
+    """, answer=16 * sum(p.numel() for p in model.parameters()), unit="B")
 
 
 @aside
 def the_loss_scale_finds_its_own_level() -> None:
     """A gradient scaler skips steps that overflow, and lowers its scale until they do not."""
-    note("`float16` loses small gradients, so the loss is first multiplied by a large factor, the "
-         "*scale* [@micikevicius2018]. With too large a scale the gradient overflows instead. "
-         "PyTorch's scaler finds one by trial: an infinite gradient, or NaN, means no step and half "
-         "the scale.")
+    note(r"""
+        `float16` loses small gradients, so the loss is first multiplied by a large factor, the
+        *scale* [@micikevicius2018]. With too large a scale the gradient overflows instead.
+        PyTorch's scaler finds one by trial: an infinite gradient, or NaN, means no step and half
+        the scale.
+    """)
     top = torch.finfo(torch.float16).max
-    note("The weight below becomes `float16` on its way into the loss. So its gradient of `10`, "
-         f"times the scale, has to fit into that format, whose largest number is {top:.0f}.")
+    note(rf"""
+        The weight below becomes `float16` on its way into the loss. So its gradient of `10`, times
+        the scale, has to fit into that format, whose largest number is {top:.0f}.
+    """)
     w = torch.tensor([1.0], requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.01)
     scaler = torch.amp.GradScaler("cpu")
@@ -227,17 +247,22 @@ def the_loss_scale_finds_its_own_level() -> None:
     largest = top / 10  # @inspect largest
     power = 2 ** int(math.log2(largest))  # @inspect power
     assert power == 4096, "the power of two that just fits"
-    note("The skipped steps are the cost. After `patience` good steps in a row the scaler tries "
-         "twice the scale, and where that overflows another step is lost:")
+    note(r"""
+        The skipped steps are the cost. After `patience` good steps in a row the scaler tries twice
+        the scale, and where that overflows another step is lost:
+    """)
     patience = scaler.get_growth_interval()  # @inspect patience
     assert patience == 2000, "steps without an overflow"
-    note("The scale is state: `scaler.state_dict()` belongs in the checkpoint. `bfloat16` has the "
-         "range to do without all this.")
+    note(r"""
+        The scale is state: `scaler.state_dict()` belongs in the checkpoint. `bfloat16` has the
+        range to do without all this.
+    """)
     assert scaler.state_dict()["scale"] == 4096, "to be saved"
     fits = 2 ** int(math.log2(torch.finfo(torch.float16).max / 100))  # @hide
-    question("The gradient is `100` instead of `10`. At which scale does the "
-             "scaler first settle, and after how many skipped steps?",
-             answer=[fits, round(math.log2(scales[0] / fits))])
+    question(r"""
+        The gradient is `100` instead of `10`. At which scale does the scaler first settle, and
+        after how many skipped steps?
+    """, answer=[fits, round(math.log2(scales[0] / fits))])
 
 
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
@@ -248,13 +273,15 @@ def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
 
 def one_byte_needs_a_scale() -> None:
     """In one byte a tensor needs a scale of its own, or its small values are gone."""
-    note(
-        "Formats of half the width work by a switch. Why not a single byte? Because the small "
-        "weights of a layer would become zero, all of them."
-    )
-    note("The switch, `torch.autocast`, knows `bfloat16` and `float16`. Asked for a byte on a CPU, it "
-         "warns, switches itself off, and the product is as wide as ever. On CUDA there is no such "
-         "check [@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.")
+    note(r"""
+        Formats of half the width work by a switch. Why not a single byte? Because the small weights
+        of a layer would become zero, all of them.
+    """)
+    note(r"""
+        The switch, `torch.autocast`, knows `bfloat16` and `float16`. Asked for a byte on a CPU, it
+        warns, switches itself off, and the product is as wide as ever. On CUDA there is no such
+        check [@pytorch-autocast]: the format is taken, and whoever multiplies next finds out.
+    """)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with torch.autocast("cpu", dtype=torch.float8_e4m3fn):
@@ -263,10 +290,12 @@ def one_byte_needs_a_scale() -> None:
     assert "Disabling autocast" in said, "it says so"
     assert product.dtype == torch.float32, "not supported, not used"
 
-    note("So training in a byte scales, by hand or by library: every tensor is stretched to fill "
-         "the format's range, and the factor is carried along. Take a layer with small weights, and "
-         "the error of its product: first with weights merely cast to `E4M3`, then stretched before "
-         "the cast, to `E4M3` and to `E5M2`, which has a bit less for the fraction:")
+    note(r"""
+        So training in a byte scales, by hand or by library: every tensor is stretched to fill the
+        format's range, and the factor is carried along. Take a layer with small weights, and the
+        error of its product: first with weights merely cast to `E4M3`, then stretched before the
+        cast, to `E4M3` and to `E5M2`, which has a bit less for the fraction:
+    """)
     x, w = torch.randn(64, 256), torch.randn(256, 256) * 1e-4
     exact = x @ w
     fine, wide = torch.float8_e4m3fn, torch.float8_e5m2
@@ -277,37 +306,42 @@ def one_byte_needs_a_scale() -> None:
     assert 0.049 < errors[1] < 0.057, "E5M2, scaled"
     ratio = errors[1] / errors[0]  # @inspect ratio
     assert 1.9 < ratio < 2.15, "one fraction bit less"
-    question(f"The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. "
-             "Which factor stretches a tensor whose largest entry is `0.007` "
-             "to this range?",
-             answer=torch.finfo(fine).max / 0.007, unit="times")
+    question(rf"""
+        The largest number of E4M3 is `{torch.finfo(fine).max:.0f}`. Which factor stretches a tensor
+        whose largest entry is `0.007` to this range?
+    """, answer=torch.finfo(fine).max / 0.007, unit="times")
 
 
 @aside
 def what_supports_one_byte_training() -> None:
     """Multiplying in one byte, keeping a byte, and sending a byte are three different steps."""
-    note("NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that "
-         "multiply in FP8 with a scale for each tensor: E4M3 on the way forward, E5M2 for the "
-         "gradients [@transformer-engine]. It has grown since. Its recipes also scale by *block*, "
-         "where E4M3 serves in both directions because each block has a range of its own "
-         "[@te-blockwise], and its Adam can keep both moments in FP8 [@te-adam]. To use FP8 also "
-         "for gradients that are stored and sent between devices is another work, by Peng and "
-         "others [@peng2023]. So ask of any recipe what is multiplied, what is kept and what is "
-         "sent in a byte.")
-    note("Two sources of mixed precision are as easily mixed up. The method was proposed in a paper "
-         "by Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in "
-         "PyTorch's documentation [@pytorch-amp], and not in the paper.")
+    note(r"""
+        NVIDIA's Transformer Engine began as a library of layers, such as linear ones, that multiply
+        in FP8 with a scale for each tensor: E4M3 on the way forward, E5M2 for the gradients
+        [@transformer-engine]. It has grown since. Its recipes also scale by *block*, where E4M3
+        serves in both directions because each block has a range of its own [@te-blockwise], and its
+        Adam can keep both moments in FP8 [@te-adam]. To use FP8 also for gradients that are stored
+        and sent between devices is another work, by Peng and others [@peng2023]. So ask of any
+        recipe what is multiplied, what is kept and what is sent in a byte.
+    """)
+    note(r"""
+        Two sources of mixed precision are as easily mixed up. The method was proposed in a paper by
+        Micikevicius and others [@micikevicius2018]. What PyTorch's functions do is written in
+        PyTorch's documentation [@pytorch-amp], and not in the paper.
+    """)
     link("https://docs.pytorch.org/docs/stable/amp.html", "torch.amp, the documentation")
-    note("What a single byte could save at most in memory is quickly counted: weight, gradient and Adam's two "
-         "averages in `float32`, and the same four in a byte each. Recipes that work keep some of "
-         "the four wider, so the truth lies between.")
+    note(r"""
+        What a single byte could save at most in memory is quickly counted: weight, gradient and
+        Adam's two averages in `float32`, and the same four in a byte each. Recipes that work keep
+        some of the four wider, so the truth lies between.
+    """)
     formats = torch.float32, torch.float8_e4m3fn
     wide, narrow = (4 * d.itemsize for d in formats)
     assert (wide, narrow) == (16, 4), "bytes per parameter"
-    question("Suppose that a recipe stores weight and gradient in a byte "
-             "each and leaves Adam's averages in `float32`. How many bytes "
-             "per parameter is that?",
-             answer=sum(2 * d.itemsize for d in formats), unit="B")
+    question(r"""
+        Suppose that a recipe stores weight and gradient in a byte each and leaves Adam's averages
+        in `float32`. How many bytes per parameter is that?
+    """, answer=sum(2 * d.itemsize for d in formats), unit="B")
 
 
 def quantize(
@@ -322,8 +356,10 @@ def quantize(
 @aside
 def quantized_weights_trade_error_for_bytes() -> None:
     """Quantization makes a trained model smaller, and a little wrong."""
-    note("A model that is only used needs no gradients, and can do with coarse weights: whole "
-         "numbers, and one scale for each column of a matrix.")
+    note(r"""
+        A model that is only used needs no gradients, and can do with coarse weights: whole numbers,
+        and one scale for each column of a matrix.
+    """)
     x, w = torch.randn(64, 256), torch.randn(256, 256)
     exact = x @ w
     error = {}
@@ -335,10 +371,11 @@ def quantized_weights_trade_error_for_bytes() -> None:
     assert round(extra, 3) == 0.016, "more, for the scales"
     assert 0.0064 < error[8] < 0.0074, "8 bits: under a hundredth off"
     assert 0.12 < error[4] < 0.13, "4 bits: an eighth off"
-    misbelief("Quantizing a trained model improves its performance.",
-              f"Its size and often its speed. Its answers get worse: by {error[8]:.1%} for this "
-              f"random matrix at `8` bits, by {error[4]:.0%} at `4`. Whether that matters has to "
-              "be measured on the model's task.")
+    misbelief("Quantizing a trained model improves its performance.", rf"""
+        Its size and often its speed. Its answers get worse: by {error[8]:.1%} for this random
+        matrix at `8` bits, by {error[4]:.0%} at `4`. Whether that matters has to be measured on the
+        model's task.
+    """)
 
     note("`4` bits have no dtype of their own here. Such numbers share a byte in pairs:")
     whole, _ = quantize(w, 4)
@@ -349,6 +386,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     restored = torch.where(halves > 7, halves - 16, halves)
     assert torch.equal(restored.view(256, 256), whole), "and back"
     whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide
-    question("How many bytes does a matrix of `1000 × 400` take at `4` bits "
-             "a weight, packed in pairs, with its scales in `float32`?",
-             answer=whole.numel() // 2 + scale.nbytes, unit="B")
+    question(r"""
+        How many bytes does a matrix of `1000 × 400` take at `4` bits a weight, packed in pairs,
+        with its scales in `float32`?
+    """, answer=whole.numel() // 2 + scale.nbytes, unit="B")

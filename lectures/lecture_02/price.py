@@ -13,13 +13,15 @@ HOUR = 60 * 60
 @aside
 def a_run_is_paid_for_in_gpu_hours() -> None:
     """A run is paid for in GPU-hours: at a given MFU, as many on any number of GPUs."""
-    note(
-        "What does a training run cost, once its work is known? GPUs are rented by the hour, so "
-        "turn work into hours, with $N$ parameters and $D$ tokens:\n\n"
-        "$$\\mathrm{GPU\\ hours} = \\frac{6ND}{\\mathrm{peak} \\times \\mathrm{MFU} \\times 3600}$$\n\n"
-        "The number of GPUs has cancelled. Twice as many are done in half the time, for the same "
-        "money, as long as the MFU holds."
-    )
+    note(r"""
+        What does a training run cost, once its work is known? GPUs are rented by the hour, so turn
+        work into hours, with $N$ parameters and $D$ tokens:
+
+        $$\mathrm{GPU\ hours} = \frac{6ND}{\mathrm{peak} \times \mathrm{MFU} \times 3600}$$
+
+        The number of GPUs has cancelled. Twice as many are done in half the time, for the same
+        money, as long as the MFU holds.
+    """)
     work, mfu = 6 * 70e9 * 15e12, 0.5
     rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
     hours = work / (rate * mfu * HOUR)  # @inspect hours
@@ -27,52 +29,50 @@ def a_run_is_paid_for_in_gpu_hours() -> None:
     days = {n: work / (rate * mfu * n * DAY) for n in (1024, 16384)}  # @inspect days
     booked = [round(n * 24 * d) for n, d in days.items()]  # @inspect booked
     assert booked == [round(hours)] * 2, "as many for months and for days"
-    note(
-        "The price of an hour is no constant of nature. DeepSeek's report assumes `2` dollars for an "
-        "H800, a GPU with the same peak [@deepseek-v3]; take up to twice that as the range. That "
-        "upper end is an assumption of this book, to be replaced by your own offer:"
-    )
+    note(r"""
+        The price of an hour is no constant of nature. DeepSeek's report assumes `2` dollars for an
+        H800, a GPU with the same peak [@deepseek-v3]; take up to twice that as the range. That
+        upper end is an assumption of this book, to be replaced by your own offer:
+    """)
     low, high = 2 * hours, 4 * hours
     dollars = low, high  # @inspect dollars
     assert 7.0e6 < low < 7.1e6, "dollars, at the lower price"
-    note(
-        "How good is the estimate? For Llama 3.1 70B, trained on about `15` trillion tokens on H100s, "
-        "Meta states `7.0` million GPU-hours [@llama31-card]. The same formula, solved for the "
-        "MFU:"
-    )
+    note(r"""
+        How good is the estimate? For Llama 3.1 70B, trained on about `15` trillion tokens on H100s,
+        Meta states `7.0` million GPU-hours [@llama31-card]. The same formula, solved for the MFU:
+    """)
     stated = 7.0e6
     reached = work / (rate * HOUR * stated)  # @inspect reached as %
     assert round(reached, 2) == 0.25, "if this work is all they hold"
     over = stated / hours  # @inspect over as times
     assert round(over, 1) == 2.0, "stated, of estimated"
-    note(
-        f"The estimate was short by a factor of {over:.1f}. Meta calls these hours the total for "
-        "training, and does not say what else they hold: perhaps attention, longer contexts, work "
-        "lost to failures, or a lower MFU. Budget for the gap all the same."
-    )
-    question(
-        "On H100s at `2` dollars an hour, what does a run cost that trains `8` billion parameters on `1` "
-        "trillion tokens at an MFU of `0.4`?",
-        answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)), unit="dollars", within=0.01,
-    )
+    note(rf"""
+        The estimate was short by a factor of {over:.1f}. Meta calls these hours the total for
+        training, and does not say what else they hold: perhaps attention, longer contexts, work
+        lost to failures, or a lower MFU. Budget for the gap all the same.
+    """)
+    question(r"""
+        On H100s at `2` dollars an hour, what does a run cost that trains `8` billion parameters on
+        `1` trillion tokens at an MFU of `0.4`?
+    """, answer=round(2 * 6 * 8e9 * 1e12 / (rate * 0.4 * HOUR)), unit="dollars", within=0.01)
 
 
 @aside
 def boards_draw_half_of_the_power() -> None:
     """The boards draw little more than half of the power that the run takes."""
-    note(
-        "How much energy is that? The H100's board may draw `700` watts [@nvidia-h100]. It sits "
-        "in a machine: a DGX H100 holds eight of them and is rated at `10.2` kilowatts at most "
-        "[@nvidia-dgx-h100]. Processors, network and fans take the difference:"
-    )
+    note(r"""
+        How much energy is that? The H100's board may draw `700` watts [@nvidia-h100]. It sits in a
+        machine: a DGX H100 holds eight of them and is rated at `10.2` kilowatts at most
+        [@nvidia-dgx-h100]. Processors, network and fans take the difference:
+    """)
     board, machine = 700, 10200 / 8  # watts for each GPU
     share = board / machine  # @inspect share as %
     assert round(share, 2) == 0.55, "of a machine's power, the boards"
-    note(
-        "And the machine stands in a building that cools it. Its *power usage effectiveness* is "
-        "the energy of the whole building over that of the machines; `1.1` to `1.6` is the range "
-        "assumed here. From the boards alone to the least efficient building, in kilowatt-hours:"
-    )
+    note(r"""
+        And the machine stands in a building that cools it. Its *power usage effectiveness* is the
+        energy of the whole building over that of the machines; `1.1` to `1.6` is the range assumed
+        here. From the boards alone to the least efficient building, in kilowatt-hours:
+    """)
     rate, mfu = dense_peak("H100 SXM", "bfloat16"), 0.5
     hours = 6 * 70e9 * 15e12 / (rate * mfu * HOUR)
     watts = board, machine, machine * 1.1, machine * 1.6
@@ -81,26 +81,24 @@ def boards_draw_half_of_the_power() -> None:
     assert millions == [2.5, 4.5, 5.0, 7.2], "million kilowatt-hours"
     spread = energy[-1] / energy[0]  # @inspect spread as times
     assert round(spread, 1) == 2.9, "between the ends"
-    note(
-        "Everything was taken at its limit, so these are upper bounds for this many hours. Now "
-        "the other way, from a single operation up: joules for a FLOP, for a token, for the run."
-    )
+    note(r"""
+        Everything was taken at its limit, so these are upper bounds for this many hours. Now the
+        other way, from a single operation up: joules for a FLOP, for a token, for the run.
+    """)
     per_flop = board / (rate * mfu)  # @inspect per_flop as J
     per_token = per_flop * 6 * 70e9  # @inspect per_token as J
     assert round(per_token, 1) == 0.6, "joules for a token of training"
     again = per_token * 15e12 / 3.6e6  # @inspect again as kWh
     assert math.isclose(again, energy[0]), "the boards, once more"
-    note(
-        "Is it the electricity that costs? At an assumed `0.10` dollars for a kilowatt-hour, as a "
-        "share of the rent at `2` dollars an hour:"
-    )
+    note(r"""
+        Is it the electricity that costs? At an assumed `0.10` dollars for a kilowatt-hour, as a
+        share of the rent at `2` dollars an hour:
+    """)
     part = 0.10 * energy[-1] / (2 * hours)  # @inspect part as %
     assert round(part, 2) == 0.1, "a tenth of the rent, at the upper end"
-    question(
-        "How many kilowatt-hours do the boards alone draw if the run takes `7.0` million "
-        "GPU-hours?",
-        answer=round(7.0e6 * board / 1000), unit="kWh",
-    )
+    question(r"""
+        How many kilowatt-hours do the boards alone draw if the run takes `7.0` million GPU-hours?
+    """, answer=round(7.0e6 * board / 1000), unit="kWh")
 
 
 class Fit(NamedTuple):
@@ -135,22 +133,24 @@ FITS = {
 @aside
 def near_the_best_size_the_loss_is_flat() -> None:
     """Near the best size the loss is flat, and the cost of using the model is not."""
-    note(
-        "Would another model have made more of these FLOPs? Chinchilla had `70` billion "
-        "parameters and `1.4` trillion tokens, because for its budget that mix promised the "
-        "lowest loss [@chinchilla]. Ours has as many parameters and far more tokens for each:"
-    )
+    note(r"""
+        Would another model have made more of these FLOPs? Chinchilla had `70` billion parameters
+        and `1.4` trillion tokens, because for its budget that mix promised the lowest loss
+        [@chinchilla]. Ours has as many parameters and far more tokens for each:
+    """)
     ratios = [tokens / 70e9 for tokens in (1.4e12, 15e12)]  # @inspect ratios
     assert [round(r) for r in ratios] == [20, 214], "Chinchilla, and this run"
-    note(
-        "The same paper fits the loss to $N$ parameters and $D$ tokens [@chinchilla]. Others read "
-        "the data off its plots, fitted them anew, and found other constants; they also give the "
-        "paper's own with more digits than it prints [@besiroglu2024]:\n\n"
-        "$$L(N, D) = E + A N^{-\\alpha} + B D^{-\\beta}$$\n\n"
-        "With $6ND = C$ fixed, the derivative is zero at "
-        "$N^{\\alpha+\\beta} = \\frac{\\alpha A}{\\beta B}\\,(C/6)^{\\beta}$. Beside "
-        "it a search over sizes, which knows nothing of derivatives:"
-    )
+    note(r"""
+        The same paper fits the loss to $N$ parameters and $D$ tokens [@chinchilla]. Others read the
+        data off its plots, fitted them anew, and found other constants; they also give the paper's
+        own with more digits than it prints [@besiroglu2024]:
+
+        $$L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$$
+
+        With $6ND = C$ fixed, the derivative is zero at
+        $N^{\alpha+\beta} = \frac{\alpha A}{\beta B}\,(C/6)^{\beta}$. Beside it a search over sizes,
+        which knows nothing of derivatives:
+    """)
     work = 6 * 70e9 * 15e12
     sizes = [10 ** (k / 1000) for k in range(10000, 12000)]
 
@@ -167,11 +167,11 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert [round(r) for r in rule] == [73, 17], "tokens per parameter"
     printed = Fit(1.69, 406.4, 0.34, 410.7, 0.28).best(work)  # @inspect printed
     assert round(printed / 1e9) == 95, "by the first, as it is printed"
-    note(
-        f"By one fit our model should be {best['chinchilla'] / 70e9:.1f} times as large, by the "
-        f"other {best['besiroglu2024'] / 70e9:.1f} times. How much would be gained, and what "
-        "would a token cost that the model writes, at $2N$ FLOPs?"
-    )
+    note(rf"""
+        By one fit our model should be {best['chinchilla'] / 70e9:.1f} times as large, by the other
+        {best['besiroglu2024'] / 70e9:.1f} times. How much would be gained, and what would a token
+        cost that the model writes, at $2N$ FLOPs?
+    """)
     gains = [
         fit.loss(70e9, 15e12) - fit.loss(best[k], work / 6 / best[k])
         for k, fit in FITS.items()
@@ -179,12 +179,10 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert [round(g, 3) for g in gains] == [0.002, 0.01], "lower loss"
     dearer = [n / 70e9 for n in best.values()]  # @inspect dearer as times
     assert [round(d, 1) for d in dearer] == [1.7, 3.5], "every token costs more"
-    note(
-        "The loss is flat around its minimum, so two fits can disagree about its place. The cost "
-        "of use is not flat. Who means to use a model much trains a smaller one for longer."
-    )
+    note(r"""
+        The loss is flat around its minimum, so two fits can disagree about its place. The cost of
+        use is not flat. Who means to use a model much trains a smaller one for longer.
+    """)
     tiny = 6 * 20 * 10**9 * 10**9  # @hide
-    question(
-        "At `20` tokens per parameter, how many FLOPs train a model of `1` billion parameters?",
-        answer=tiny, unit="FLOP",
-    )
+    question("At `20` tokens per parameter, how many FLOPs train a model of `1` billion parameters?",
+             answer=tiny, unit="FLOP")

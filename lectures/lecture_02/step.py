@@ -26,9 +26,11 @@ from .units import GiB, MiB
 
 def the_bill_of_a_step() -> None:
     """The bill of a training step."""
-    note("A small model of square matrices is a good place to learn accounting, because every "
-         "tensor in it can be named. Its usual formula for memory comes out too low. Here each "
-         "entry stands beside a measurement.")
+    note(r"""
+        A small model of square matrices is a good place to learn accounting, because every tensor
+        in it can be named. Its usual formula for memory comes out too low. Here each entry stands
+        beside a measurement.
+    """)
     parameters_follow_from_the_shapes()
     autograd_keeps_more_than_the_hidden_layers()
     a_nonlinearity_may_save_a_copy_of_its_own()
@@ -45,12 +47,14 @@ def the_bill_of_a_step() -> None:
 
 def parameters_follow_from_the_shapes() -> None:
     """The model has one weight for every place in its matrices."""
-    note(
-        "How many weights has the model whose memory is billed here? Every other entry is a "
-        "multiple of that number, or of the batch."
-    )
-    note("`Stack` has $L$ hidden layers, each a matrix of $D$ by $D$ weights and no bias, and a head "
-         "with one output: $D^2 L + D$.")
+    note(r"""
+        How many weights has the model whose memory is billed here? Every other entry is a multiple
+        of that number, or of the batch.
+    """)
+    note(r"""
+        `Stack` has $L$ hidden layers, each a matrix of $D$ by $D$ weights and no bias, and a head
+        with one output: $D^2 L + D$.
+    """)
     counts = []
     for width, layers in ((4, 2), (64, 2)):
         model = Stack(width, layers)
@@ -59,22 +63,22 @@ def parameters_follow_from_the_shapes() -> None:
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
     model = Stack(10, 4)  # @hide
     total = sum(p.numel() for p in model.parameters())  # @hide
-    question(f"A model of width `10` has `{total}` parameters. How many "
-             "hidden layers?",
+    question(f"A model of width `10` has `{total}` parameters. How many hidden layers?",
              answer=len(model.weights) - 1, unit="layers",
              why="A hidden layer adds the square of the width, the head only the width.")
 
 
 def autograd_keeps_more_than_the_hidden_layers() -> None:
     """Autograd keeps the input, every layer's output and the target."""
-    note(
-        "Which tensors does autograd keep for the backward pass? The usual formula counts the "
-        "outputs of hidden layers and forgets the rest."
-    )
-    note("Each product needs the input it had, and the loss needs prediction and target. PyTorch "
-         "shows every tensor that it puts aside. `saved_bytes_of` adds them up, without the weights, "
-         "which are there anyway. For three sizes of batch, width and depth, in numbers of "
-         "`float32`:")
+    note(r"""
+        Which tensors does autograd keep for the backward pass? The usual formula counts the outputs
+        of hidden layers and forgets the rest.
+    """)
+    note(r"""
+        Each product needs the input it had, and the loss needs prediction and target. PyTorch shows
+        every tensor that it puts aside. `saved_bytes_of` adds them up, without the weights, which
+        are there anyway. For three sizes of batch, width and depth, in numbers of `float32`:
+    """)
 
     def kept(batch: int, width: int, layers: int) -> int:
         model, (x, y) = Stack(width, layers), linear_batch(width, batch)
@@ -86,22 +90,26 @@ def autograd_keeps_more_than_the_hidden_layers() -> None:
     assert measured == [28, 1552, 5648], "numbers kept"
     exact = [b * d * (n + 1) + 2 * b for b, d, n in sizes]
     assert measured == exact, "input, outputs, prediction, target"
-    misbelief("The activations are batch times width times layers.",
-              "Those are the hidden ones. Input, prediction and target are kept as well, and in a "
-              "short model they are much of the whole.")
+    misbelief("The activations are batch times width times layers.", r"""
+        Those are the hidden ones. Input, prediction and target are kept as well, and in a short
+        model they are much of the whole.
+    """)
     hidden = [b * d * n for b, d, n in sizes]  # @inspect hidden
     shares = [round(h / m, 2) for h, m in zip(hidden, measured)]  # @inspect shares
     assert shares == [0.57, 0.66, 0.91], "share of what is kept"
-    question("How many bytes does autograd keep for a model with `1` hidden "
-             "layer of width `3`, at a batch of `10`?",
-             answer=4 * kept(10, 3, 1), unit="B")
+    question(r"""
+        How many bytes does autograd keep for a model with `1` hidden layer of width `3`, at a batch
+        of `10`?
+    """, answer=4 * kept(10, 3, 1), unit="B")
 
 
 @aside
 def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     """Whether a nonlinearity costs memory depends on which side of it is saved."""
-    note("The derivative of ReLU can be read off its *output*, which the next product keeps "
-         "anyway. That of GELU needs its *input*, which nobody else keeps.")
+    note(r"""
+        The derivative of ReLU can be read off its *output*, which the next product keeps anyway.
+        That of GELU needs its *input*, which nobody else keeps.
+    """)
 
     def kept(between: nn.Module) -> int:
         model = Stack(64, 2, between=between)
@@ -116,9 +124,10 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
     extra = gelu - plain  # @inspect extra as B
     assert extra == 2 * (8 * 64) * 4, "GELU adds a tensor per layer"
     note("So formulas for activations belong to one model. For another, measure again.")
-    question("The derivative of the hyperbolic tangent is one minus the "
-             "square of its value. How many bytes does `nn.Tanh` add here?",
-             answer=kept(nn.Tanh()) - plain, unit="B")
+    question(r"""
+        The derivative of the hyperbolic tangent is one minus the square of its value. How many
+        bytes does `nn.Tanh` add here?
+    """, answer=kept(nn.Tanh()) - plain, unit="B")
 
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
@@ -140,10 +149,11 @@ def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
 @aside
 def without_gradients_two_outputs_are_alive() -> None:
     """Without gradients an output lives until the next layer has read it."""
-    note("A model that is only used has no backward pass to keep anything for. Under "
-         "`torch.no_grad()` the output of a layer is freed as soon as the next one is there. "
-         "`alive_at_once` counts the outputs that exist at the most crowded moment of a forward "
-         "pass:")
+    note(r"""
+        A model that is only used has no backward pass to keep anything for. Under `torch.no_grad()`
+        the output of a layer is freed as soon as the next one is there. `alive_at_once` counts the
+        outputs that exist at the most crowded moment of a forward pass:
+    """)
     one = 8 * 64 * 4  # @inspect one as B
     training = alive_at_once(16, gradients=True)  # @inspect training as B
     using = alive_at_once(16, gradients=False)  # @inspect using as B
@@ -151,18 +161,21 @@ def without_gradients_two_outputs_are_alive() -> None:
     assert using == 2 * one, "one being read, one being written"
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
     assert deeper == using, "at any depth"
-    misbelief("`model.eval()` turns gradients off.",
-              "It tells dropout and normalization that this is not training. Autograd keeps what "
-              "it kept before, and only `torch.no_grad()` or its like makes it stop.")
+    misbelief("`model.eval()` turns gradients off.", r"""
+        It tells dropout and normalization that this is not training. Autograd keeps what it kept
+        before, and only `torch.no_grad()` or its like makes it stop.
+    """)
     evaluated = alive_at_once(16, gradients=True, trains=False)  # @inspect evaluated as B
     assert evaluated == training, "`eval` saves nothing"
-    note("A model that writes text also keeps, for each token so far, its keys and values. That "
-         "*cache* does grow with the depth, and is not an activation of the step.")
+    note(r"""
+        A model that writes text also keeps, for each token so far, its keys and values. That
+        *cache* does grow with the depth, and is not an activation of the step.
+    """)
     crowd = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
-    question("Each of `48` layers has an output of `100` MiB. How many MiB of "
-             "outputs are alive at once under `no_grad`, and how many if it is "
-             "forgotten?",
-             answer=[100 * count for count in crowd], unit="MiB")
+    question(r"""
+        Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
+        under `no_grad`, and how many if it is forgotten?
+    """, answer=[100 * count for count in crowd], unit="MiB")
 
 
 @aside
@@ -176,65 +189,76 @@ def gradients_come_in_two_kinds() -> None:
     F.mse_loss(output, y).backward()
     stay = gradient_bytes(model)  # @inspect stay as B
     assert stay == 36 * 4, "as many as parameters"
-    note("On its way down, the backward pass also computes the gradient of every activation, as "
-         "large as the activation itself. One had to be asked to stay in order to be seen here. "
-         "The others were dropped as soon as they had been used, but at the peak some of them "
-         "are alive, and they belong on the bill.")
+    note(r"""
+        On its way down, the backward pass also computes the gradient of every activation, as large
+        as the activation itself. One had to be asked to stay in order to be seen here. The others
+        were dropped as soon as they had been used, but at the peak some of them are alive, and they
+        belong on the bill.
+    """)
     passing = hidden.grad
     assert passing is not None, "asked to stay"
     assert passing.shape == hidden.shape == (2, 4), "one for each number"
     x, y = linear_batch(4, 1000)  # @hide
     hidden = x @ model.weights[0]  # @hide
     F.mse_loss(model(x), y).backward()  # @hide
-    question("The batch grows from `2` to `1000`. How many bytes of "
-             "gradients stay, and how many pass through `hidden`?",
-             answer=[gradient_bytes(model), hidden.nbytes], unit="B")
+    question(r"""
+        The batch grows from `2` to `1000`. How many bytes of gradients stay, and how many pass
+        through `hidden`?
+    """, answer=[gradient_bytes(model), hidden.nbytes], unit="B")
 
 
 def the_bill_in_bytes() -> None:
     """Memory is parameters, gradients, optimizer state and activations, and then some."""
-    note(
-        "Parameters, gradients, optimizer state and activations, added up: is that what a step "
-        "takes? A published bill says so, and is too low."
-    )
-    note("`bill` takes one step and weighs what it keeps. A model of width `4` with two hidden "
-         "layers has `36` parameters. At a batch of `2`, with AdaGrad, which remembers one number "
-         "for each parameter:")
+    note(r"""
+        Parameters, gradients, optimizer state and activations, added up: is that what a step takes?
+        A published bill says so, and is too low.
+    """)
+    note(r"""
+        `bill` takes one step and weighs what it keeps. A model of width `4` with two hidden layers
+        has `36` parameters. At a batch of `2`, with AdaGrad, which remembers one number for each
+        parameter:
+    """)
     small = bill("AdaGrad", width=4, layers=2, batch=2)  # @inspect small as B
     assert list(small.values()) == [144, 144, 144, 112], "measured, by kind"
-    misbelief("In float32 a step takes `4 * (parameters + activations + gradients + state)` "
-              "bytes, with batch times width times layers for the activations.",
-              "The four kinds are right. With that count of activations the formula misses "
-              "input, prediction and target. And it leaves out, as `bill` does, what lives only "
-              "for a moment: activation gradients, and the temporary tensors of the step.")
+    misbelief(r"""
+        In float32 a step takes `4 * (parameters + activations + gradients + state)` bytes, with
+        batch times width times layers for the activations.
+    """, r"""
+        The four kinds are right. With that count of activations the formula misses input,
+        prediction and target. And it leaves out, as `bill` does, what lives only for a moment:
+        activation gradients, and the temporary tensors of the step.
+    """)
     formula = 4 * (36 + 2 * 4 * 2 + 36 + 36)  # @inspect formula as B
     total = sum(small.values())  # @inspect total as B
     assert (formula, total) == (496, 544), "promised, measured"
 
-    note(f"This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is "
-         "`64` wide, has `8256` parameters, and is billed at a batch of `8`:")
+    note(rf"""
+        This is the example of CS336 [@cs336], with its {formula} bytes. Its earlier model is `64`
+        wide, has `8256` parameters, and is billed at a batch of `8`:
+    """)
     wide = bill("AdaGrad", width=64, layers=2, batch=8)  # @inspect wide as B
     formula = 4 * (3 * 8256 + 8 * 64 * 2)  # @inspect formula as B
     assert (formula, sum(wide.values())) == (103168, 105280), "again short"
 
-    note("All six optimizers on the wider model. Adam and AdamW remember two numbers for each "
-         "parameter:")
+    note(r"""
+        All six optimizers on the wider model. Adam and AdamW remember two numbers for each
+        parameter:
+    """)
     batch = 64
     bills = {name: bill(name, 64, 2, batch) for name in OPTIMIZERS}
     rest = {sum(b.values()) - b["optimizer state"] for b in bills.values()}
     kept = 4 * (batch * 64 * 3 + 2 * batch)  # @inspect kept as B
     assert rest == {2 * 4 * 8256 + kept}, "all else is equal"
-    figure(plot_bill(bills),
-           caption="Only the optimizer's state differs. One step of the wider model at a batch of "
-                   f"{batch}, measured, in KiB.",
-           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
-               "are the same in all of them. Optimizer state is missing for SGD, as long as the "
-               "parameters for momentum, AdaGrad and RMSProp, and twice as long for Adam and "
-               "AdamW.")
-    question("What does the first example, of width `4` and batch `2`, cost "
-             "with Adam?",
-             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()),
-             unit="B")
+    figure(plot_bill(bills), caption=rf"""
+        Only the optimizer's state differs. One step of the wider model at a batch of {batch},
+        measured, in KiB.
+    """, alt=r"""
+        Six stacked bars, one for each optimizer. Parameters, gradients and activations are the same
+        in all of them. Optimizer state is missing for SGD, as long as the parameters for momentum,
+        AdaGrad and RMSProp, and twice as long for Adam and AdamW.
+    """)
+    question("What does the first example, of width `4` and batch `2`, cost with Adam?",
+             answer=sum(bill("Adam", width=4, layers=2, batch=2).values()), unit="B")
 
 
 def bill_on_card(  # @stepover
@@ -275,9 +299,11 @@ def the_bill_is_measured_on_the_card() -> None:
     """On a card the four kinds can be watched growing; they are never all there at once."""
     width = scaled(2048, lambda w: 200 * w * w)  # @measure width
     layers, batch = 4, width
-    note("The same bill from the allocator's own counter, read before and after each part of a "
-         "step. One step goes first and is thrown away: in it the library for products takes a "
-         "workspace and keeps it." + shrunk(width, 2048))
+    note(rf"""
+        The same bill from the allocator's own counter, read before and after each part of a step.
+        One step goes first and is thrown away: in it the library for products takes a workspace and
+        keeps it.{shrunk(width, 2048)}
+    """)
     size = width, layers, batch
     bill_on_card("SGD", *size)  # @stepover
     watched = {name: bill_on_card(name, *size) for name in OPTIMIZERS}  # @stepover
@@ -293,13 +319,14 @@ def the_bill_is_measured_on_the_card() -> None:
     peaks = {name: high / sums[name] for name, (_, high) in watched.items()}  # @measure peaks
     assert peaks["SGD"] < 1, "activations go while gradients come"
     figure(plot_bill(bills, MiB),
-           caption="One step on the card by the allocator's counter, in MiB.",
-           alt="Six stacked bars, one for each optimizer. Parameters, gradients and activations "
-               "are the same in all of them; optimizer state is nothing, one or two copies of "
-               "the parameters.")
-    question("A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many "
-             "bytes does `memory_allocated` grow by in its first call of `step`?",
-             answer=2 * 4 * GiB, unit="B")
+        caption="One step on the card by the allocator's counter, in MiB.", alt=r"""
+            Six stacked bars, one for each optimizer. Parameters, gradients and activations are the
+            same in all of them; optimizer state is nothing, one or two copies of the parameters.
+        """)
+    question(r"""
+        A model has `4` GiB of parameters in `float32` and is trained with AdamW. How many bytes
+        does `memory_allocated` grow by in its first call of `step`?
+    """, answer=2 * 4 * GiB, unit="B")
 
 
 class Written(TorchDispatchMode):
@@ -340,8 +367,10 @@ def small_batches_make_the_optimizer_count() -> None:
     F.mse_loss(model(x), y).backward()
     reported = flops(optimizer.step)  # @inspect reported as FLOP
     assert reported == 0, "elementwise work is not counted"  # @zero
-    note("Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. "
-         "The small model has `36`, and `numbers_written` sees as many results, whatever the batch:")
+    note(r"""
+        Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. The
+        small model has `36`, and `numbers_written` sees as many results, whatever the batch:
+    """)
     written = [numbers_written(4, 2, batch) for batch in (2, 2048)]  # @inspect written
     assert written == [36, 36], "one for each parameter, at either batch"
     by_hand = 2 * 36  # @inspect by_hand as FLOP
@@ -349,20 +378,27 @@ def small_batches_make_the_optimizer_count() -> None:
     assert round(tiny, 3) == 0.196, "on top, at a batch of 2"
     large = by_hand / step_flops(2048, 4, 2)  # @inspect large
     assert round(tiny / large) == 1024, "at a batch of 2048: hardly any"
-    note("Relative to the matrix products the optimizer shrinks as the batch grows. Its time does "
-         "not go by FLOPs anyway: it reads and writes every state once, so count its bytes.")
-    question("From which batch size on does plain SGD add less than a "
-             "hundredth to the products of this small model?",
-             answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
+    note(r"""
+        Relative to the matrix products the optimizer shrinks as the batch grows. Its time does not
+        go by FLOPs anyway: it reads and writes every state once, so count its bytes.
+    """)
+    question(r"""
+        From which batch size on does plain SGD add less than a hundredth to the products of this
+        small model?
+    """, answer=math.ceil(100 * by_hand / step_flops(1, 4, 2)))
 
 
 def parts_of_a_batch_add_up_to_the_whole() -> None:
     """A batch in parts gives the same gradient, and keeps the activations of one part."""
-    note("The batch does not fit. Can a quarter of it at a time give the same step? Exactly the "
-         "same, because `backward` *adds* to the gradients that are there.")
-    note("So cut the batch into *micro-batches*, call `backward` for each, and step once. This is "
-         "*gradient accumulation*. Whole numbers for data and weights, in double precision, make "
-         "the comparison exact:")
+    note(r"""
+        The batch does not fit. Can a quarter of it at a time give the same step? Exactly the same,
+        because `backward` *adds* to the gradients that are there.
+    """)
+    note(r"""
+        So cut the batch into *micro-batches*, call `backward` for each, and step once. This is
+        *gradient accumulation*. Whole numbers for data and weights, in double precision, make the
+        comparison exact:
+    """)
     model, parts = Stack(16, 2).double(), 4
     with torch.no_grad():
         for w in model.weights:
@@ -377,15 +413,18 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         return torch.cat([w.grad.flatten() for w in model.weights])
 
     whole, quarters = accumulated([32], 1), [8] * parts
-    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.",
-              "Each loss is the mean over its own part, so what adds up is the whole gradient as "
-              "many times as there are parts. Divide each loss by their number.")
+    misbelief("Call `backward` on each micro-batch, do not clear, and step at the end.", r"""
+        Each loss is the mean over its own part, so what adds up is the whole gradient as many times
+        as there are parts. Divide each loss by their number.
+    """)
     careless = accumulated(quarters, 1)
     assert torch.equal(careless, 4 * whole), "four times too long a step"
     careful = accumulated(quarters, 1 / parts)
     assert torch.equal(careful, whole), "exactly the whole gradient"
-    note("(With numbers that get rounded, the last bits differ: the order of the sum is another.) "
-         "Now what is kept for the backward pass, whole and in quarters, and what is computed:")
+    note(r"""
+        (With numbers that get rounded, the last bits differ: the order of the sum is another.) Now
+        what is kept for the backward pass, whole and in quarters, and what is computed:
+    """)
 
     def kept(batch: int) -> int:
         small, (inputs, targets) = Stack(16, 2), linear_batch(16, batch)
@@ -398,25 +437,29 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
     at_once = step_flops(32, 16, 2)  # @inspect at_once as FLOP
     in_parts = parts * step_flops(8, 16, 2)  # @inspect in_parts as FLOP
     assert in_parts == at_once, "the same FLOPs"
-    note("The price is that products get smaller, and [small ones come less close to the "
-         "peak](#larger_products_come_closer_to_the_peak). Parameters, gradients and the "
-         "optimizer's state take what they took: it is the batch that fits now, not a larger "
-         "model.")
+    note(r"""
+        The price is that products get smaller, and
+        [small ones come less close to the peak](#larger_products_come_closer_to_the_peak).
+        Parameters, gradients and the optimizer's state take what they took: it is the batch that
+        fits now, not a larger model.
+    """)
     shares = [n / len(x) for n in (24, 8)]  # @hide
-    question("Cut the batch of `32` into `24` and `8` instead. What must each "
-             "of the two losses be multiplied by?",
-             answer=shares,
-             why="Each loss is a mean over its own part, so it counts by its share of the "
-                 "examples.")
+    question(r"""
+        Cut the batch of `32` into `24` and `8` instead. What must each of the two losses be
+        multiplied by?
+    """, answer=shares,
+        why="Each loss is a mean over its own part, so it counts by its share of the examples.")
 
 
 @aside
 def sharding_divides_the_state() -> None:
     """Each of several devices can step its share of the parameters, with the same result."""
-    note("In data parallelism every device holds the whole model, sees other data, and after "
-         "averaging has the same gradients. Then all of them update all parameters: the same "
-         "work, and the same state, many times over. ZeRO's first stage gives each device one "
-         "*shard* of the parameters to step [@zero]. In miniature, with slices of one tensor for devices:")
+    note(r"""
+        In data parallelism every device holds the whole model, sees other data, and after averaging
+        has the same gradients. Then all of them update all parameters: the same work, and the same
+        state, many times over. ZeRO's first stage gives each device one *shard* of the parameters
+        to step [@zero]. In miniature, with slices of one tensor for devices:
+    """)
     devices, n = 4, 4096
     start, gradients = torch.randn(n), torch.randn(3, n)
 
@@ -437,11 +480,15 @@ def sharding_divides_the_state() -> None:
     assert state / share == 4.0, "state on each device"
     per_parameter = 4 + 4 + share / n  # @inspect per_parameter as B
     assert per_parameter == 10.0, "instead of 16"
-    note("After every step each device fetches the shards it did not compute, and that is most of "
-         "the model:")
+    note(r"""
+        After every step each device fetches the shards it did not compute, and that is most of the
+        model:
+    """)
     fetched = (n - part) * 4  # @inspect fetched as B
     assert fetched / whole.nbytes == 0.75, "of the parameters"
-    note("That need not cost extra traffic. If each device receives only its shard of the averaged "
-         "gradients, instead of all of them, the total is that of plain data parallelism [@zero].")
+    note(r"""
+        That need not cost extra traffic. If each device receives only its shard of the averaged
+        gradients, instead of all of them, the total is that of plain data parallelism [@zero].
+    """)
     question("How many bytes per parameter does each of `16` devices hold?",
              answer=4 + 4 + stepped(slice(0, n // 16))[1] / n, unit="B")

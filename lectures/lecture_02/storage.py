@@ -17,9 +17,11 @@ from .units import KiB, MiB
 
 def storage_and_views() -> None:
     """Storage, strides and views."""
-    note("Transposing a matrix moves none of its numbers. Nor does taking a column, or cutting a "
-         "block out of the middle. A tensor is a short record that says how to read a line of "
-         "memory, and most of what looks like rearranging data only writes another record.")
+    note(r"""
+        Transposing a matrix moves none of its numbers. Nor does taking a column, or cutting a block
+        out of the middle. A tensor is a short record that says how to read a line of memory, and
+        most of what looks like rearranging data only writes another record.
+    """)
     a_tensor_is_memory_and_a_way_to_read_it()
     strides_turn_an_index_into_an_address()
     a_storage_is_indexed_by_bytes()
@@ -36,13 +38,15 @@ def storage_and_views() -> None:
 
 def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     """A tensor is a line of memory and a record of how to read it."""
-    note(
-        "Take a column out of a matrix, and no number moves. How then does the column find its "
-        "numbers? It remembers where to begin, and how far to step."
-    )
-    note("The line of memory is the *storage*. The record, its *metadata*, holds the dtype, the "
-         "shape, the place in the storage to begin (the *offset*), and for each axis how many "
-         "elements to step over to raise its index by one (the *stride*).")
+    note(r"""
+        Take a column out of a matrix, and no number moves. How then does the column find its
+        numbers? It remembers where to begin, and how far to step.
+    """)
+    note(r"""
+        The line of memory is the *storage*. The record, its *metadata*, holds the dtype, the shape,
+        the place in the storage to begin (the *offset*), and for each axis how many elements to
+        step over to raise its index by one (the *stride*).
+    """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     middle = x[:, 1]  # @inspect middle
     whole = x.storage_offset(), x.stride()
@@ -51,71 +55,85 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     assert part == (1, (3,)), "starts later, steps wider"
     assert same_storage(x, middle), "nothing was copied"
 
-    misbelief("A tensor is just a pointer to memory.",
-              "Tensors over one storage can differ in start, shape, strides or dtype. Without that "
-              "metadata the pointer says where the numbers are and not what they mean.")
+    misbelief("A tensor is just a pointer to memory.", r"""
+        Tensors over one storage can differ in start, shape, strides or dtype. Without that metadata
+        the pointer says where the numbers are and not what they mean.
+    """)
     later = middle.data_ptr() - x.data_ptr()  # @inspect later as B
     assert later == 1 * x.element_size(), "one element further on"
 
-    note("Even the dtype is only a way of reading, and `view` takes one, too. Here the bytes of the "
-         "same floats are read as integers, and the float `1.0` shows its bits.")
+    note(r"""
+        Even the dtype is only a way of reading, and `view` takes one, too. Here the bytes of the
+        same floats are read as integers, and the float `1.0` shows its bits.
+    """)
     integers: Int[Tensor, "row col"] = x.view(torch.int32)
     one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"
     assert same_storage(x, integers), "same bytes, another dtype"
     piece = torch.zeros(4, 5)[1:, 2]  # @hide
-    question("`m` is a fresh matrix of shape `(4, 5)`. What are the offset "
-             "and the stride of `m[1:, 2]`?",
-             answer=(piece.storage_offset(), *piece.stride()))
+    question(r"""
+        `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
+    """, answer=(piece.storage_offset(), *piece.stride()))
 
 
 @aside
 def strides_turn_an_index_into_an_address() -> None:
     """An element's address is the offset plus each index times its stride."""
-    note("PyTorch lays a new matrix out row by row, which is called *row-major*. To go down a row "
-         "means stepping over as many elements as a row has; to go right, over a single one.")
+    note(r"""
+        PyTorch lays a new matrix out row by row, which is called *row-major*. To go down a row
+        means stepping over as many elements as a row has; to go right, over a single one.
+    """)
     x: Float[Tensor, "row col"] = torch.arange(16.0).view(4, 4)  # @inspect x
     line = x.flatten()  # @inspect line
     assert x.stride() == (4, 1), "down a row, right a column"
     assert line[x.stride(0)].item() == 4.0, "where the next row begins"
 
-    note(r"So element $(i, j)$ lies at $i \, s_0 + j \, s_1$, where $s$ are the strides. Every "
-         "number in this matrix is its own address, which makes that easy to check.")
+    note(r"""
+        So element $(i, j)$ lies at $i \, s_0 + j \, s_1$, where $s$ are the strides. Every number
+        in this matrix is its own address, which makes that easy to check.
+    """)
     place = 1 * x.stride(0) + 2 * x.stride(1)  # @inspect place
     assert place == 6, "one row down, two columns right"
     assert line[place] == x[1, 2], "the element found at that address"
 
-    note("That is right only for a tensor that begins where its storage begins. A block cut from "
-         "the middle keeps its parent's strides and gets an offset. Leave the offset out, and you "
-         "read an element of the parent that the block does not even contain.")
+    note(r"""
+        That is right only for a tensor that begins where its storage begins. A block cut from the
+        middle keeps its parent's strides and gets an offset. Leave the offset out, and you read an
+        element of the parent that the block does not even contain.
+    """)
     block = x[1:, 2:]  # @inspect block, block.storage_offset(), block.stride()
     start, strides = block.storage_offset(), block.stride()
     steps = 1 * strides[0] + 1 * strides[1]  # @inspect steps
     assert (start, strides) == (6, (4, 1)), "own offset, parent's strides"
     assert line[start + steps] == block[1, 1], "with the offset: right"
     assert line[steps] not in block, "without it: outside the block"
-    question("A fresh tensor of shape `(3, 4, 5)` is laid out in the same "
-             "way, last axis fastest. How many elements lie before the one at "
-             "`[2, 1, 3]`?",
-             answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
+    question(r"""
+        A fresh tensor of shape `(3, 4, 5)` is laid out in the same way, last axis fastest. How many
+        elements lie before the one at `[2, 1, 3]`?
+    """, answer=torch.arange(60).view(3, 4, 5)[2, 1, 3].item())
 
 
 @aside
 def a_storage_is_indexed_by_bytes() -> None:
     """An untyped storage is indexed by bytes, not by elements."""
-    note("The memory behind a tensor can be opened and read, and there are two ways in. The older "
-         "one counts elements: entry `6` of `x.storage()` is element `6`.")
+    note(r"""
+        The memory behind a tensor can be opened and read, and there are two ways in. The older one
+        counts elements: entry `6` of `x.storage()` is element `6`.
+    """)
     x: Any = torch.arange(16.0).view(4, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         old = x.storage()[6]
     assert old == 6.0, "the typed storage counts elements"
 
-    misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.",
-              "It works, and warns that it will be removed. The storage that replaces it counts "
-              "bytes, and its entry `6` lies inside element `1`.")
-    note("The typed storage is deprecated in favour of the untyped one [@pytorch_storage], which "
-         "knows bytes and no dtype. There, element `6` has to be put together from its bytes.")
+    misbelief("`x.storage()[6]` is how to read element `6` of a tensor's memory.", r"""
+        It works, and warns that it will be removed. The storage that replaces it counts bytes, and
+        its entry `6` lies inside element `1`.
+    """)
+    note(r"""
+        The typed storage is deprecated in favour of the untyped one [@pytorch_storage], which knows
+        bytes and no dtype. There, element `6` has to be put together from its bytes.
+    """)
     raw = x.untyped_storage()
     width = x.element_size()  # @inspect width as B, raw.nbytes() as B
     assert len(raw) == 16 * width, "a length in bytes"
@@ -123,21 +141,24 @@ def a_storage_is_indexed_by_bytes() -> None:
     packed = bytes(raw[i] for i in range(6 * width, 7 * width))
     assert struct.unpack("=f", packed) == (6.0,), "together, element six"
 
-    note("To look at storage order without touching the storage, ask the tensor: flatten it, or "
-         "let `as_strided` read at an offset of your choice.")
+    note(r"""
+        To look at storage order without touching the storage, ask the tensor: flatten it, or let
+        `as_strided` read at an offset of your choice.
+    """)
     place = 6
     assert x.flatten()[place] == old, "flattened, then indexed"
     assert x.as_strided((), (), place) == old, "no axes, only an offset"
-    question("In which element of an `int64` tensor does entry `42` of its "
-             "untyped storage lie?",
+    question("In which element of an `int64` tensor does entry `42` of its untyped storage lie?",
              answer=42 // torch.zeros(8, dtype=torch.int64).element_size())
 
 
 @aside
 def basic_indexing_shares_and_picking_copies() -> None:
     """Indexing with numbers and slices shares; picking with lists or masks copies."""
-    note("A tensor that reads another's storage is a *view* of it. A row, a column, any regular "
-         "grid of elements is some offset and some strides, so it needs no copy.")
+    note(r"""
+        A tensor that reads another's storage is a *view* of it. A row, a column, any regular grid
+        of elements is some offset and some strides, so it needs no copy.
+    """)
     x = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     row, column = x[0], x[:, 1]  # @inspect row, column
     assert same_storage(x, row), "a row is a view"
@@ -145,14 +166,18 @@ def basic_indexing_shares_and_picking_copies() -> None:
     gapless = row.is_contiguous(), column.is_contiguous()
     assert gapless == (True, False), "the column has gaps"
 
-    note("Elements picked by a list or by a mask may lie anywhere. No stride describes that, so "
-         "PyTorch copies, even where the pick happens to be a plain row.")
+    note(r"""
+        Elements picked by a list or by a mask may lie anywhere. No stride describes that, so
+        PyTorch copies, even where the pick happens to be a plain row.
+    """)
     listed, masked = x[[0]], x[x > 0]  # @inspect listed, masked
     assert not same_storage(x, listed), "a list copies"
     assert not same_storage(x, masked), "a mask copies"
 
-    note("The difference shows at the first write. A change *in place* reaches every tensor over "
-         "that storage, and no other.")
+    note(r"""
+        The difference shows at the first write. A change *in place* reaches every tensor over that
+        storage, and no other.
+    """)
     x[0, 1] = 100  # @inspect x, row, column, listed
     assert row.tolist() == [1, 100, 3], "the row sees it"
     assert column.tolist() == [100, 5], "the column sees it"
@@ -162,16 +187,19 @@ def basic_indexing_shares_and_picking_copies() -> None:
     x = x + 1  # @inspect x
     assert row.tolist() == [1, 100, 3], "the old storage is untouched"
     parts = x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2]  # @hide
-    question("How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and "
-             "`x[1, 2]` share the storage of `x`?",
-             answer=sum(same_storage(x, part) for part in parts))
+    question(r"""
+        How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and `x[1, 2]` share the storage
+        of `x`?
+    """, answer=sum(same_storage(x, part) for part in parts))
 
 
 @aside
 def view_gives_the_same_numbers_another_shape() -> None:
     """view() reads the same numbers, in the same order, under another shape."""
-    note("Nothing moves and nothing changes its order. The line of numbers is cut into rows of "
-         "another length.")
+    note(r"""
+        Nothing moves and nothing changes its order. The line of numbers is cut into rows of another
+        length.
+    """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x
     y = x.view(3, 2)  # @inspect y
     assert y.tolist() == [[1, 2], [3, 4], [5, 6]], "not the transpose"
@@ -182,27 +210,29 @@ def view_gives_the_same_numbers_another_shape() -> None:
     shapes = tuple(x.shape), tuple(y.shape)
     assert shapes == ((2, 3), (3, 2)), "from here, to there"
 
-    misbelief("`view()` accepts any tensor and treats it as another one.",
-              "The element counts must agree, and the strides must be able to express the new "
-              "shape. Otherwise it raises.")
+    misbelief("`view()` accepts any tensor and treats it as another one.", r"""
+        The element counts must agree, and the strides must be able to express the new shape.
+        Otherwise it raises.
+    """)
     few = message_of(lambda: x.view(2, 2))  # @inspect few
     turned = message_of(lambda: x.t().view(2, 3))  # @inspect turned
     assert "is invalid for input of size 6" in few, "counts must agree"
     assert "not compatible with" in turned, "strides must allow it"
     z = torch.arange(12).view(3, 4)  # @hide
-    question("For `z = torch.arange(12).view(3, 4)`, what is "
-             "`z.view(4, 3)[2, 1]`?",
+    question("For `z = torch.arange(12).view(3, 4)`, what is `z.view(4, 3)[2, 1]`?",
              answer=z.view(4, 3)[2, 1].item())
 
 
 def a_transpose_swaps_strides() -> None:
     """A transpose swaps strides and leaves the storage alone."""
-    note(
-        "What does it cost to transpose a matrix that fills the card? Two numbers trade places, "
-        "and neither of them is in the matrix."
-    )
-    note("They are the strides: how far to step in the storage for the next row, and for the next "
-         "column.")
+    note(r"""
+        What does it cost to transpose a matrix that fills the card? Two numbers trade places, and
+        neither of them is in the matrix.
+    """)
+    note(r"""
+        They are the strides: how far to step in the storage for the next row, and for the next
+        column.
+    """)
     x: Float[Tensor, "row col"] = torch.arange(1.0, 7.0).view(2, 3)  # @inspect x, x.stride()
     y: Float[Tensor, "col row"] = x.transpose(1, 0)  # @inspect y, y.stride()
     assert x.stride() == (3, 1), "a step down, right"
@@ -213,8 +243,10 @@ def a_transpose_swaps_strides() -> None:
     x[0][0] = 100  # @inspect x, y
     assert y[0][0] == 100, "seen through the transpose"
 
-    note("What the transpose loses is the plain order: walking along its rows now jumps about in "
-         "memory. Such a tensor is called *non-contiguous*.")
+    note(r"""
+        What the transpose loses is the plain order: walking along its rows now jumps about in
+        memory. Such a tensor is called *non-contiguous*.
+    """)
     assert x.is_contiguous() is True, "rows in storage order"
     assert y.is_contiguous() is False, "rows that jump"
     question("What are the strides of `torch.zeros(2, 3, 4).transpose(0, 2)`?",
@@ -224,48 +256,57 @@ def a_transpose_swaps_strides() -> None:
 @aside
 def contiguous_means_reading_in_storage_order() -> None:
     """A tensor is contiguous when reading it row by row never jumps in memory."""
-    note("Transposing is not the only way to lose that. Keep the left half of every row, and there "
-         "are gaps in memory; keep the upper rows whole, and there are none.")
+    note(r"""
+        Transposing is not the only way to lose that. Keep the left half of every row, and there are
+        gaps in memory; keep the upper rows whole, and there are none.
+    """)
     x = torch.arange(16.0).view(4, 4)  # @inspect x
     left, top = x[:, :2], x[:2]  # @inspect left, top
     gapless = [part.is_contiguous() for part in (x, left, top)]
     assert gapless == [True, False, True], "only the cut through rows"
 
-    note("The numbers here are their own addresses, so the steps of the walk are the differences "
-         "between neighbours. Contiguous means that all of them are `1`.")
+    note(r"""
+        The numbers here are their own addresses, so the steps of the walk are the differences
+        between neighbours. Contiguous means that all of them are `1`.
+    """)
     down, across = top.flatten().diff(), left.flatten().diff()
     assert down.tolist() == [1, 1, 1, 1, 1, 1, 1], "no jump anywhere"
     assert across.tolist() == [1, 3, 1, 3, 1, 3, 1], "a jump after each row"
     parts = x[1:3], x[:, 1:], x[::2], x[2], x[:, 0]  # @hide
-    question("How many of `x[1:3]`, `x[:, 1:]`, `x[::2]`, `x[2]` and "
-             "`x[:, 0]` are contiguous?",
+    question("How many of `x[1:3]`, `x[:, 1:]`, `x[::2]`, `x[2]` and `x[:, 0]` are contiguous?",
              answer=sum(part.is_contiguous() for part in parts))
 
 
 def some_shapes_cannot_be_a_view() -> None:
     """Where no stride expresses the new shape, view() refuses and reshape() copies."""
-    note(
-        "`view` reads the same memory under another shape, and copies nothing. When does that fail? "
-        "When no strides can say what is asked."
-    )
-    note("Read the transpose of a `2x3` matrix row by row, and note where in the storage each "
-         "element lies.")
+    note(r"""
+        `view` reads the same memory under another shape, and copies nothing. When does that fail?
+        When no strides can say what is asked.
+    """)
+    note(r"""
+        Read the transpose of a `2x3` matrix row by row, and note where in the storage each element
+        lies.
+    """)
     x = torch.arange(1.0, 7.0).view(2, 3)
     y = x.transpose(1, 0)  # @inspect y
     places = torch.arange(6).view(2, 3).t().flatten()  # @inspect places
     assert places.diff().tolist() == [3, -2, 3, -2, 3], "forward and back"
 
-    note("A row of the new shape would have to step forward and back in turn. A stride is a "
-         "single number, so no such view exists, and PyTorch says so.")
+    note(r"""
+        A row of the new shape would have to step forward and back in turn. A stride is a single
+        number, so no such view exists, and PyTorch says so.
+    """)
     error = message_of(lambda: y.view(2, 3))  # @inspect error
     assert error == (
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
     ), "the exact words"
 
-    note("The way out is a copy in reading order, made by `contiguous()`. `reshape()` makes the "
-         "same copy here, and none where a view will do. Whether a write to the result reaches "
-         "the original therefore depends on strides that the call does not show.")
+    note(r"""
+        The way out is a copy in reading order, made by `contiguous()`. `reshape()` makes the same
+        copy here, and none where a view will do. Whether a write to the result reaches the original
+        therefore depends on strides that the call does not show.
+    """)
     copied = y.contiguous().view(2, 3)  # @inspect copied
     reshaped, shared = y.reshape(2, 3), x.reshape(3, 2)
     assert copied.tolist() == [[1, 4, 2], [5, 3, 6]], "in reading order"
@@ -275,9 +316,10 @@ def some_shapes_cannot_be_a_view() -> None:
     assert same_storage(x, shared), "shared, because it can"
     x.reshape(3, 2)[0, 0] = 9  # @hide
     x.t().reshape(2, 3)[0, 0] = 8  # @hide
-    question("First `x.reshape(3, 2)[0, 0] = 9`, then "
-             "`x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]` now?",
-             answer=x[0, 0].item())
+    question(r"""
+        First `x.reshape(3, 2)[0, 0] = 9`, then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]`
+        now?
+    """, answer=x[0, 0].item())
 
 
 @aside
@@ -285,8 +327,7 @@ def a_view_needs_axes_that_merge() -> None:
     """A view needs no contiguous tensor, only axes that merge."""
     note("A transpose is not contiguous, and some views of it are refused. Far from all:")
     misbelief("A non-contiguous tensor cannot be viewed any further.",
-              "Splitting an axis, adding one, indexing and transposing back all work, without a "
-              "copy.")
+        "Splitting an axis, adding one, indexing and transposing back all work, without a copy.")
     y = torch.arange(1.0, 7.0).view(2, 3).t()  # @inspect y
     longer, row, back = y.view(3, 1, 2), y[0], y.t()
     assert y.is_contiguous() is False, "rows that jump"
@@ -297,9 +338,11 @@ def a_view_needs_axes_that_merge() -> None:
 
     misbelief("`view()` only works on contiguous memory.",
               "Contiguous memory is enough, but not required.")
-    note("Only *merging* axes is demanding. Neighbouring axes merge when a step along the outer "
-         "one is as long as a whole walk along the inner one: the outer stride must equal the "
-         "inner size times the inner stride.")
+    note(r"""
+        Only *merging* axes is demanding. Neighbouring axes merge when a step along the outer one is
+        as long as a whole walk along the inner one: the outer stride must equal the inner size
+        times the inner stride.
+    """)
     block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]  # @inspect block.stride()
     outer, middle, inner = block.stride()
     merged = block.view(6, 2)  # @inspect merged, merged.stride()
@@ -310,9 +353,10 @@ def a_view_needs_axes_that_merge() -> None:
     assert same_storage(block, merged), "so this is a view"
     assert (middle, inner_walk) == (4, 2), "step and walk differ"
     assert "view size is not compatible" in error, "so this is refused"
-    question("Of `torch.zeros(4, 6, 8)[:, :3]`, `view` can merge one pair of "
-             "neighbouring axes. Which shape does that give?",
-             answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
+    question(r"""
+        Of `torch.zeros(4, 6, 8)[:, :3]`, `view` can merge one pair of neighbouring axes. Which
+        shape does that give?
+    """, answer=tuple(torch.zeros(4, 6, 8)[:, :3].view(4, -1).shape))
 
 
 @aside
@@ -320,16 +364,14 @@ def contiguous_copies_only_when_it_must() -> None:
     """contiguous() copies only when it must, and reshape() never promised to."""
     note("Two calls are trusted to make a fresh, gapless tensor. Neither always does.")
     misbelief("`contiguous()` makes a copy, so afterwards the tensors no longer share memory.",
-              "On a contiguous tensor it returns that very tensor. To be sure of a copy, "
-              "`clone()`.")
+        "On a contiguous tensor it returns that very tensor. To be sure of a copy, `clone()`.")
     x = torch.arange(1.0, 7.0).view(2, 3)
     assert x.contiguous() is x, "nothing to do, the same object"
     assert not same_storage(x, x.t().contiguous()), "had to be copied"
     assert not same_storage(x, x.clone()), "a clone is always a copy"
 
     misbelief("Use `contiguous()` or `reshape()` to make a tensor contiguous.",
-              "`reshape()` promises a shape. Where a view will do it returns the view, gaps and "
-              "all.")
+        "`reshape()` promises a shape. Where a view will do it returns the view, gaps and all.")
     block = torch.arange(24.0).view(2, 3, 4)[:, :, :2]
     flat = block.reshape(6, 2)  # @inspect flat, flat.stride()
     assert flat.stride() == (4, 1), "rows of two, four apart"
@@ -337,20 +379,20 @@ def contiguous_copies_only_when_it_must() -> None:
     assert flat.contiguous().stride() == (2, 1), "contiguous closed them"
     turned, back = x.t().contiguous(), x.t().t().contiguous()  # @hide
     made = x.contiguous(), turned, back, x.reshape(3, 2), x.clone()  # @hide
-    question("How many bytes of new memory do `x.contiguous()`, "
-             "`x.t().contiguous()`, `x.t().t().contiguous()`, "
-             "`x.reshape(3, 2)` and `x.clone()` take together?",
-             answer=sum(t.nbytes for t in made if not same_storage(x, t)),
-             unit="B")
+    question(r"""
+        How many bytes of new memory do `x.contiguous()`, `x.t().contiguous()`,
+        `x.t().t().contiguous()`, `x.reshape(3, 2)` and `x.clone()` take together?
+    """, answer=sum(t.nbytes for t in made if not same_storage(x, t)), unit="B")
 
 
 @aside
 def a_small_view_keeps_everything_alive() -> None:
     """A small view keeps the whole storage alive."""
     note("Keep one row of a matrix, delete the matrix, and no memory comes back.")
-    misbelief("Views are free.",
-              "They cost no copy. But a storage lives as long as its last view, and a saved view "
-              "takes all of it along.")
+    misbelief("Views are free.", r"""
+        They cost no copy. But a storage lives as long as its last view, and a saved view takes all
+        of it along.
+    """)
     base = torch.zeros(1024, 1024)
     row = base[0]  # @inspect row.nbytes as B
     del base
@@ -358,9 +400,11 @@ def a_small_view_keeps_everything_alive() -> None:
     assert row.nbytes == 4 * KiB, "what the row needs"
     assert held == 4 * MiB, "what it holds"
 
-    note("`torch.save` keeps the sharing between the tensors it writes, so it writes storages. "
-         f"This row of {row.nbytes / KiB:.0f} KiB makes a file of {held / MiB:.0f} MiB. A clone "
-         "brings a storage of its own size.")
+    note(rf"""
+        `torch.save` keeps the sharing between the tensors it writes, so it writes storages. This
+        row of {row.nbytes / KiB:.0f} KiB makes a file of {held / MiB:.0f} MiB. A clone brings a
+        storage of its own size.
+    """)
     whole, alone = io.BytesIO(), io.BytesIO()
     torch.save(row, whole)
     torch.save(row.clone(), alone)
@@ -368,17 +412,19 @@ def a_small_view_keeps_everything_alive() -> None:
     assert with_base // MiB == 4, "the file holds the matrix"
     assert row_only // MiB == 0, "the clone's file does not"  # @zero
     one = torch.zeros(256, 1024)[0, 0]  # @hide
-    question("In each of `100` steps a loop computes fresh `float32` logits "
-             "of shape `(256, 1024)` and appends `logits[0, 0]` to a list. "
-             "How much memory does the list keep alive?",
-             answer=100 * one.untyped_storage().nbytes(), unit="B")
+    question(r"""
+        In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
+        appends `logits[0, 0]` to a list. How much memory does the list keep alive?
+    """, answer=100 * one.untyped_storage().nbytes(), unit="B")
 
 
 @aside
 def a_view_costs_the_same_at_any_size() -> None:
     """The time of a view does not grow with the tensor; the time of a copy does."""
-    note("A transpose writes a few integers, whatever the matrix. Making the transposed matrix "
-         "contiguous reads and writes every number.")
+    note(r"""
+        A transpose writes a few integers, whatever the matrix. Making the transposed matrix
+        contiguous reads and writes every number.
+    """)
     small, x = torch.randn(2, 2), torch.randn(2048, 2048)
     small_view = time_call(lambda: small.t(), repeats=7).seconds  # @measure small_view as s
     view = time_call(lambda: x.t(), repeats=7).seconds  # @measure view as s
@@ -390,13 +436,14 @@ def a_view_costs_the_same_at_any_size() -> None:
     assert x.t().contiguous().nbytes == 16 * MiB, "memory the copy takes"
     assert same_storage(x, x.t()), "the view takes none"
 
-    note("The bill for a view may come later, to whoever reads it. `clone()` and the copy above "
-         "move equally many bytes, but `clone()` reads memory in order and the copy of the "
-         "transpose cannot. Whether a view or a copy is faster in the end is worth measuring.")
+    note(r"""
+        The bill for a view may come later, to whoever reads it. `clone()` and the copy above move
+        equally many bytes, but `clone()` reads memory in order and the copy of the transpose
+        cannot. Whether a view or a copy is faster in the end is worth measuring.
+    """)
     clone = time_call(lambda: x.clone(), repeats=7).seconds  # @measure clone as s
     slowdown = copy / clone  # @measure slowdown as times
-    question("A `float64` matrix of shape `(1000, 500)` is transposed and "
-             "made contiguous. How many bytes are read and written, taken "
-             "together?",
-             answer=2 * torch.zeros(1000, 500, dtype=torch.float64).nbytes,
-             unit="B")
+    question(r"""
+        A `float64` matrix of shape `(1000, 500)` is transposed and made contiguous. How many bytes
+        are read and written, taken together?
+    """, answer=2 * torch.zeros(1000, 500, dtype=torch.float64).nbytes, unit="B")

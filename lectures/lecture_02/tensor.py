@@ -14,11 +14,11 @@ from .units import GB, GiB, MiB
 
 def tensors() -> None:
     """Tensors."""
-    note(
-        "Parameters, gradients, optimizer state, activations, data: in PyTorch all of it is "
-        "tensors. So the memory of a training run is the memory of its tensors, and that can "
-        "be read off, with one trap: two tensors may be looking at the same bytes."
-    )
+    note(r"""
+        Parameters, gradients, optimizer state, activations, data: in PyTorch all of it is tensors.
+        So the memory of a training run is the memory of its tensors, and that can be read off, with
+        one trap: two tensors may be looking at the same bytes.
+    """)
     a_fresh_tensor_costs_count_times_width()
     a_tensor_can_be_weighed_without_memory()
     a_view_can_hold_more_or_less_than_it_reports()
@@ -32,10 +32,10 @@ def tensors() -> None:
 @aside
 def one_decimal_point_decides_the_dtype() -> None:
     """One decimal point turns a whole tensor into floats."""
-    note(
-        "`torch.tensor` takes nested lists. All elements of a tensor share one type, its *dtype*, "
-        "and the numbers in the lists decide which:"
-    )
+    note(r"""
+        `torch.tensor` takes nested lists. All elements of a tensor share one type, its *dtype*, and
+        the numbers in the lists decide which:
+    """)
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m
     assert m.shape == (2, 3), "two rows, three columns"
     assert m.dtype == torch.float32, "one float literal is enough"
@@ -46,12 +46,10 @@ def one_decimal_point_decides_the_dtype() -> None:
     assert "floating point" in refused, "integers have no gradient"
     lists = [3, 4], [3, 4.], [1e3, 1], [10**3, 1]  # @hide
     candidates = [torch.tensor(numbers) for numbers in lists]  # @hide
-    question(
-        "How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`, "
-        "`torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, "
-        "`torch.tensor([10**3, 1])`?",
-        answer=sum(message_of(t.requires_grad_) == "" for t in candidates),
-    )
+    question(r"""
+        How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`,
+        `torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, `torch.tensor([10**3, 1])`?
+    """, answer=sum(message_of(t.requires_grad_) == "" for t in candidates))
 
 
 @aside
@@ -62,37 +60,35 @@ def four_ways_to_make_a_tensor() -> None:
     shapes = [tuple(make(4, 8).shape) for make in makers]       # @inspect shapes
     assert shapes == [(4, 8)] * 4, "same shape from each"
     assert torch.ones(4, 8).sum() == 32, "each of them one"
-    note(
-        "`empty` promises a shape and nothing else. On a fresh page of memory it often "
-        "*shows* zeros, which is luck. PyTorch's deterministic mode rules luck out: it fills "
-        "the tensor with NaN, so that code which reads before it writes is found out."
-    )
+    note(r"""
+        `empty` promises a shape and nothing else. On a fresh page of memory it often *shows* zeros,
+        which is luck. PyTorch's deterministic mode rules luck out: it fills the tensor with NaN, so
+        that code which reads before it writes is found out.
+    """)
     with deterministic():
         unwritten = torch.empty(4, 8)                           # @inspect unwritten
     assert unwritten.isnan().sum() == 32, "nothing was promised"
-    question(
-        "Deterministic mode is on. In a fresh `torch.empty(4, 8)` every "
-        "element but one is set to `1`. What is the sum of the tensor?",
-        answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item(),
-    )
+    question(r"""
+        Deterministic mode is on. In a fresh `torch.empty(4, 8)` every element but one is set to
+        `1`. What is the sum of the tensor?
+    """, answer=torch.cat([torch.ones(31), unwritten[0, :1]]).sum().item())
 
 
 @aside
 def randn_draws_from_the_standard_normal() -> None:
     """`randn` draws from the standard normal: mean zero, spread one."""
-    note(
-        "The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come "
-        "from the normal distribution, which puts a known share of them within one deviation of "
-        "its mean."
-    )
+    note(r"""
+        The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come from
+        the normal distribution, which puts a known share of them within one deviation of its mean.
+    """)
     x = torch.randn(10**6)                                      # @inspect x
     middle = abs(round(x.mean().item(), 2))                     # @inspect middle
     std = round(x.std().item(), 2)                              # @inspect std
     assert (middle, std) == (0.0, 1.0), "to two digits"
-    note(
-        "The draws are meant to be independent. No run can prove that; it can look for the simplest "
-        "way to fail, a correlation with the draw before, with the tenth before, or of their sizes:"
-    )
+    note(r"""
+        The draws are meant to be independent. No run can prove that; it can look for the simplest
+        way to fail, a correlation with the draw before, with the tenth before, or of their sizes:
+    """)
 
     def correlation(y: Tensor, back: int) -> float:
         pairs = torch.stack([y[:-back], y[back:]])
@@ -104,20 +100,17 @@ def randn_draws_from_the_standard_normal() -> None:
     theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
     y = 3 + 2 * x  # @hide
-    question(
-        "What share of the entries of `3 + 2 * torch.randn(10**6)` lies "
-        "between `1` and `5`?",
-        answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%",
-    )
+    question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
+             answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%")
 
 
 @aside
 def truncation_narrows_the_spread() -> None:
     """Cutting off the tails shrinks the deviation below the one asked for."""
-    note(
-        "A usual way to initialize weights: allocate without writing, then fill in place. "
-        "The trailing underscore marks an operation that overwrites its argument."
-    )
+    note(r"""
+        A usual way to initialize weights: allocate without writing, then fill in place. The
+        trailing underscore marks an operation that overwrites its argument.
+    """)
     x = torch.empty(10**6)
     y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)      # @inspect x
     assert y is x, "filled in place"
@@ -128,24 +121,23 @@ def truncation_narrows_the_spread() -> None:
     theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @inspect theory
     assert 0.8796 < theory < 0.8797, "for bounds of two deviations"
     assert 0.997 < std / theory < 1.003, "a million draws agree"
-    note(
-        f"Asked for a standard deviation of one, it delivers {std:.2f}. The argument names "
-        "the normal *before* the cut."
-    )
-    question(
-        "The weights should *end up* with a deviation of `0.02`, after a cut "
-        "at twice the `std` that you ask for. Which `std` is that?",
-        answer=round(0.02 / theory, 4),
-    )
+    note(rf"""
+        Asked for a standard deviation of one, it delivers {std:.2f}. The argument names the normal
+        *before* the cut.
+    """)
+    question(r"""
+        The weights should *end up* with a deviation of `0.02`, after a cut at twice the `std` that
+        you ask for. Which `std` is that?
+    """, answer=round(0.02 / theory, 4))
 
 
 @aside
 def most_tensors_hold_floats() -> None:
     """Nearly all bytes are floats; indices and masks are not."""
-    note(
-        "A language model gets integers, the *token ids*. It looks each of them up in a table of "
-        "vectors, and from there on everything that it learns or computes is floats."
-    )
+    note(r"""
+        A language model gets integers, the *token ids*. It looks each of them up in a table of
+        vectors, and from there on everything that it learns or computes is floats.
+    """)
     table = nn.Embedding(100, 4)
     tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])      # @inspect tokens
     activations: Float[Tensor, "seq dim"] = table(tokens)       # @inspect activations
@@ -162,43 +154,40 @@ def most_tensors_hold_floats() -> None:
     assert widths == (8, 1), "bytes per id, bytes per yes or no"
     ids = torch.arange(1024)  # @hide
     mask_bytes = torch.ones(1024, 1024, dtype=torch.bool).nbytes  # @hide
-    question(
-        "A sequence of `1024` token ids comes with a causal mask, a yes or no "
-        "for each pair of tokens. How many times the bytes of the ids does "
-        "the mask take?",
-        answer=mask_bytes // ids.nbytes, unit="times",
-    )
+    question(r"""
+        A sequence of `1024` token ids comes with a causal mask, a yes or no for each pair of
+        tokens. How many times the bytes of the ids does the mask take?
+    """, answer=mask_bytes // ids.nbytes, unit="times")
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
     """A fresh tensor costs its element count times its element width."""
-    note(
-        "How many bytes does a tensor take? Every bill of memory in this lecture is a sum of such "
-        "products."
-    )
-    note("All elements of a tensor have one number format, its *dtype*, and so one width; `float32`, "
-         "the default, has `4` bytes. Beside the arithmetic, ask what was really allocated, the "
-         "*storage*:")
+    note(r"""
+        How many bytes does a tensor take? Every bill of memory in this lecture is a sum of such
+        products.
+    """)
+    note(r"""
+        All elements of a tensor have one number format, its *dtype*, and so one width; `float32`,
+        the default, has `4` bytes. Beside the arithmetic, ask what was really allocated, the
+        *storage*:
+    """)
     x: Float[Tensor, "row col"] = torch.zeros(4, 8)             # @inspect x
     assert x.numel() == 4 * 8, "elements in all"
     assert x.element_size() == 4, "bytes per float32"
     assert x.nbytes == 128, "count times width"
     assert x.untyped_storage().nbytes() == 128, "what is really allocated"
-    question(
-        "A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What "
-        "is `n`?",
-        answer=6000 // torch.zeros(25, 1).nbytes,
-    )
+    question("A fresh `float32` tensor of shape `(25, n)` costs `6000` bytes. What is `n`?",
+             answer=6000 // torch.zeros(25, 1).nbytes)
 
 
 def a_tensor_can_be_weighed_without_memory() -> None:
     """A tensor need not be allocated to be weighed."""
     note("How much memory does one matrix of GPT-3 take? Nobody has to own that much to weigh it.")
-    note(
-        "GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks "
-        "is four times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, "
-        "so weighing it is free."
-    )
+    note(r"""
+        GPT-3 has a width of `12288`; the first matrix of each of its feed-forward blocks is four
+        times as tall [@gpt3]. The device `meta` keeps shape and dtype but no data, so weighing it
+        is free.
+    """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
     size = w.nbytes                                             # @inspect size as B
@@ -207,55 +196,53 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     assert binary == 2.25, "in GiB, powers of two"
     decimal = size / 10**9                                      # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "in GB, powers of ten"
-    misbelief(
-        f"That matrix takes {size / MiB / 1000:.1f} GB.",
-        f"It takes {binary} GiB, which is {decimal:.2f} GB. Who counts MiB and divides them by a "
-        "thousand gets a number that is wrong in both. Disks and bandwidths are sold in powers of "
-        "ten, memory is built in powers of two.",
-    )
+    misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
+        It takes {binary} GiB, which is {decimal:.2f} GB. Who counts MiB and divides them by a
+        thousand gets a number that is wrong in both. Disks and bandwidths are sold in powers of
+        ten, memory is built in powers of two.
+    """)
     card = CARDS["H100 SXM"]
     reported = card.reported                                    # @inspect reported as B
     assert reported is not None, "someone looked"
-    note(
-        f"So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports "
-        f"{reported // MiB:,} MiB [@seen-modal]:"
-    )
+    note(rf"""
+        So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports {reported // MiB:,}
+        MiB [@seen-modal]:
+    """)
     assert 0.99 < reported / (80 * GiB) < 1, "nearly that many GiB"
     assert 1.06 < reported / (80 * GB) < 1.07, "more than that many GB"
-    note(
-        "The matrix alone fits many times. To train it with AdamW, its gradient and two moments "
-        "of the same size must be [held as well](#adamw_keeps_four_numbers_per_parameter):"
-    )
+    note(r"""
+        The matrix alone fits many times. To train it with AdamW, its gradient and two moments of
+        the same size must be [held as well](#adamw_keeps_four_numbers_per_parameter):
+    """)
     training = (1 + 1 + 2) * size                               # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
-    question(
-        "An L40S is sold with `48` GB [@nvidia-l40s], and reports "
-        f"{(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed "
-        "room, how many such matrices could it train with AdamW?",
-        answer=(CARDS["L40S"].reported or 0) // training,
-        why="Each takes what one training state of the matrix takes, and what is left over is too little for one more.",
-    )
+    question(rf"""
+        An L40S is sold with `48` GB [@nvidia-l40s], and reports
+        {(CARDS['L40S'].reported or 0) // MiB:,} MiB [@seen-modal]. If nothing else needed room, how
+        many such matrices could it train with AdamW?
+    """, answer=(CARDS["L40S"].reported or 0) // training,
+        why="Each takes what one training state of the matrix takes, and what is left over is too little for one more.")
 
 
 def a_view_can_hold_more_or_less_than_it_reports() -> None:
     """A view reports the bytes it shows, not the bytes it keeps alive."""
-    note(
-        "Keep one column of a matrix, delete the matrix, and no memory comes back. Whoever adds "
-        "up `nbytes` will not find out why."
-    )
-    note(
-        "A column is a *view*: a second tensor over the same storage. `nbytes` multiplies count "
-        "by width and does not ask what is behind it, so it errs in both directions. `expand` "
-        "shows one number as a long vector. Its *stride*, the step in the storage from one element "
-        "to the next, is zero:"
-    )
+    note(r"""
+        Keep one column of a matrix, delete the matrix, and no memory comes back. Whoever adds up
+        `nbytes` will not find out why.
+    """)
+    note(r"""
+        A column is a *view*: a second tensor over the same storage. `nbytes` multiplies count by
+        width and does not ask what is behind it, so it errs in both directions. `expand` shows one
+        number as a long vector. Its *stride*, the step in the storage from one element to the next,
+        is zero:
+    """)
     wide = torch.ones(1).expand(1000)                           # @inspect wide.stride()
     assert wide.nbytes == 4000, "what it reports"
     assert wide.untyped_storage().nbytes() == 4, "what it holds"
-    note(
-        "It holds less than it reports. A column holds more, all of its matrix, even after the "
-        "matrix has lost its name:"
-    )
+    note(r"""
+        It holds less than it reports. A column holds more, all of its matrix, even after the matrix
+        has lost its name:
+    """)
     matrix = torch.zeros(1000, 1000)
     column = matrix[:, 0]                                       # @inspect column.stride()
     del matrix
@@ -263,15 +250,13 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
     assert column.untyped_storage().nbytes() == 4_000_000, "what it holds"
     copy = column.clone()
     assert copy.untyped_storage().nbytes() == 4000, "a copy lets go"
-    misbelief(
-        "The memory of a tensor is set by its number of elements and its dtype.",
-        "For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, "
-        "and count each storage once.",
-    )
+    misbelief("The memory of a tensor is set by its number of elements and its dtype.", r"""
+        For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, and count
+        each storage once.
+    """)
     grid = torch.zeros(100, 100)[::2, ::2]  # @hide
-    question(
-        "`torch.zeros(100, 100)[::2, ::2]` takes every other row and column. "
-        "How many bytes *more* than it reports does it keep alive?",
-        answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
-        why="A quarter of the numbers is reported, and all of them are kept.",
-    )
+    question(r"""
+        `torch.zeros(100, 100)[::2, ::2]` takes every other row and column. How many bytes *more*
+        than it reports does it keep alive?
+    """, answer=grid.untyped_storage().nbytes() - grid.nbytes, unit="B",
+        why="A quarter of the numbers is reported, and all of them are kept.")

@@ -112,31 +112,33 @@ def memory_over_a_step(  # @stepover
 
 def the_batch_decides_where_memory_peaks() -> None:
     """Gradients come as activations go, so the batch decides where memory peaks."""
-    note(
-        "Whether a step fits is decided at its fullest moment. Which moment is that? Not one at "
-        "which all kinds of memory are there in full, because there is none: a backward pass "
-        "frees the activations of a layer as it makes the gradient of its weights."
-    )
-    note(
-        "There are two candidates. Count each in numbers, for $P$ parameters in $L$ hidden layers of "
-        "width $D$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are "
-        "there at any moment."
-    )
-    note(
-        "One is early in the backward pass. The input and all outputs but the last are still there, "
-        "$BDL$; two gradients of activations pass by, $2BD$; and two weight gradients have come, the "
-        "head's and the last layer's:\n\n"
-        "$$\\mathrm{backward} = 3P + BD(L+2) + D^2 + D$$"
-    )
-    note(
-        "The other is in the update. All weight gradients are there, the batch is only its input, "
-        "and AdamW takes three temporary matrices for the layer at hand:\n\n"
-        "$$\\mathrm{update} = 4P + BD + 3D^2$$"
-    )
-    note(
-        "Then watch. `memory_over_a_step` looks at every storage after every operation, and asks "
-        "whether it is still alive. First with a large batch, in bytes:"
-    )
+    note(r"""
+        Whether a step fits is decided at its fullest moment. Which moment is that? Not one at which
+        all kinds of memory are there in full, because there is none: a backward pass frees the
+        activations of a layer as it makes the gradient of its weights.
+    """)
+    note(r"""
+        There are two candidates. Count each in numbers, for $P$ parameters in $L$ hidden layers of
+        width $D$, a head, and a batch of $B$. Parameters and the two moments of AdamW, $3P$, are
+        there at any moment.
+    """)
+    note(r"""
+        One is early in the backward pass. The input and all outputs but the last are still there,
+        $BDL$; two gradients of activations pass by, $2BD$; and two weight gradients have come, the
+        head's and the last layer's:
+
+        $$\mathrm{backward} = 3P + BD(L+2) + D^2 + D$$
+    """)
+    note(r"""
+        The other is in the update. All weight gradients are there, the batch is only its input, and
+        AdamW takes three temporary matrices for the layer at hand:
+
+        $$\mathrm{update} = 4P + BD + 3D^2$$
+    """)
+    note(r"""
+        Then watch. `memory_over_a_step` looks at every storage after every operation, and asks
+        whether it is still alive. First with a large batch, in bytes:
+    """)
     width, layers, large, small = 64, 4, 512, 16
     weights = width**2 * layers + width
     matrix, state = width**2, 3 * weights
@@ -156,45 +158,42 @@ def the_batch_decides_where_memory_peaks() -> None:
     assert fullest.held["temporaries"] // 4 // matrix == 3, "temporary matrices"
     share = fullest.total / update  # @inspect share
     assert round(share, 3) == 1.0, "measured, of the prediction"
-    figure(
-        plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}),
-        caption="Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: "
-                "where the backward pass and the update begin.",
-        alt="Two stacked area charts over the operations of a step, on parameters and moments of "
-            "constant height. With the large batch, activations climb to the end of the forward "
-            "pass and then fall in stairs while gradients rise, and temporaries peak early in the "
-            "backward pass. With the small batch, activations are a thin line, gradients rise in "
-            "the backward pass and stay, and the update adds spikes of temporaries, the highest "
-            "of all.",
-    )
-    note(
-        "What can be saved follows from where the peak is. A smaller batch or "
-        "[checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not "
-        "the second; another optimizer, or a [fused "
-        "update](#the_four_kinds_of_memory_are_a_list_not_a_total), lowers the second."
-    )
+    figure(plot_timeline({f"batch {large}": wide, f"batch {small}": narrow}), caption=r"""
+        Bytes alive after each operation of a step, by kind, measured, in KiB. Dashed: where the
+        backward pass and the update begin.
+    """, alt=r"""
+        Two stacked area charts over the operations of a step, on parameters and moments of constant
+        height. With the large batch, activations climb to the end of the forward pass and then fall
+        in stairs while gradients rise, and temporaries peak early in the backward pass. With the
+        small batch, activations are a thin line, gradients rise in the backward pass and stay, and
+        the update adds spikes of temporaries, the highest of all.
+    """)
+    note(r"""
+        What can be saved follows from where the peak is. A smaller batch or
+        [checkpointing](#checkpointing_trades_flops_for_memory) lowers the first peak and not the
+        second; another optimizer, or a
+        [fused update](#the_four_kinds_of_memory_are_a_list_not_a_total), lowers the second.
+    """)
     turn = (weights + 2 * matrix - width) / (width * (layers + 1))  # @hide
-    question(
-        "Set the two formulas equal. From which batch on does this model peak in the backward "
-        "pass?",
-        answer=int(turn) + 1,
-    )
+    question(r"""
+        Set the two formulas equal. From which batch on does this model peak in the backward pass?
+    """, answer=int(turn) + 1)
 
 
 @aside
 def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
     """Gradients that are zeroed instead of dropped stand beside all the activations."""
-    note(
-        "`zero_grad(set_to_none=False)` fills the gradients with zeros and keeps them. It looks "
-        "like a matter of taste. At the peak of a large batch it is a copy of the model: the "
-        "zeros wait through the whole forward pass, and each new gradient is made beside its "
-        "old one, and then added."
-    )
-    note(
-        "The model is the small one of this part: square matrices, one after the other, and a "
-        "head that turns the last row of numbers into one. `memory_over_a_step` takes a step of "
-        "AdamW and notes what is alive after each operation; its fullest moment is the peak."
-    )
+    note(r"""
+        `zero_grad(set_to_none=False)` fills the gradients with zeros and keeps them. It looks like
+        a matter of taste. At the peak of a large batch it is a copy of the model: the zeros wait
+        through the whole forward pass, and each new gradient is made beside its old one, and then
+        added.
+    """)
+    note(r"""
+        The model is the small one of this part: square matrices, one after the other, and a head
+        that turns the last row of numbers into one. `memory_over_a_step` takes a step of AdamW and
+        notes what is alive after each operation; its fullest moment is the peak.
+    """)
     width, layers = 64, 4
     weights = width**2 * layers + width
 
@@ -205,20 +204,19 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
     dropped, kept = peak(512, zeros=False), peak(512, zeros=True)
     extra = kept - dropped  # @inspect extra as B
     assert extra == 4 * (weights - width), "the model but for its head"
-    note(
-        "The head's gradient is missing from the difference. It comes before that peak in either "
-        "case. With a small batch the peak is in the update, where all gradients are needed, and "
-        "zeros cost nothing more:"
-    )
+    note(r"""
+        The head's gradient is missing from the difference. It comes before that peak in either
+        case. With a small batch the peak is in the update, where all gradients are needed, and
+        zeros cost nothing more:
+    """)
     dropped, kept = peak(16, zeros=False), peak(16, zeros=True)  # @inspect dropped as B
     assert kept == dropped, "the same peak"
     wide = [  # @hide
         max(m.total for m in memory_over_a_step(32, 2, 512, zeros=zeros))
         for zeros in (False, True)
     ]
-    question(
-        "By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden "
-        "layers, at the large batch?",
-        answer=wide[1] - wide[0], unit="B",
-        why="As much as the gradients of the hidden layers take; the head adds nothing.",
-    )
+    question(r"""
+        By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden layers,
+        at the large batch?
+    """, answer=wide[1] - wide[0], unit="B",
+        why="As much as the gradients of the hidden layers take; the head adds nothing.")

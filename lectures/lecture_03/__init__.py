@@ -12,17 +12,17 @@ __beside__ = ("counters", "timing")
 
 
 def main() -> None:
-    note(
-        "The lecture before this one counted products, parameters and bytes one by one. Here a "
-        "whole model is counted: the block that Llama, Mistral and Qwen share. Every formula stands beside a "
-        "measurement that was not shown the formula, and beside a published number where there is "
-        "one."
-    )
-    note(
-        "You need the core of that lecture: what a FLOP is, what a training step keeps, what MFU "
-        "divides by what. Nothing here needs a GPU, because counting needs no speed: large models "
-        "are built on the device `meta`, which has shapes and no data."
-    )
+    note(r"""
+        The lecture before this one counted products, parameters and bytes one by one. Here a whole
+        model is counted: the block that Llama, Mistral and Qwen share. Every formula stands beside
+        a measurement that was not shown the formula, and beside a published number where there is
+        one.
+    """)
+    note(r"""
+        You need the core of that lecture: what a FLOP is, what a training step keeps, what MFU
+        divides by what. Nothing here needs a GPU, because counting needs no speed: large models are
+        built on the device `meta`, which has shapes and no data.
+    """)
     note("**The block.** What was exchanged since the first Transformers, and what each exchange costs:")
     a_block_of_today()
     note("**Memory.** What a block leaves behind for the backward pass, and what need not stay:")

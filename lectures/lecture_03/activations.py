@@ -23,10 +23,11 @@ from .published import LLAMA_3_8B, SMALL
 
 def the_activations_of_a_block() -> None:
     """The activations of a block."""
-    note("Parameters, gradients and moments are there once, however long the text. Activations come "
-         "anew with every token, and with written-out attention with every *pair* of tokens. So it "
-         "is they that decide which batch fits. How many bytes does a token leave behind in a "
-         "layer?")
+    note(r"""
+        Parameters, gradients and moments are there once, however long the text. Activations come
+        anew with every token, and with written-out attention with every *pair* of tokens. So it is
+        they that decide which batch fits. How many bytes does a token leave behind in a layer?
+    """)
     a_published_formula_counts_thirty_four_bytes()
     the_block_of_today_keeps_other_tensors()
     a_norm_in_pieces_keeps_float32_copies()
@@ -77,11 +78,12 @@ def kept_per_token(
 
 def a_published_formula_counts_thirty_four_bytes() -> None:
     """The block of GPT-3 keeps 34 bytes per token and width, and five per head and pair."""
-    note("With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps "
-         "$34\\,sbh + 5\\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (The letters are the "
-         "paper's: its $h$ is the width, our $d$.) The formula is a list: "
-         "two bytes for each number that some backward pass will ask for, one for each place of a "
-         "dropout mask.")
+    note(r"""
+        With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps
+        $34\,sbh + 5\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (The letters are the
+        paper's: its $h$ is the width, our $d$.) The formula is a list: two bytes for each number
+        that some backward pass will ask for, one for each place of a dropout mask.
+    """)
     linear = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
         "queries, keys, values": 2 + 2 + 2, "input of out": 2, "two masks": 1 + 1,
@@ -96,9 +98,11 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     found = [kept_per_token(PaperBlock(h, a), h, b, s) for h, a, b, s in sizes]
     over = [f - e for f, e in zip(found, exact)]                # @inspect over as B
     assert over == [8.0] * 3, "the formula, and two means and two deviations"
-    note("The paper leaves the norms' means and deviations out, as small, and so they are. GPT-3 has "
-         "`96` heads, width `12288`, and reads `2048` tokens. There the second term is the larger "
-         "one by far:")
+    note(r"""
+        The paper leaves the norms' means and deviations out, as small, and so they are. GPT-3 has
+        `96` heads, width `12288`, and reads `2048` tokens. There the second term is the larger one
+        by far:
+    """)
     h, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * h + 5 * a * s)                    # @inspect share as %
     assert round(share, 2) == 0.70, "is kept by attention's weights"
@@ -109,19 +113,24 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
 
 def the_block_of_today_keeps_other_tensors() -> None:
     """Two thirds of what a block of today keeps are its feed-forward part's."""
-    note("What is on the list of a block of today? There are no dropouts, keys and values are narrow, "
-         "and the feed-forward part keeps four tensors of the inner width where it kept two: gate, SiLU "
-         "of the gate, up, and their product. Token by token and for one layer, in `bfloat16`:\n\n"
-         "- each norm keeps its input and one number, $2d + 4$ bytes;\n"
-         "- the projections, `out`, and gate with up keep an input each, $6d$;\n"
-         "- attention keeps queries, keys and values, $2d + 4d_{kv}$,\n"
-         "- and if it is fused one `float32` for each head, $4a$; if not, $2as$;\n"
-         "- the feed-forward part keeps $8h$.")
+    note(r"""
+        What is on the list of a block of today? There are no dropouts, keys and values are narrow,
+        and the feed-forward part keeps four tensors of the inner width where it kept two: gate,
+        SiLU of the gate, up, and their product. Token by token and for one layer, in `bfloat16`:
+
+        - each norm keeps its input and one number, $2d + 4$ bytes;
+        - the projections, `out`, and gate with up keep an input each, $6d$;
+        - attention keeps queries, keys and values, $2d + 4d_{kv}$,
+        - and if it is fused one `float32` for each head, $4a$; if not, $2as$;
+        - the feed-forward part keeps $8h$.
+    """)
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads
     listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "fused"
-    note("The formula and what autograd keeps, for the same block with norms that keep what is "
-         "listed (why that has to be said, the aside below tells):")
+    note(r"""
+        The formula and what autograd keeps, for the same block with norms that keep what is listed
+        (why that has to be said, the aside below tells):
+    """)
 
     def kept(config: Config, context: int, how: How) -> float:
         block = with_lean_norms(Block(config, how))
@@ -135,14 +144,17 @@ def the_block_of_today_keeps_other_tensors() -> None:
     found = [kept(c, s, "written") for c, s in cases]           # @inspect found as B
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]
     assert found == exact, "written out: to the byte"
-    note("Per number of width a block of Llama-3-8B keeps more than the block of the paper, even "
-         "without attention's weights. It is the wider feed-forward part.")
+    note(r"""
+        Per number of width a block of Llama-3-8B keeps more than the block of the paper, even
+        without attention's weights. It is the wider feed-forward part.
+    """)
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @inspect each as B
     assert 41 < each < 41.1, "instead of 34"
     share = 8 * LLAMA_3_8B.hidden / activation_bytes(LLAMA_3_8B, 8192)  # @inspect share as %
     assert 0.68 < share < 0.69, "in gate, SiLU, up and product"
-    question("How many bytes does a token leave in all `32` layers of Llama-3-8B, with fused "
-             "attention?", answer=32 * activation_bytes(LLAMA_3_8B, 8192), unit="B")
+    question(r"""
+        How many bytes does a token leave in all `32` layers of Llama-3-8B, with fused attention?
+    """, answer=32 * activation_bytes(LLAMA_3_8B, 8192), unit="B")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -183,11 +195,13 @@ def with_lean_norms(block: Block) -> Block:
 @aside
 def a_norm_in_pieces_keeps_float32_copies() -> None:
     """A norm that runs as single operations keeps float32 copies, more than fused attention keeps."""
-    note("Why does a norm, which computes next to nothing, keep more for the backward pass than "
-         "attention? In `bfloat16` it is computed in `float32`, or it would lose digits. Where PyTorch has "
-         "no kernel for it, it converts, squares, divides and converts back, and autograd keeps what "
-         "stands between: two copies in `float32`. A kernel keeps the input and a `float32` for each "
-         "token, and computes the rest again. `Lean` does what such a kernel does.")
+    note(r"""
+        Why does a norm, which computes next to nothing, keep more for the backward pass than
+        attention? In `bfloat16` it is computed in `float32`, or it would lose digits. Where PyTorch
+        has no kernel for it, it converts, squares, divides and converts back, and autograd keeps
+        what stands between: two copies in `float32`. A kernel keeps the input and a `float32` for
+        each token, and computes the rest again. `Lean` does what such a kernel does.
+    """)
     x = torch.randn(4, 8, 64, dtype=torch.float64, requires_grad=True)
     pieces, lean = RMSNorm(64).double(), Lean(64).double()
     assert torch.allclose(lean(x), pieces(x)), "the same result"
@@ -207,23 +221,31 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     with_pieces = activation_bytes(config, 8192, norm=8)        # @inspect with_pieces as B
     more = with_pieces / activation_bytes(config, 8192) - 1     # @inspect more as %
     assert 0.29 < more < 0.30, "more for the whole block"
-    note("Both norms of a block, and beside them what attention keeps: queries, keys and values, and a "
-         "`float32` for each head:")
+    note(r"""
+        Both norms of a block, and beside them what attention keeps: queries, keys and values, and a
+        `float32` for each head:
+    """)
     norms = 2 * (8 * config.width + 4)
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads
     assert norms / attention > 5.2, "times what its attention keeps"
-    note("PyTorch has such a kernel for CUDA and none for the CPU. `activation_bytes` counts on it, "
-         "and takes `norm=8` where there is none.")
-    question(f"How many bytes do the two norms of a block of Llama-3-8B, `{config.width}` wide, keep for "
-             "each token if they run in pieces?", answer=norms, unit="B")
+    note(r"""
+        PyTorch has such a kernel for CUDA and none for the CPU. `activation_bytes` counts on it,
+        and takes `norm=8` where there is none.
+    """)
+    question(rf"""
+        How many bytes do the two norms of a block of Llama-3-8B, `{config.width}` wide, keep for
+        each token if they run in pieces?
+    """, answer=norms, unit="B")
 
 
 def written_attention_keeps_a_weight_per_pair() -> None:
     """Written-out attention keeps a weight for every pair of tokens; fused attention keeps none."""
-    note("What grows faster than the text? Attention's *weights*, the softmax of the scores: not "
-         "parameters, but one number for each head and pair of tokens. The backward pass needs them. "
-         "Written-out attention keeps them. A fused kernel keeps one number for each row, and computes "
-         "them again from it, tile by tile [@dao2022]. Let the context grow:")
+    note(r"""
+        What grows faster than the text? Attention's *weights*, the softmax of the scores: not
+        parameters, but one number for each head and pair of tokens. The backward pass needs them.
+        Written-out attention keeps them. A fused kernel keeps one number for each row, and computes
+        them again from it, tile by tile [@dao2022]. Let the context grow:
+    """)
     contexts = [16, 32, 64, 128]
 
     def kept(context: int, how: How) -> float:
@@ -248,20 +270,26 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         "only the input": [2 * LLAMA_3_8B.width for _ in lengths],
     }
     figure(plot_lines(lengths, lines, "tokens in the sequence", "bytes per token and layer", log=True),
-           caption="What a token leaves in a layer of Llama-3-8B. Written-out attention keeps "
-                   "what grows with the context; the two other ways do not.",
-           alt="Three curves against the length of the sequence. The one of written-out attention "
-               "bends upwards and rises more than fortyfold, the one of fused attention is level, and "
-               "far below lies the level line of a layer that keeps its input alone.")
-    question("At `131072` tokens, how many times as much does written-out attention keep in a layer of "
-             "Llama-3-8B as fused attention?",
-             answer=round(lines["written out"][-1] / lines["fused"][-1]), unit="times", within=0.05)
+        caption=r"""
+            What a token leaves in a layer of Llama-3-8B. Written-out attention keeps what grows
+            with the context; the two other ways do not.
+        """, alt=r"""
+            Three curves against the length of the sequence. The one of written-out attention bends
+            upwards and rises more than fortyfold, the one of fused attention is level, and far
+            below lies the level line of a layer that keeps its input alone.
+        """)
+    question(r"""
+        At `131072` tokens, how many times as much does written-out attention keep in a layer of
+        Llama-3-8B as fused attention?
+    """, answer=round(lines["written out"][-1] / lines["fused"][-1]), unit="times", within=0.05)
 
 
 def checkpointing_keeps_the_input_alone() -> None:
     """A checkpointed block keeps its input alone, and is computed once more."""
-    note("What is not kept can be computed again. `checkpoint` runs the block without keeping "
-         "anything but its input, and runs it once more when the backward pass arrives [@chen2016].")
+    note(r"""
+        What is not kept can be computed again. `checkpoint` runs the block without keeping anything
+        but its input, and runs it once more when the backward pass arrives [@chen2016].
+    """)
     block = Block(SMALL).bfloat16()
     x = torch.randn(2, 32, 64, dtype=torch.bfloat16, requires_grad=True)
     turn = turns(SMALL.head, 32, like=x)
@@ -287,26 +315,33 @@ def checkpointing_keeps_the_input_alone() -> None:
     twice = flops(lambda: run().sum().backward())               # @inspect twice as FLOP
     more = twice / usual - 1                                    # @inspect more as %
     assert 0.25 < more < 0.26, "more FLOPs"
-    misbelief("Checkpointing every block costs a third more.",
-              "That would be the whole forward pass. PyTorch stops recomputing as soon as the last "
-              "tensor is there that the backward pass asks for. The last product of a block, "
-              "`down`, makes nothing that is kept, and is not run again.")
+    misbelief("Checkpointing every block costs a third more.", r"""
+        That would be the whole forward pass. PyTorch stops recomputing as soon as the last tensor
+        is there that the backward pass asks for. The last product of a block, `down`, makes nothing
+        that is kept, and is not run again.
+    """)
     down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width      # @inspect down as FLOP
     assert twice - usual == forward - down, "without its last product"
     saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)     # @inspect saved
     assert 20 < saved < 21, "times less than with fused attention"
-    note("While a block is being recomputed its activations are there after all, those of one layer "
-         "at a time. And it is the inputs of all layers that are kept, so depth still counts.")
+    note(r"""
+        While a block is being recomputed its activations are there after all, those of one layer at
+        a time. And it is the inputs of all layers that are kept, so depth still counts.
+    """)
     inputs = 32 * 2 * 4096 * 8192  # @hide
-    question("Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` "
-             "blocks take for one sequence of `8192` tokens?", answer=inputs, unit="B")
+    question(r"""
+        Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` blocks
+        take for one sequence of `8192` tokens?
+    """, answer=inputs, unit="B")
 
 
 def recomputing_attention_alone_is_nearly_free() -> None:
     """Recomputing attention alone gives back most of the bytes for few of the FLOPs."""
-    note("Attention's weights are most of what written-out attention keeps, and a small part of what "
-         "it computes. So keep queries, keys and values, and recompute the weights alone "
-         "[@korthikanti2022].")
+    note(r"""
+        Attention's weights are most of what written-out attention keeps, and a small part of what
+        it computes. So keep queries, keys and values, and recompute the weights alone
+        [@korthikanti2022].
+    """)
     block = with_lean_norms(Block(SMALL, "written"))
     turn = turns(SMALL.head, 128).bfloat16()
     x = torch.randn(1, 128, 64, dtype=torch.bfloat16, requires_grad=True)
@@ -324,10 +359,12 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert selective == fused - 4 * 8, "a little less than fused attention"
     extra = flops(step) - before                                # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, "for the scores alone"
-    note("As published, this saves `70%` of GPT-3's activations and costs `2.7%` more FLOPs: both "
-         "products of attention are run a second time [@korthikanti2022]. The first number is the share "
-         "that attention's weights have, found above. Is the second right? One layer of GPT-3 on `meta`; "
-         "its `bmm` are the two products:")
+    note(r"""
+        As published, this saves `70%` of GPT-3's activations and costs `2.7%` more FLOPs: both
+        products of attention are run a second time [@korthikanti2022]. The first number is the
+        share that attention's weights have, found above. Is the second right? One layer of GPT-3 on
+        `meta`; its `bmm` are the two products:
+    """)
     with torch.device("meta"):
         layer = PaperBlock(12288, 96)
         x = torch.empty(1, 2048, 12288)
@@ -339,23 +376,27 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert round(of_step, 3) == 0.009, "of a step"
     published = 2048 / (6 * 12288)                              # @inspect published as %
     assert round(published / of_step) == 3, "times too much"
-    note("So `2.7%` is right for a forward pass, and a step has three passes' worth. For a step the "
-         "paper's appendix prints a factor of $1 + s/6h$ [@korthikanti2022], which is three times what it "
-         "says is added: what is computed again has no backward pass of its own. Even less is left "
-         "where, as above, the sums are not run again. Fused attention has the same trade built in: it "
-         "keeps no weights, and computes them again.")
-    question("What share of a step of GPT-3's layer are both products if the sequence is `8192` "
-             "tokens long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.",
-             answer=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%",
-             within=0.05,
-             why="The share grows hardly less than the context did.")
+    note(r"""
+        So `2.7%` is right for a forward pass, and a step has three passes' worth. For a step the
+        paper's appendix prints a factor of $1 + s/6h$ [@korthikanti2022], which is three times what
+        it says is added: what is computed again has no backward pass of its own. Even less is left
+        where, as above, the sums are not run again. Fused attention has the same trade built in: it
+        keeps no weights, and computes them again.
+    """)
+    question(r"""
+        What share of a step of GPT-3's layer are both products if the sequence is `8192` tokens
+        long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.
+    """, answer=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05,
+        why="The share grows hardly less than the context did.")
 
 
 @aside
 def logits_weigh_as_much_as_layers() -> None:
     """The logits of a large vocabulary weigh as much as several layers."""
-    note("After the last block every token becomes a score for each word of the vocabulary. Llama-3 "
-         "has `128256`. The loss needs their softmax, in `float32`, and keeps it. How much is it?")
+    note(r"""
+        After the last block every token becomes a score for each word of the vocabulary. Llama-3
+        has `128256`. The loss needs their softmax, in `float32`, and keeps it. How much is it?
+    """)
 
     def kept(vocabulary: int) -> float:
         config = Config(1, 64, 8, 2, 160, vocabulary, 32)
@@ -377,9 +418,15 @@ def logits_weigh_as_much_as_layers() -> None:
     held = 8192 * words * per_word                              # @inspect held as B
     blocks = 8192 * 32 * layer                                  # @inspect blocks as B
     assert 0.09 < held / blocks < 0.1, "of what all blocks keep"
-    note("While the loss is computed the scores themselves, their copy in `float32` and the gradients "
-         "of both come on top.")
-    note("Training code therefore cuts the sequence into pieces before the head, and computes loss "
-         "and gradient piece by piece.")
-    question("How many GB do the softmax's outputs of `8192` tokens take in `float32`, with the "
-             "vocabulary of Llama-2, `32000`?", answer=round(8192 * 32000 * 4 / GB, 2), unit="GB")
+    note(r"""
+        While the loss is computed the scores themselves, their copy in `float32` and the gradients
+        of both come on top.
+    """)
+    note(r"""
+        Training code therefore cuts the sequence into pieces before the head, and computes loss and
+        gradient piece by piece.
+    """)
+    question(r"""
+        How many GB do the softmax's outputs of `8192` tokens take in `float32`, with the vocabulary
+        of Llama-2, `32000`?
+    """, answer=round(8192 * 32000 * 4 / GB, 2), unit="GB")

@@ -34,19 +34,19 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_
 
 def a_block_of_today() -> None:
     """A block of today."""
-    note(
-        "Llama, Mistral and Qwen are built from one block, and it is no longer that of the first "
-        "Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are "
-        "told, how many heads have keys of their own, and the feed-forward part. Each is a few "
-        "lines of code. Together they decide every number in this lecture."
-    )
-    note(
-        "What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice, "
-        "`x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through "
-        "all blocks, and is only ever added to, is the *residual stream*. In attention each token makes "
-        "a query, a key and a value. A *score* is the product of a query and a key, and the softmax of a "
-        "token's scores says how much of each value it takes."
-    )
+    note(r"""
+        Llama, Mistral and Qwen are built from one block, and it is no longer that of the first
+        Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are
+        told, how many heads have keys of their own, and the feed-forward part. Each is a few lines
+        of code. Together they decide every number in this lecture.
+    """)
+    note(r"""
+        What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice,
+        `x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through all blocks,
+        and is only ever added to, is the *residual stream*. In attention each token makes a query,
+        a key and a value. A *score* is the product of a query and a key, and the softmax of a
+        token's scores says how much of each value it takes.
+    """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
     rotary_embedding_tells_distances()
@@ -59,12 +59,12 @@ def a_block_of_today() -> None:
 
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are not attention's."""
-    note(
-        "How many parameters has a block, and where are they? A small configuration, to count by "
-        "hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are "
-        "narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. "
-        "Each norm has $d$ *gains*, the factors that it learns."
-    )
+    note(r"""
+        How many parameters has a block, and where are they? A small configuration, to count by
+        hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are
+        narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. Each norm has
+        $d$ *gains*, the factors that it learns.
+    """)
     config = SMALL  # @inspect config
     block = Block(config)
     by_name = {name: p.numel() for name, p in block.named_parameters()}  # @inspect by_name
@@ -74,31 +74,29 @@ def a_block_is_seven_matrices() -> None:
     assert by_hand == block_weights(config) == 40960, "in the matrices"
     gains = sum(by_name.values()) - by_hand
     assert gains == 2 * d == 128, "in the gains"
-    note(
-        "There is not one bias, no parameter says where a token stands, and of the weights the "
-        "feed-forward part has most:"
-    )
+    note(r"""
+        There is not one bias, no parameter says where a token stands, and of the weights the
+        feed-forward part has most:
+    """)
     share = 3 * d * h / by_hand  # @inspect share as %
     assert share == 0.75, "gate, up and down"
     wide = Config(1, 128, 8, 8, 512, 100, 32)  # @hide
-    question(
-        "A block has width `128`, as many heads of keys as of queries, and is `512` wide inside "
-        "the feed-forward part. How many weights are in its seven matrices?",
-        answer=block_weights(wide),
-        unit="weights",
+    question(r"""
+        A block has width `128`, as many heads of keys as of queries, and is `512` wide inside the
+        feed-forward part. How many weights are in its seven matrices?
+    """, answer=block_weights(wide), unit="weights",
         why="For attention four squares of the width, and the rest for the feed-forward part.",
-        hint="Without sharing, $d_{kv}$ is $d$.",
-    )
+        hint="Without sharing, $d_{kv}$ is $d$.")
 
 
 def rmsnorm_forgets_the_scale() -> None:
     """RMSNorm brings every token to one length, and what came before is forgotten."""
-    note(
-        "LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and "
-        "adds biases. RMSNorm keeps the second and third step, with the root of the mean "
-        "square for a deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean "
-        "square is one is, as an arrow, as long as the root of their number:"
-    )
+    note(r"""
+        LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and
+        adds biases. RMSNorm keeps the second and third step, with the root of the mean square for a
+        deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean square is one
+        is, as an arrow, as long as the root of their number:
+    """)
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
     root = x.square().mean(dim=-1, keepdim=True).sqrt()
@@ -107,10 +105,10 @@ def rmsnorm_forgets_the_scale() -> None:
     lengths = y.norm(dim=-1)  # @inspect lengths
     eight = torch.full_like(lengths, 8)
     assert torch.allclose(lengths, eight), "8, the root of 64"
-    note(
-        "So whatever the residual stream has grown to, the matrices behind a norm see tokens of one "
-        "length. Multiply the stream by a hundred, and they do not notice:"
-    )
+    note(r"""
+        So whatever the residual stream has grown to, the matrices behind a norm see tokens of one
+        length. Multiply the stream by a hundred, and they do not notice:
+    """)
     loud = 100 * x
     assert torch.allclose(norm(loud), y), "the scale is gone"
     note("LayerNorm differs by the mean alone. Where it is zero, the two agree.")
@@ -120,21 +118,19 @@ def rmsnorm_forgets_the_scale() -> None:
     assert torch.allclose(norm(centered), layered), "without a mean"
     assert not torch.allclose(norm(x), layer_norm(x)), "with one"
     weights = sum(p.numel() for p in RMSNorm(4096).parameters())  # @hide
-    question(
-        "How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
-        answer=[weights, sum(p.numel() for p in nn.LayerNorm(4096).parameters())],
-        unit="parameters",
-    )
+    question("How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
+             answer=[weights, sum(p.numel() for p in nn.LayerNorm(4096).parameters())],
+             unit="parameters")
 
 
 def rotary_embedding_tells_distances() -> None:
     """Rotary embedding turns queries and keys, so that a score knows distances and no places."""
-    note(
-        "Without positions attention cannot tell a sentence from its words in a bag. The old way "
-        "adds a learned vector for each position. Rotary embedding learns nothing: it takes the "
-        "numbers of a head in pairs, as points in a plane, and turns each pair by an angle that "
-        "grows with the position, every pair at its own speed [@rope]."
-    )
+    note(r"""
+        Without positions attention cannot tell a sentence from its words in a bag. The old way adds
+        a learned vector for each position. Rotary embedding learns nothing: it takes the numbers of
+        a head in pairs, as points in a plane, and turns each pair by an angle that grows with the
+        position, every pair at its own speed [@rope].
+    """)
     turn = turns(16, tokens=40).double()  # @inspect turn.shape
     q, k = torch.randn(2, 1, 1, 1, 16).double()
 
@@ -147,34 +143,33 @@ def rotary_embedding_tells_distances() -> None:
     assert same, "three tokens apart, wherever"
     closer = score(5, 3)  # @inspect closer
     assert not math.isclose(early, closer), "two apart: another score"
-    note(
-        "A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is "
-        "fixed, a model has as many parameters with it as without."
-    )
+    note(r"""
+        A rotation keeps lengths, so nothing grows or shrinks with the position. And since it is
+        fixed, a model has as many parameters with it as without.
+    """)
     turned = rotate(q, turn[:, [39]])
     assert torch.allclose(turned.norm(), q.norm()), "as long as before"
     assert not torch.allclose(turned, q), "and elsewhere"
     slow = turns(128, 2)[1, 1].asin().min()  # @hide
-    question(
-        "The slowest of the `64` pairs in a head of `128` turns by how many radians from a "
-        "token to the next? The base is `10000`.",
-        answer=round(float(slow), 6),
-        unit="rad",
-        hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.",
-        within=0.05,
-        why=f"A full turn takes it {2 * math.pi / slow:,.0f} tokens, so it tells far from near in "
-            "texts of that length.",
-    )
+    question(r"""
+        The slowest of the `64` pairs in a head of `128` turns by how many radians from a token to
+        the next? The base is `10000`.
+    """, answer=round(float(slow), 6), unit="rad",
+        hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.", within=0.05,
+        why=rf"""
+            A full turn takes it {2 * math.pi / slow:,.0f} tokens, so it tells far from near in
+            texts of that length.
+        """)
 
 
 def heads_of_queries_share_keys() -> None:
     """Sharing keys among heads saves memory, and not one FLOP of attention."""
-    note(
-        "A model that writes text has to keep the keys and values of every token so far. What if four "
-        "heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query "
-        "attention*. What is computed is attention as ever, with keys and values repeated, only that "
-        "nobody repeats them:"
-    )
+    note(r"""
+        A model that writes text has to keep the keys and values of every token so far. What if four
+        heads of queries share one head of keys? It keeps a quarter [@gqa]; this is *grouped-query
+        attention*. What is computed is attention as ever, with keys and values repeated, only that
+        nobody repeats them:
+    """)
     b, t, h, g, n = 2, 6, 8, 2, 16
     q: Float[Tensor, "b t h n"] = torch.randn(b, t, h, n).double()
     k: Float[Tensor, "b t g n"] = torch.randn(b, t, g, n).double()
@@ -187,11 +182,10 @@ def heads_of_queries_share_keys() -> None:
     alone = replace(SMALL, kv_heads=8)  # every head has keys of its own
     caches = [Cache(c, 1, q).memory.nbytes for c in (SMALL, alone)]  # @inspect caches as B
     assert caches[1] / caches[0] == 4.0, "times as much to keep without sharing"
-    misbelief(
-        "Grouped-query attention makes attention cheaper to compute.",
-        "Every head of queries still scores every token: those products cost what they did. "
-        "What gets smaller are two of the four matrices, and the memory of keys and values.",
-    )
+    misbelief("Grouped-query attention makes attention cheaper to compute.", r"""
+        Every head of queries still scores every token: those products cost what they did. What gets
+        smaller are two of the four matrices, and the memory of keys and values.
+    """)
     with torch.device("meta"):
         q = torch.empty(b, t, h, n)
         few, many = torch.empty(b, t, g, n), torch.empty(b, t, h, n)
@@ -206,31 +200,29 @@ def heads_of_queries_share_keys() -> None:
     assert key_weights(alone) == 64 * 64, "and without"
     with torch.device("meta"):  # @hide
         layer = Attention(LLAMA_3_8B, "fused")  # @hide
-    question(
-        "In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many "
-        "weights does the matrix that makes keys have?",
-        answer=layer.key.weight.numel(),
-        unit="weights",
-        why="A quarter of what the matrix that makes queries has.",
-    )
+    question(r"""
+        In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many
+        weights does the matrix that makes keys have?
+    """, answer=layer.key.weight.numel(), unit="weights",
+        why="A quarter of what the matrix that makes queries has.")
 
 
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices where there were two, so they are made narrower."""
-    note(
-        "What does a gate cost? The feed-forward part was: a matrix up to four times the width, a "
-        "nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of the "
-        "other passes, through SiLU, a number times its sigmoid [@swiglu]."
-    )
+    note(r"""
+        What does a gate cost? The feed-forward part was: a matrix up to four times the width, a
+        nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of
+        the other passes, through SiLU, a number times its sigmoid [@swiglu].
+    """)
     part, x = SwiGLU(SMALL).double(), torch.randn(3, 5, 64).double()
     gate, up = part.gate(x), part.up(x)
     passed = gate * gate.sigmoid() * up  # @inspect passed.shape
     assert torch.allclose(part(x), part.down(passed)), "the code is this"
-    note(
-        "Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\\tfrac{8}{3}d$. "
-        "Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and "
-        "rounds up to one of 1024 [@llama-code]."
-    )
+    note(r"""
+        Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\tfrac{8}{3}d$.
+        Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and
+        rounds up to one of 1024 [@llama-code].
+    """)
     d, two = 4096, 2 * 4096 * 4 * 4096
     exact = 8 * d / 3  # @inspect exact
 
@@ -243,20 +235,18 @@ def a_gate_costs_a_third_matrix() -> None:
     shares = [3 * d * c.hidden / two for c in (LLAMA_2_7B, LLAMA_3_8B)]  # @inspect shares
     assert shares[0] < 1.01, "the weights of two plain matrices"
     assert shares[1] == 1.3125, "almost a third more"
-    question(
-        "Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same rule?",
-        answer=rounded(8 * 5120 / 3, 256),
-    )
+    question("Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same rule?",
+             answer=rounded(8 * 5120 / 3, 256))
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
     """Each matrix costs two FLOPs per weight and token, and the counter agrees matrix by matrix."""
-    note(
-        "What does a token cost in each of the seven matrices of a block? `FlopCounterMode` counts, "
-        "from the shapes of every product, what each module would compute. Beside it, what the shapes "
-        "of the weights say: rows times columns, times two, times tokens. Nothing is allocated; the "
-        "model lives on `meta`."
-    )
+    note(r"""
+        What does a token cost in each of the seven matrices of a block? `FlopCounterMode` counts,
+        from the shapes of every product, what each module would compute. Beside it, what the shapes
+        of the weights say: rows times columns, times two, times tokens. Nothing is allocated; the
+        model lives on `meta`.
+    """)
     config, batch, tokens = LLAMA_3_8B, 1, 2048
     with torch.device("meta"):
         block = Block(config, "written")
@@ -270,32 +260,29 @@ def each_matrix_costs_two_flops_per_weight() -> None:
     assert [found[n] for n in by_hand] == [*by_hand.values()], "all seven"
     note("A product and a sum for each of these weights, then:")
     weights = {n: by_hand[n] // (2 * tokens) for n in by_hand}  # @inspect weights
-    note(
-        "Attention's own products, scores and weighted sums, belong to no matrix. They are the "
-        "rest of the count, nearly half of which the mask then throws away:"
-    )
+    note(r"""
+        Attention's own products, scores and weighted sums, belong to no matrix. They are the rest
+        of the count, nearly half of which the mask then throws away:
+    """)
     rest = found["Global"] - sum(by_hand.values())  # @inspect rest as FLOP
     assert rest == 2 * 2 * tokens * tokens * config.width, "two products"
     share = rest / found["Global"]  # @inspect share as %
     assert 0.071 < share < 0.072, "at this length"
-    note(
-        "Norms, rotations, the softmax and the multiplication by the gate are in no count. They are "
-        "a few operations per number, where a matrix does thousands; in *time* they are not free."
-    )
-    question(
-        "Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
-        answer=2 * block_weights(config),
-        unit="FLOP",
-    )
+    note(r"""
+        Norms, rotations, the softmax and the multiplication by the gate are in no count. They are a
+        few operations per number, where a matrix does thousands; in *time* they are not free.
+    """)
+    question("Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
+             answer=2 * block_weights(config), unit="FLOP")
 
 
 @aside
 def a_counter_may_overlook_attention() -> None:
     """A counter that does not know a kernel reports nothing for it."""
-    note(
-        "The same model, once with attention written out and once in one call. The numbers agree; "
-        "the bills do not."
-    )
+    note(r"""
+        The same model, once with attention written out and once in one call. The numbers agree; the
+        bills do not.
+    """)
     written, fused = (Transformer(SMALL, how).double() for how in get_args(How))
     fused.load_state_dict(written.state_dict())
     tokens = torch.randint(0, SMALL.vocabulary, (3, 32))
@@ -307,28 +294,24 @@ def a_counter_may_overlook_attention() -> None:
     missing = sum(bill.values()) - products  # @measure missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
     assert missing % attention == 0, "all of attention is missing, or none"  # @zero
-    misbelief(
-        "`FlopCounterMode` counts what a model does.",
-        "It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is "
-        "not on it, and there attention costs nothing, it says. The fused kernels for CUDA are. "
-        "Count with attention written out, or on a device whose kernel you know.",
-    )
+    misbelief("`FlopCounterMode` counts what a model does.", r"""
+        It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
+        it, and there attention costs nothing, it says. The fused kernels for CUDA are. Count with
+        attention written out, or on a device whose kernel you know.
+    """)
     tokens = torch.zeros(1, 32, dtype=torch.int64)  # @hide
-    question(
-        "What does the counter say for one sequence of `32` tokens through the written model?",
-        answer=flops(lambda: written(tokens)),
-        unit="FLOP",
-    )
+    question("What does the counter say for one sequence of `32` tokens through the written model?",
+             answer=flops(lambda: written(tokens)), unit="FLOP")
 
 
 def published_counts_follow_from_eight_numbers() -> None:
     """Published parameter counts follow, to the last digit, from a handful of numbers."""
-    note(
-        "If the block above really is that of Llama, Mistral and Qwen, then their configurations "
-        "must give their published sizes exactly. Four models, as their `config.json` describes "
-        "them [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters "
-        "as KerasHub lists them [@keras-hub]:"
-    )
+    note(r"""
+        If the block above really is that of Llama, Mistral and Qwen, then their configurations must
+        give their published sizes exactly. Four models, as their `config.json` describes them
+        [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters as
+        KerasHub lists them [@keras-hub]:
+    """)
     published = {
         "Llama-2-7B": (LLAMA_2_7B, 6_738_415_616),
         "Llama-3-8B": (LLAMA_3_8B, 8_030_261_248),
@@ -344,31 +327,29 @@ def published_counts_follow_from_eight_numbers() -> None:
             model = Transformer(config)
         built[name] = sum(p.numel() for p in model.parameters())  # @inspect built
     assert built == computed, "counted in the model itself"
-    note(
-        "Two details decide the last one. Qwen's queries, keys and values have biases, and its small "
-        "models use one matrix for embedding and head. With one of its own the head would be "
-        "counted twice:"
-    )
+    note(r"""
+        Two details decide the last one. Qwen's queries, keys and values have biases, and its small
+        models use one matrix for embedding and head. With one of its own the head would be counted
+        twice:
+    """)
     table = QWEN_25_HALF_B.vocabulary * QWEN_25_HALF_B.width  # @inspect table
     share = table / built["Qwen2.5-0.5B"]  # @inspect share as %
     assert 0.27 < share < 0.28, "of the model is the table of words"
-    note(
-        "The file that lists Llama-3-8B's weights gives their size as 16,060,522,496 bytes "
-        "[@llama-3-8b]: in `bfloat16`, two for each parameter."
-    )
+    note(r"""
+        The file that lists Llama-3-8B's weights gives their size as 16,060,522,496
+        bytes [@llama-3-8b]: in `bfloat16`, two for each parameter.
+    """)
     assert 2 * built["Llama-3-8B"] == 16_060_522_496, "the size of the download"
     parts = {name: matrices(c) for name, (c, _) in published.items()}
-    figure(
-        plot_matrices(parts),
-        caption="The weights of one block by matrix, as shares of the block. Sharing keys shrinks "
-        "two matrices; the feed-forward part takes what they leave.",
-        alt="Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention "
-        "are a third of the block. In the other three, keys and values are thin slices, and "
-        "gate, up and down fill four fifths and more.",
-    )
-    question(
-        "Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner "
-        "width of `28672`, and the vocabulary of `128256`. How many parameters?",
-        answer=parameter_count(LLAMA_3_70B),
-        unit="parameters",
-    )
+    figure(plot_matrices(parts), caption=r"""
+        The weights of one block by matrix, as shares of the block. Sharing keys shrinks two
+        matrices; the feed-forward part takes what they leave.
+    """, alt=r"""
+        Four stacked bars, one for each model. In Llama-2-7B the four matrices of attention are a
+        third of the block. In the other three, keys and values are thin slices, and gate, up and
+        down fill four fifths and more.
+    """)
+    question(r"""
+        Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner width
+        of `28672`, and the vocabulary of `128256`. How many parameters?
+    """, answer=parameter_count(LLAMA_3_70B), unit="parameters")

@@ -25,11 +25,13 @@ KiB, GiB, MICRO = 2**10, 2**30, 1e-6
 
 def generating() -> None:
     """Generating."""
-    note("A model that is trained sees whole texts. A model that writes sees one new token at a time, "
-         "with everything before it as context. The weights are the same and the FLOPs per token are "
-         "the same, but hardly any of the hardware's arithmetic can be used: for each token all weights "
-         "have to be read again. What can be done about it, and what it costs in memory, follows from "
-         "a few shapes.")
+    note(r"""
+        A model that is trained sees whole texts. A model that writes sees one new token at a time,
+        with everything before it as context. The weights are the same and the FLOPs per token are
+        the same, but hardly any of the hardware's arithmetic can be used: for each token all
+        weights have to be read again. What can be done about it, and what it costs in memory,
+        follows from a few shapes.
+    """)
     a_cache_gives_the_same_answer_for_less()
     a_token_leaves_its_keys_and_values()
     reading_is_work_and_writing_is_waiting()
@@ -49,18 +51,22 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 
 def a_cache_gives_the_same_answer_for_less() -> None:
     """With a cache each token is computed once; without, once for every token after it."""
-    note("To continue a text, a model needs the last token's scores only. But the last token looks at "
-         "the keys and values of all tokens before it. Are they computed anew each time? They need not "
-         "be: no token looks ahead, so nothing about the old ones changes when a new one comes. A "
-         "*cache* keeps their keys and values. A small model, shown a text at once and token by token:")
+    note(r"""
+        To continue a text, a model needs the last token's scores only. But the last token looks at
+        the keys and values of all tokens before it. Are they computed anew each time? They need not
+        be: no token looks ahead, so nothing about the old ones changes when a new one comes. A
+        *cache* keeps their keys and values. A small model, shown a text at once and token by token:
+    """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
     with torch.no_grad():
         whole: Float[Tensor, "batch seq vocab"] = model(tokens)
         singly: Float[Tensor, "batch seq vocab"] = one_by_one(model, tokens)
     assert torch.allclose(whole, singly), "the same scores"
-    note("And the work? Without a cache each new token means a pass over all tokens so far, with it a pass "
-         "over one. From the second token on, since the first has nobody to look at:")
+    note(r"""
+        And the work? Without a cache each new token means a pass over all tokens so far, with it a
+        pass over one. From the second token on, since the first has nobody to look at:
+    """)
     lengths, caches = range(2, 8 + 1), model.caches(1)
     with torch.no_grad():
         anew = sum(flops(partial(model, tokens[:, :n])) for n in lengths)
@@ -89,9 +95,11 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 
 def a_token_leaves_its_keys_and_values() -> None:
     """A token leaves two rows in every layer, as wide as the heads of keys."""
-    note("What does the cache cost? For every token and layer a row of keys and a row of values, "
-         "$2 \\cdot \\text{layers} \\cdot d_{kv}$ numbers. Llama-3-8B in `bfloat16`, for a single token and "
-         "for the whole context that it was made for:")
+    note(r"""
+        What does the cache cost? For every token and layer a row of keys and a row of values,
+        $2 \cdot \text{layers} \cdot d_{kv}$ numbers. Llama-3-8B in `bfloat16`, for a single token
+        and for the whole context that it was made for:
+    """)
     token = cache_bytes(LLAMA_3_8B, 1)                          # @inspect token as B
     whole = weighed_cache(LLAMA_3_8B)                           # @inspect whole as B
     assert token * LLAMA_3_8B.context == whole, "by the formula, by its tensors"
@@ -100,19 +108,20 @@ def a_token_leaves_its_keys_and_values() -> None:
     note("Its ancestor had no shared heads, so every head of queries kept keys of its own [@gqa]:")
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context      # @inspect older as B
     assert older / token == 4.0, "times as much for a token"
-    misbelief("The cache of a larger model is larger in proportion.",
-              "It grows with layers and with the width of keys, and the width of keys need not grow. "
-              f"All Llama 3 models have `{LLAMA_3_8B.kv_heads}` heads of keys, with `{LLAMA_3_8B.head}` "
-              "numbers each [@llama3].")
+    misbelief("The cache of a larger model is larger in proportion.", rf"""
+        It grows with layers and with the width of keys, and the width of keys need not grow. All
+        Llama 3 models have `{LLAMA_3_8B.kv_heads}` heads of keys, with `{LLAMA_3_8B.head}` numbers
+        each [@llama3].
+    """)
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @inspect sizes as times
     caches = weighed_cache(LLAMA_3_405B) / whole                # @inspect caches as times
     assert 50 < sizes < 51, "the largest has so many parameters"
     assert caches == 126 / 32, "and a cache with more layers, that is all"
-    question("GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes "
-             "does one token leave in `bfloat16`?",
-             answer=weighed_cache(GPT_3) // GPT_3.context, unit="B",
-             within=0.05,
-             why=f"One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
+    question(r"""
+        GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
+        does one token leave in `bfloat16`?
+    """, answer=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05,
+        why=f"One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
 def decoding_bytes(config: Config, batch: int, context: int) -> int:
@@ -140,9 +149,11 @@ MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small, and still too large for 
 
 def reading_is_work_and_writing_is_waiting() -> None:
     """A prompt is read with many FLOPs per byte, an answer is written with one."""
-    note("A model that is asked something first runs all tokens of the prompt at once, *prefill*, and "
-         "then writes token after token, *decoding*. Is the second slower because it does more? Count "
-         "both, for as many tokens. The FLOPs, masked pairs included:")
+    note(r"""
+        A model that is asked something first runs all tokens of the prompt at once, *prefill*, and
+        then writes token after token, *decoding*. Is the second slower because it does more? Count
+        both, for as many tokens. The FLOPs, masked pairs included:
+    """)
     with torch.device("meta"):
         model = Transformer(MODEST, "written").bfloat16()
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
@@ -153,18 +164,23 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert step == decoding_flops(MODEST, 1, 512), "the last one"
     more = 511 * step / prefill                                 # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
-    note("And the bytes? For a single token every weight is read, and the cache of all tokens before it: "
-         "`decoding_bytes`. Against that, all that goes into and comes out of the operations of a step, "
-         "with attention in a kernel:")
+    note(r"""
+        And the bytes? For a single token every weight is read, and the cache of all tokens before
+        it: `decoding_bytes`. Against that, all that goes into and comes out of the operations of a
+        step, with attention in a kernel:
+    """)
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
     last = torch.zeros(1, 1, dtype=torch.int64)
     moved = bytes_moved(lambda: model(last, caches))            # @inspect moved as B
     extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
-    note("So for a single token `decoding_bytes` can be trusted, with a model that does not fit here, too. "
-         "Llama-3-8B, with `2048` tokens of context, beside a prompt of the same length. It reads the "
-         "weights once for all; what its activations move is left out, so its figure is an upper bound:")
+    note(r"""
+        So for a single token `decoding_bytes` can be trusted, with a model that does not fit here,
+        too. Llama-3-8B, with `2048` tokens of context, beside a prompt of the same length. It reads
+        the weights once for all; what its activations move is left out, so its figure is an upper
+        bound:
+    """)
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)                   # @inspect read as B
     alone = decoding_flops(config, 1, context) / read           # @inspect alone as FLOP/B
@@ -173,22 +189,28 @@ def reading_is_work_and_writing_is_waiting() -> None:
     assert alone * context == together, "reading, if that were all"
     ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
-    note(f"An {H100.name} [does {ridge:.0f} FLOPs while a byte arrives]"
-         "(#every_operation_has_an_intensity), its *ridge*. Reading a prompt of this length keeps it "
-         "busy. Writing a single sequence, it waits nearly all the time.")
-    question("Which share of an H100's peak can writing reach at best, with a single sequence "
-             "and this context?",
-             answer=alone / ridge, unit="%",
-             within=0.05,
-             why="So hundreds of tokens could be computed in the time that one takes, if they "
-                 "shared the reading.")
+    note(rf"""
+        An {H100.name}
+        [does {ridge:.0f} FLOPs while a byte arrives](#every_operation_has_an_intensity), its
+        *ridge*. Reading a prompt of this length keeps it busy. Writing a single sequence, it waits
+        nearly all the time.
+    """)
+    question(r"""
+        Which share of an H100's peak can writing reach at best, with a single sequence and this
+        context?
+    """, answer=alone / ridge, unit="%", within=0.05, why=r"""
+        So hundreds of tokens could be computed in the time that one takes, if they shared the
+        reading.
+    """)
 
 
 def bandwidth_sets_the_pace() -> None:
     """Tokens per second are bandwidth divided by the bytes of the model."""
-    note("How fast can a model write? If a token takes as long as reading the weights, its pace is "
-         "known before anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, "
-         "with the bandwidth that datasheets print:")
+    note(r"""
+        How fast can a model write? If a token takes as long as reading the weights, its pace is
+        known before anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context,
+        with the bandwidth that datasheets print:
+    """)
     size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
@@ -200,11 +222,14 @@ def bandwidth_sets_the_pace() -> None:
     possible = PEAK / decoding_flops(LLAMA_3_8B, 1, 0)          # @inspect possible as tokens/s
     unused = possible / pace["H100 SXM"]                        # @inspect unused as times
     assert math.isclose(unused, PEAK / BANDWIDTH), "the ridge of the roofline"
-    misbelief("A card with twice the FLOP/s writes twice as fast.",
-              f"The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast "
-              "[@nvidia-h200].")
-    note("A processor is no different. Here it runs a small model on tokens one at a time and on many at "
-         "once:")
+    misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
+        The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast
+        [@nvidia-h200].
+    """)
+    note(r"""
+        A processor is no different. Here it runs a small model on tokens one at a time and on many
+        at once:
+    """)
     model = Transformer(MODEST)
     tokens = torch.randint(MODEST.vocabulary, (1, 64))
     single = quickest(lambda: model(tokens[:, :1]))             # @measure single as s
@@ -212,12 +237,12 @@ def bandwidth_sets_the_pace() -> None:
     apart = 64 * single
     gain = apart / at_once                                      # @measure gain as times
     assert at_once < apart, "all together take less than one after the other"
-    question("The same model with half a byte for each weight, on an H100: how many tokens a second, at "
-             "best?",
-             answer=BANDWIDTH / (size / 4), unit="tokens/s",
-             within=0.05,
-             why="The pace grows by the factor by which the bytes shrink: faster arithmetic has "
-                 "no part in it.")
+    question(r"""
+        The same model with half a byte for each weight, on an H100: how many tokens a second, at
+        best?
+    """, answer=BANDWIDTH / (size / 4), unit="tokens/s", within=0.05, why=r"""
+        The pace grows by the factor by which the bytes shrink: faster arithmetic has no part in it.
+    """)
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
@@ -234,9 +259,11 @@ def room_for(config: Config, context: int) -> int:
 
 def a_batch_shares_the_weights() -> None:
     """Many sequences share one reading of the weights, until their caches weigh more."""
-    note("Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So "
-         "the way to use a card is to write many texts at once. What does a batch read? Measured on the "
-         "small model, for one sequence and for sixteen:")
+    note(r"""
+        Who shares the cost of reading a weight? Once it is there, it can serve many sequences. So
+        the way to use a card is to write many texts at once. What does a batch read? Measured on
+        the small model, for one sequence and for sixteen:
+    """)
     model = Transformer(MODEST).bfloat16()
     grown = []
     for batch in (1, 16):
@@ -248,8 +275,10 @@ def a_batch_shares_the_weights() -> None:
     predicted = by_formula[1] / by_formula[0]                   # @inspect predicted as times
     above = ratio / predicted                                   # @inspect above
     assert 1 < above < 1.2, "weights once, and a cache for each"
-    note("With Llama-3-8B on an H100, at best: tokens per second of all sequences together, with short "
-         "texts and with long ones.")
+    note(r"""
+        With Llama-3-8B on an H100, at best: tokens per second of all sequences together, with short
+        texts and with long ones.
+    """)
     batches = [1, 4, 16, 64, 256]
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]      # @inspect short as tokens/s
     long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]      # @inspect long as tokens/s
@@ -261,16 +290,23 @@ def a_batch_shares_the_weights() -> None:
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
-           caption=f"Llama-3-8B on an {H100.name}, at best. Thin where the caches no longer fit.",
-           alt="Tokens per second against the number of sequences, both logarithmic, for three lengths of "
-               "context. The curve for short texts rises in a straight line to some hundred sequences; "
-               "the others bend and level off, the longest first, and become thin where memory ends.")
-    note("One text does not come faster for it. With more sequences each waits a little longer for its "
-         "next token, so a service chooses between cheap tokens and quick ones.")
-    question("Llama-3-70B takes two cards' memory for its weights alone. With four H100 together, how "
-             "many full contexts of `8192` tokens fit beside them?",
-             answer=(4 * H100.memory - 2 * parameter_count(LLAMA_3_70B)) // cache_bytes(LLAMA_3_70B, 8192),
-             unit="contexts")
+        caption=f"Llama-3-8B on an {H100.name}, at best. Thin where the caches no longer fit.",
+        alt=r"""
+            Tokens per second against the number of sequences, both logarithmic, for three lengths
+            of context. The curve for short texts rises in a straight line to some hundred
+            sequences; the others bend and level off, the longest first, and become thin where
+            memory ends.
+        """)
+    note(r"""
+        One text does not come faster for it. With more sequences each waits a little longer for its
+        next token, so a service chooses between cheap tokens and quick ones.
+    """)
+    question(r"""
+        Llama-3-70B takes two cards' memory for its weights alone. With four H100 together, how many
+        full contexts of `8192` tokens fit beside them?
+    """,
+        answer=(4 * H100.memory - 2 * parameter_count(LLAMA_3_70B)) // cache_bytes(LLAMA_3_70B, 8192),
+        unit="contexts")
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
@@ -285,29 +321,36 @@ def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
 @aside
 def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """Over a cache, intensity is the number of heads that share a key."""
-    note("Weights are shared by the batch. A cache belongs to one text, and nobody else can use it. How "
-         "many FLOPs does attention do with a byte of it? Each number of a key meets one number of each "
-         "query that looks at it: a multiplication and an addition, as many FLOPs as it has bytes in "
-         "`bfloat16`, times the heads that share it.")
+    note(r"""
+        Weights are shared by the batch. A cache belongs to one text, and nobody else can use it.
+        How many FLOPs does attention do with a byte of it? Each number of a key meets one number of
+        each query that looks at it: a multiplication and an addition, as many FLOPs as it has bytes
+        in `bfloat16`, times the heads that share it.
+    """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
     assert found[1] == found[64] == 32 / 8, "the same for one text and for many"
     by_sharing = [cache_intensity(32, g, 1) for g in (32, 8, 1)]  # @inspect by_sharing as FLOP/B
     assert by_sharing == [1, 4, 32], "no head shared, four share, all share"
     ridge = PEAK / BANDWIDTH
     assert max(by_sharing) < ridge, "all of them wait for memory"
-    note("This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it "
-         "faster, by one factor. A larger batch, the remedy for weights, does nothing here.")
-    question("A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. "
-             "How many FLOPs does attention do for each byte of it?",
-             answer=2 * cache_intensity(64, 8, 1), unit="FLOP/B")
+    note(r"""
+        This is what sharing heads was made for [@gqa]: the cache is smaller, and attention over it
+        faster, by one factor. A larger batch, the remedy for weights, does nothing here.
+    """)
+    question(r"""
+        A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. How
+        many FLOPs does attention do for each byte of it?
+    """, answer=2 * cache_intensity(64, 8, 1), unit="FLOP/B")
 
 
 @aside
 def a_guess_is_cheap_to_check() -> None:
     """Checking four guessed tokens reads hardly more than writing one."""
-    note("Arithmetic lies idle while weights are read. *Speculative decoding* puts it to use: a small "
-         "model guesses the next few tokens, and the large one checks all of them in one pass "
-         "[@leviathan2023]. That the scores are the same is what the cache showed. And the cost?")
+    note(r"""
+        Arithmetic lies idle while weights are read. *Speculative decoding* puts it to use: a small
+        model guesses the next few tokens, and the large one checks all of them in one pass
+        [@leviathan2023]. That the scores are the same is what the cache showed. And the cost?
+    """)
     model = Transformer(MODEST).bfloat16()
     moved, work = [], []
     for guesses in (1, 4):
@@ -319,18 +362,21 @@ def a_guess_is_cheap_to_check() -> None:
     heavier = moved[1] / moved[0]                               # @inspect heavier as times
     assert dearer == 4.0, "four times the FLOPs"
     assert 1 < heavier < 1.1, "and hardly more bytes"
-    note("A guess counts only if all guesses before it were right, and the pass yields one token of its "
-         "own besides. If each is right with probability $a$, a pass over $n$ guesses brings "
-         "$(1 - a^{n+1}) / (1 - a)$ tokens on average [@leviathan2023]. Drawn, and by the formula:")
+    note(r"""
+        A guess counts only if all guesses before it were right, and the pass yields one token of
+        its own besides. If each is right with probability $a$, a pass over $n$ guesses brings
+        $(1 - a^{n+1}) / (1 - a)$ tokens on average [@leviathan2023]. Drawn, and by the formula:
+    """)
     a, n = 0.8, 4
     right = torch.rand(100_000, n) < a
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - a ** (n + 1)) / (1 - a)                     # @inspect expected
     assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
     assert round(drawn, 1) == round(expected, 1), "as drawn"
-    question("A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of "
-             "the large model bring on average?",
-             answer=(1 - 0.5**3) / (1 - 0.5), unit="tokens")
+    question(r"""
+        A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
+        the large model bring on average?
+    """, answer=(1 - 0.5**3) / (1 - 0.5), unit="tokens")
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -364,8 +410,11 @@ def time_writing(model: Transformer, batch: int, context: int) -> Timing:  # @st
 @requires("cuda")
 def writing_is_timed_on_the_card() -> None:
     """On a card, writing comes near its bandwidth and stays far from its arithmetic."""
-    note("Eight layers of Llama-3-8B with random weights write the next token, for one sequence and for "
-         "many, in a graph, so that launches do not count. Against what the card's bandwidth would allow:")
+    note(r"""
+        Eight layers of Llama-3-8B with random weights write the next token, for one sequence and
+        for many, in a graph, so that launches do not count. Against what the card's bandwidth would
+        allow:
+    """)
     config, context = replace(LLAMA_3_8B, layers=8, context=1024), 1024
     model = random_model(config)
     batches = [1, 8, 32]
@@ -386,10 +435,12 @@ def writing_is_timed_on_the_card() -> None:
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
         for batch, t in pairs
     )
-    note(f"{timed[0].device}:\n\n| sequences | µs for a token | tokens/s together |\n|---|---|---|\n{rows}")
-    question("A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By which "
-             "factor does each of the ten wait longer than the one did?",
-             answer=10 / 8, unit="times")
+    note(f"{timed[0].device}:")
+    note(f"| sequences | µs for a token | tokens/s together |\n|---|---|---|\n{rows}")
+    question(r"""
+        A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By
+        which factor does each of the ten wait longer than the one did?
+    """, answer=10 / 8, unit="times")
 
 
 def plot_paces(  # @hide

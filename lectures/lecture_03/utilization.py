@@ -20,9 +20,11 @@ from .published import LLAMA_3_8B, SMALL
 
 def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
-    note("MFU is a rate of FLOPs divided by a promised rate. The promise is on a data sheet and the "
-         "time on a clock, but nobody measures the FLOPs: they come from a formula, and there are "
-         "several. Two runs with the same MFU on the same cards may differ in speed by half.")
+    note(r"""
+        MFU is a rate of FLOPs divided by a promised rate. The promise is on a data sheet and the
+        time on a clock, but nobody measures the FLOPs: they come from a formula, and there are
+        several. Two runs with the same MFU on the same cards may differ in speed by half.
+    """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
     a_causal_mask_needs_half_the_pairs()
@@ -34,11 +36,13 @@ def which_flops_enter_mfu() -> None:
 
 def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     """Training costs six FLOPs per weight and token, and twelve per layer, width and token seen."""
-    note("What does a token cost in training? Each weight that it meets takes part in three products, "
-         "one forward and two back, with a multiplication and an addition in each: six. Attention has two "
-         "products more, scores and sums, each over the width, for every token that is looked at: twelve. "
-         "With $L$ layers, width $d$, a context of $T$ tokens and $N$ weights in matrices, a token costs "
-         "$6N + 12LdT$.")
+    note(r"""
+        What does a token cost in training? Each weight that it meets takes part in three products,
+        one forward and two back, with a multiplication and an addition in each: six. Attention has
+        two products more, scores and sums, each over the width, for every token that is looked at:
+        twelve. With $L$ layers, width $d$, a context of $T$ tokens and $N$ weights in matrices, a
+        token costs $6N + 12LdT$.
+    """)
     config, batch, context = SMALL, 3, 32
     with torch.device("meta"):
         model = Transformer(config, "written")
@@ -56,25 +60,29 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     assert counted == batch * context * per_token, "the counter agrees"
     forward = forward_flops(config, batch * context, context)
     assert counted == 3 * forward, "three passes' worth"
-    note("The embedding is left out, and rightly: looking up a row multiplies nothing. But where one "
-         "matrix is embedding and head in one, it is multiplied by, as the head, and has to stay.")
+    note(r"""
+        The embedding is left out, and rightly: looking up a row multiplies nothing. But where one
+        matrix is embedding and head in one, it is multiplied by, as the head, and has to stay.
+    """)
     too_many = 6 * (weights + table) / (6 * weights) - 1        # @inspect too_many as %
     assert round(too_many, 3) == 0.072, "too many, if both tables are counted"
     at = 6 * 7504924672 // (12 * 32 * 4096)  # @hide
-    question("Llama-3-8B has `7504924672` weights in blocks and head, `32` layers and width `4096`. At "
-             "how many tokens of context does attention cost as much as all of them?",
-             answer=at, unit="tokens",
-             within=0.05,
-             why="Contexts of today are several times as long [@llama-32].")
+    question(r"""
+        Llama-3-8B has `7504924672` weights in blocks and head, `32` layers and width `4096`. At how
+        many tokens of context does attention cost as much as all of them?
+    """, answer=at, unit="tokens", within=0.05,
+        why="Contexts of today are several times as long [@llama-32].")
 
 
 def palm_published_both_numbers() -> None:
     """PaLM defined MFU, and published the same run's with attention and without."""
-    note("The report on PaLM introduced MFU [@palm]: tokens per second, times FLOPs per token, over "
-         "the promised rate. It also states everything that one needs to repeat the division: "
-         "`540.35` billion parameters, `118` layers, `48` heads of `256` numbers, `2048` tokens of "
-         "context (attention is as wide as its heads together, although a token has `18432` numbers), "
-         "`6144` chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.")
+    note(r"""
+        The report on PaLM introduced MFU [@palm]: tokens per second, times FLOPs per token, over
+        the promised rate. It also states everything that one needs to repeat the division: `540.35`
+        billion parameters, `118` layers, `48` heads of `256` numbers, `2048` tokens of context
+        (attention is as wide as its heads together, although a token has `18432` numbers), `6144`
+        chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.
+    """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12                                    # @inspect promised as FLOP/s
     speed = 238.3e3
@@ -83,8 +91,10 @@ def palm_published_both_numbers() -> None:
     pairs = 12 * layers * width * context                       # @inspect pairs as FLOP
     full = speed * (6 * parameters + pairs) / promised          # @inspect full as %
     assert round(full, 3) == 0.462, "published: 46.2 % with attention"
-    note("Half a point is all that attention adds, with so wide a model and so short a context. Today's "
-         "contexts are longer. Lengthen this one, at the same rate of products by weights:")
+    note(r"""
+        Half a point is all that attention adds, with so wide a model and so short a context.
+        Today's contexts are longer. Lengthen this one, at the same rate of products by weights:
+    """)
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
     assert 0.77 < long < 0.78, "the same chips, the same weights per second"
     question("At how many tokens of context would attention cost as many FLOPs as PaLM's parameters?",
@@ -95,10 +105,12 @@ def palm_published_both_numbers() -> None:
 
 def a_causal_mask_needs_half_the_pairs() -> None:
     """A causal mask makes half of the pairs useless, and a program can skip them."""
-    note("No token looks at a later one, so a causal mask hides about half of all pairs of a query and a "
-         "key. Who pays for their scores? Written out, attention computes them all the same, and throws "
-         "them away. Cut the queries into blocks, and let each look only as far as it may, the last of a "
-         "block at every key up to its own:")
+    note(r"""
+        No token looks at a later one, so a causal mask hides about half of all pairs of a query and
+        a key. Who pays for their scores? Written out, attention computes them all the same, and
+        throws them away. Cut the queries into blocks, and let each look only as far as it may, the
+        last of a block at every key up to its own:
+    """)
     b, t, h, n = 1, 64, 2, 8
     q, k, v = torch.randn(3, b, t, h, n).double()
 
@@ -112,9 +124,12 @@ def a_causal_mask_needs_half_the_pairs() -> None:
     full = flops(lambda: written_attention(q, k, v))            # @inspect full as FLOP
     shares = [flops(partial(in_blocks, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "in 1, 2, 4 and 32 blocks"
-    note("With $m$ blocks it is $(m+1)/2m$ of the pairs, on the way to one half. Fused kernels work "
-         "in such blocks, and can skip where they are told that the mask is causal. So the [twelve](#training_costs_six_per_weight_and_twelve_per_pair) "
-         "is a count of what the formula of attention says, and six, with the mask, of what the task needs.")
+    note(r"""
+        With $m$ blocks it is $(m+1)/2m$ of the pairs, on the way to one half. Fused kernels work in
+        such blocks, and can skip where they are told that the mask is causal. So the
+        [twelve](#training_costs_six_per_weight_and_twelve_per_pair) is a count of what the formula
+        of attention says, and six, with the mask, of what the task needs.
+    """)
     blocks = [m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51]  # @hide
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
              answer=blocks[0], unit="blocks",
@@ -124,9 +139,11 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 @aside
 def a_fused_backward_pass_recomputes_scores() -> None:
     """A fused backward pass has five products where the forward pass has two."""
-    note("Attention that keeps no weights has to compute the scores again on the way back: one "
-         "product more, five instead of four. PyTorch's counter knows the kernel for CUDA, and on "
-         "`meta` it can be asked without one.")
+    note(r"""
+        Attention that keeps no weights has to compute the scores again on the way back: one product
+        more, five instead of four. PyTorch's counter knows the kernel for CUDA, and on `meta` it
+        can be asked without one.
+    """)
     t, width = 4096, 32 * 128
     with torch.device("meta"):
         q, k, v = torch.empty(3, 1, 32, t, 128, requires_grad=True).bfloat16()
@@ -143,16 +160,22 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     assert per_pair == 14.0, "instead of twelve"
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, "the counter does not look at the mask"  # @zero
-    note("So there are four numbers for attention, and all are right about something:\n\n"
-         "| | every pair | pairs that the mask leaves |\n|---|---|---|\n"
-         "| the model's own products | 12 | 6 |\n"
-         "| with scores computed again | 14 | 7 |\n\n"
-         "FlashAttention's benchmark divides by the time and counts 7 for a causal mask and 14 "
-         "without [@flash-benchmark].")
+    note(r"""
+        So there are four numbers for attention, and all are right about something:
+
+        | | every pair | pairs that the mask leaves |
+        |---|---|---|
+        | the model's own products | 12 | 6 |
+        | with scores computed again | 14 | 7 |
+
+        FlashAttention's benchmark divides by the time and counts 7 for a causal mask and 14 without
+        [@flash-benchmark].
+    """)
     assert per_pair / 2 == 7.0, "with the mask"
-    question("Written-out attention in a block that is checkpointed runs its two products once more, "
-             "the scores and the sums. How many FLOPs per layer, width and token seen is that in all?",
-             answer=2 * (2 + 4 + 2), unit="FLOP")
+    question(r"""
+        Written-out attention in a block that is checkpointed runs its two products once more, the
+        scores and the sums. How many FLOPs per layer, width and token seen is that in all?
+    """, answer=2 * (2 + 4 + 2), unit="FLOP")
 
 
 class Convention(NamedTuple):
@@ -182,14 +205,17 @@ CONVENTIONS = {
 
 def codebases_count_differently() -> None:
     """The same run has an MFU for every codebase that one asks."""
-    note("Whose MFU is it? The rule of thumb is six times all parameters. What well-known codebases "
-         "do, as their sources stand:\n\n"
-         "- *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions' "
-         "[@nanogpt]. Its head and embedding are one matrix, so that is right for it.\n"
-         "- *torchtitan* leaves the embedding out of $N$, counts every pair, and says why: masks and "
-         "recomputation do not count, by convention [@torchtitan].\n"
-         "- *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So "
-         "does *MaxText* today [@maxtext].")
+    note(r"""
+        Whose MFU is it? The rule of thumb is six times all parameters. What well-known codebases
+        do, as their sources stand:
+
+        - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
+          [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
+        - *torchtitan* leaves the embedding out of $N$, counts every pair, and says why: masks and
+          recomputation do not count, by convention [@torchtitan].
+        - *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So
+          does *MaxText* today [@maxtext].
+    """)
     names = list(CONVENTIONS)                                   # @inspect names
 
     def relative(config: Config, context: int) -> list[float]:
@@ -201,8 +227,10 @@ def codebases_count_differently() -> None:
 
     short = relative(LLAMA_3_8B, 8192)                          # @inspect short
     assert short == [0.83, 1.05, 1, 0.89], "of what torchtitan counts"
-    note("That is Llama-3-8B with `8192` tokens. What is an MFU of one half for torchtitan is "
-         f"{0.5 * short[-1]:.0%} for Megatron-LM. And with a context of `131072`:")
+    note(rf"""
+        That is Llama-3-8B with `8192` tokens. What is an MFU of one half for torchtitan is
+        {0.5 * short[-1]:.0%} for Megatron-LM. And with a context of `131072`:
+    """)
     long = relative(LLAMA_3_8B, 131072)                         # @inspect long
     assert long == [0.19, 1.01, 1, 0.59], "the same, with a long context"
     lengths = [2**n for n in range(11, 18)]
@@ -211,13 +239,18 @@ def codebases_count_differently() -> None:
         for name, c in reversed(CONVENTIONS.items())
     }
     figure(plot_lines(lengths, lines, "tokens of context", "GFLOP per token", log=False),
-           caption="FLOPs of training Llama-3-8B on a token, by four formulas. At the same speed, "
-                   "MFU is proportional to these.",
-           alt="Four lines against the context. All begin near fifty GFLOP per token. The one "
-               "without attention stays there, the one with half of the pairs rises to about a "
-               "hundred and fifty, and two that count all pairs rise to two hundred and fifty.")
-    note("And on this machine: the small model takes steps with a context far too long for its width, "
-         "and its FLOPs are divided by what a product of matrices reaches here.")
+        caption=r"""
+            FLOPs of training Llama-3-8B on a token, by four formulas. At the same speed, MFU is
+            proportional to these.
+        """, alt=r"""
+            Four lines against the context. All begin near fifty GFLOP per token. The one without
+            attention stays there, the one with half of the pairs rises to about a hundred and
+            fifty, and two that count all pairs rise to two hundred and fifty.
+        """)
+    note(r"""
+        And on this machine: the small model takes steps with a context far too long for its width,
+        and its FLOPs are divided by what a product of matrices reaches here.
+    """)
     config, context = SMALL, 256
     model, tokens = Transformer(config), torch.randint(0, 100, (1, context))
 
@@ -237,19 +270,20 @@ def codebases_count_differently() -> None:
     }                                                           # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1             # @measure above as %
     assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
-    question("A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by "
-             "torchtitan's formula. How many percent would Megatron-LM's give?",
-             answer=0.4 * short[-1], unit="%",
-             within=0.02,
-             why="And the run is as fast as before.")
+    question(r"""
+        A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by torchtitan's
+        formula. How many percent would Megatron-LM's give?
+    """, answer=0.4 * short[-1], unit="%", within=0.02, why="And the run is as fast as before.")
 
 
 def recomputation_is_work_but_not_the_models() -> None:
     """Recomputation keeps the machine busy and brings the model no further."""
-    note("Checkpointing adds almost a forward pass to every step. Does that raise utilization? It "
-         "depends on whose. What the card *computed*, over what it could, is the hardware's, HFU, and "
-         "rises with every FLOP that is done twice. MFU counts the step as if nothing had been, so that "
-         "two ways to train the same model can be compared by it [@palm].")
+    note(r"""
+        Checkpointing adds almost a forward pass to every step. Does that raise utilization? It
+        depends on whose. What the card *computed*, over what it could, is the hardware's, HFU, and
+        rises with every FLOP that is done twice. MFU counts the step as if nothing had been, so
+        that two ways to train the same model can be compared by it [@palm].
+    """)
     with torch.device("meta"):
         model = Transformer(SMALL, "written")
         tokens = torch.zeros(1, 32, dtype=torch.int64)
@@ -263,18 +297,22 @@ def recomputation_is_work_but_not_the_models() -> None:
     model_flops, hardware_flops = work(model), work(lean)       # @inspect model_flops, hardware_flops
     busy = hardware_flops / model_flops                         # @inspect busy
     assert 1.24 < busy < 1.241, "HFU is that much higher than MFU"
-    note("PaLM reports both for its largest model, an HFU of `57.8%` and an MFU of `46.2%` [@palm]. "
-         "The ratio tells how much was recomputed:")
+    note(r"""
+        PaLM reports both for its largest model, an HFU of `57.8%` and an MFU of `46.2%` [@palm].
+        The ratio tells how much was recomputed:
+    """)
     palm = 57.8 / 46.2                                          # @inspect palm
     assert 1.25 < palm < 4 / 3, "a quarter more work, not quite a forward pass"
-    misbelief("A higher utilization means a faster run.",
-              "Of two runs on the same cards, the one with the higher HFU may be the slower: it may "
-              "be busy with what it threw away. Tokens per second decide, and MFU is tokens per "
-              "second times a constant that belongs to the model.")
-    question("A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, "
-             "and HFU is `50%`, at four thirds of the FLOPs. How many percent is MFU now?",
-             answer=0.5 / (4 / 3), unit="%",
-             why="Less than before: the cards are busier, and training has become slower.")
+    misbelief("A higher utilization means a faster run.", r"""
+        Of two runs on the same cards, the one with the higher HFU may be the slower: it may be busy
+        with what it threw away. Tokens per second decide, and MFU is tokens per second times a
+        constant that belongs to the model.
+    """)
+    question(r"""
+        A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, and
+        HFU is `50%`, at four thirds of the FLOPs. How many percent is MFU now?
+    """, answer=0.5 / (4 / 3), unit="%",
+        why="Less than before: the cards are busier, and training has become slower.")
 
 
 class Checkpointed(nn.Module):
@@ -292,9 +330,11 @@ class Checkpointed(nn.Module):
 @aside
 def a_long_context_can_lift_mfu_above_one() -> None:
     """With a context long enough, the usual MFU can pass one hundred percent."""
-    note("A kernel that skips what the mask hides does $7LdT$ where the usual formula counts $12LdT$. So the "
-         "longer the context, the more of the reported FLOPs were never computed. Suppose that "
-         "*everything* that a card computes for Llama-3-8B runs at one share of its promise:")
+    note(r"""
+        A kernel that skips what the mask hides does $7LdT$ where the usual formula counts $12LdT$.
+        So the longer the context, the more of the reported FLOPs were never computed. Suppose that
+        *everything* that a card computes for Llama-3-8B runs at one share of its promise:
+    """)
     share = 0.65                                                # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
     lengths = [2**n for n in range(13, 21)]
@@ -307,7 +347,11 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     assert reported[-1] > 1.09, "at a million"
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first
     assert first == 262144, "tokens, and the promise is broken"
-    note("No law is broken, only a convention stretched beyond what it was made for. State which one "
-         "you used, and tokens per second beside it.")
-    question("What can the usual MFU come to at most, if everything runs at `65%`, and the context has "
-             "no end?", answer=0.65 * 12 / 7, unit="%")
+    note(r"""
+        No law is broken, only a convention stretched beyond what it was made for. State which one
+        you used, and tokens per second beside it.
+    """)
+    question(r"""
+        What can the usual MFU come to at most, if everything runs at `65%`, and the context has no
+        end?
+    """, answer=0.65 * 12 / 7, unit="%")
