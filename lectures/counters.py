@@ -6,7 +6,7 @@ shown the formula that it is to check.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
@@ -51,7 +51,25 @@ def tensors_in(tree: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-class Alive(TorchDispatchMode):
+class Watching(TorchDispatchMode):
+    """While it is active, it sees every operation that PyTorch carries out, and what comes out of it."""
+
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        """What is to be noted of one operation."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.see(func, args, kwargs or {}, made)
+        return made
+
+
+class Alive(Watching):
     """Watches what operations make in memory of their own: how many bytes are alive at once, at most."""
 
     def __init__(self) -> None:
@@ -59,19 +77,11 @@ class Alive(TorchDispatchMode):
         self.made: dict[int, tuple[StorageWeakRef, int]] = {}
         self.most = 0  # bytes
 
-    def __enter__(self) -> "Alive":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
         given = {t.untyped_storage()._cdata for t in tensors_in((args, kwargs))}
-        for storage in (t.untyped_storage() for t in tensors_in(results)):
+        for storage in (t.untyped_storage() for t in tensors_in(made)):
             if storage._cdata not in given:
                 entry = StorageWeakRef(storage), storage.nbytes()
                 self.made[storage._cdata] = entry
         alive = [n for ref, n in self.made.values() if not ref.expired()]
         self.most = max(self.most, sum(alive))
-        return results

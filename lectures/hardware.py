@@ -22,8 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-GB = 10**9
-MiB = 2**20
+from units import GB, MiB
 
 
 @dataclass(frozen=True)

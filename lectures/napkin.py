@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-DAY = 24 * 60 * 60  # seconds
+from units import DAY
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def _read(lectures: Path) -> str:
     """The script; what the page shows goes to `_shown`, all of it or nothing."""
-    cards = [asdict(card) for card in runpy.run_path(str(lectures / "hardware.py"))["CARDS"].values()]
-    napkin = runpy.run_path(str(lectures / "napkin.py"))
+    # Both import `units`, which stands beside them.
+    with patch.dict(sys.modules), patch.object(sys, "path", [str(lectures), *sys.path]):
+        hardware, napkin = (runpy.run_path(str(lectures / name)) for name in ("hardware.py", "napkin.py"))
+    cards = [asdict(card) for card in hardware["CARDS"].values()]
     recipes = [asdict(recipe) for recipe in napkin["RECIPES"]]
     limits = {name: asdict(limit) for name, limit in napkin["LIMITS"].items()}
     formulas = (lectures / "napkin.py").read_text(encoding="utf-8").partition("# --- the formulas\n")[2]

@@ -20,7 +20,7 @@ from .checkpoint import checkpoints
 from .precision import mixed_precision
 from .formulas import summary
 
-__beside__ = ("counters", "timing")
+__beside__ = ("counters", "timing", "units")
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from litbook import aside, figure, misbelief, note, question
 from .figures import plot_saves
 from .measure import message_of, same_storage
 from .models import Stack, linear_batch
-from .units import GB
 
 
 def checkpoints() -> None:
@@ -112,11 +111,10 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
         Adam makes its averages in the first step. A test that saves and loads an optimizer which
         has never stepped tests settings and an empty state. Take a few steps first.
     """)
-    large = 2 * 10**9 * 4 // GB  # @hide
     question(r"""
         A model of `2` billion `float32` weights trains with Adam. How many GB does a checkpoint
         take before the first step, and how many after it?
-    """, answer=[large, large * (1 + (used - fresh) // weights)], unit="GB")
+    """, answer=[2 * 4, 2 * 4 * (1 + (used - fresh) // weights)], unit="GB")
 
 
 def global_generators() -> list[Tensor]:
@@ -263,10 +261,10 @@ def loading_a_file_restores_nothing() -> None:
     assert equal() == [False, False], "loaded, not restored"
     fresh.load_state_dict(state["model"])
     assert equal() == [True, True], "now restored"
-    trained, fresh = Stack(4, 5), Stack(4, 5)  # @hide
-    state = reloaded(trained.state_dict())  # @hide
-    read = sum(equal())  # @hide
-    fresh.load_state_dict(state)  # @hide
+    trained, fresh = Stack(4, 5), Stack(4, 5)
+    state = reloaded(trained.state_dict())
+    read = sum(equal())
+    fresh.load_state_dict(state)
     question(r"""
         Two fresh stacks have `5` hidden layers each, and the first one is saved. How many tensors
         of the second agree with it after `torch.load`, and how many after `load_state_dict`?
@@ -307,9 +305,9 @@ def loading_an_optimizer_keeps_references() -> None:
     assert not torch.equal(saved["exp_avg"], before), "altered"
     assert saved["step"] == 2, "even its step counter"
     note("So load from the file each time, or pass in a `copy.deepcopy`.")
-    second = torch.optim.Adam(model.parameters())  # @hide
-    second.load_state_dict(loaded["optimizer"])  # @hide
-    second.step()  # @hide
+    second = torch.optim.Adam(model.parameters())
+    second.load_state_dict(loaded["optimizer"])
+    second.step()
     question(r"""
         A second optimizer now loads the same `loaded["optimizer"]` and takes one step. What does
         the step counter in the checkpoint say?
@@ -350,9 +348,9 @@ def torch_load_refuses_what_it_does_not_know() -> None:
     restored = np.random.default_rng()
     restored.bit_generator.state = reloaded(saved)
     assert restored.random() == rng.random(), "the next draw agrees"
-    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]  # @hide
-    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]  # @hide
-    errors = [message_of(partial(reloaded, value)) for value in given]  # @hide
+    given = [3, torch.ones(2), np.float64(3), {"lr": 0.1}]
+    given += [np.random.default_rng(0), nn.Linear(2, 2).state_dict()]
+    errors = [message_of(partial(reloaded, value)) for value in given]
     question(r"""
         How many of these can be saved and loaded: `3`, `torch.ones(2)`, `np.float64(3)`,
         `dict(lr=0.1)`, `np.random.default_rng(0)` and the `state_dict()` of a layer?

@@ -15,11 +15,11 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from timing import time_call
 from torch import Tensor, nn
+from units import GB, TERA, MiB
 
 from litbook import aside, misbelief, note, question, requires
 
 from .measure import message_of, scaled
-from .units import GB, TERA, MiB
 
 
 def data_and_randomness() -> None:
@@ -77,8 +77,8 @@ def chance_enters_in_three_places() -> None:
         can be compared line by line. Vary them before believing a result, because one seed is a
         sample of one.
     """)
-    results = set()  # @hide
-    for call in range(10):  # @hide
+    results = set()
+    for call in range(10):
         if call in (0, 5):
             torch.manual_seed(0)
         results.add(tuple(F.dropout(ones).tolist()))
@@ -119,7 +119,7 @@ def each_library_keeps_a_generator_of_its_own() -> None:
         before it is written, and with every release, platform and device the kernels change
         [@pytorch-reproducibility]. The part on training returns to it.
     """)
-    def partly() -> list[float]:  # @hide
+    def partly() -> list[float]:
         torch.manual_seed(0)
         random.seed(0)
         old, new = np.random.rand(), np.random.default_rng(7).random()
@@ -168,8 +168,8 @@ def a_shared_generator_couples_what_shares_it() -> None:
     without = order(False, torch.Generator().manual_seed(0))
     kept = order(True, torch.Generator().manual_seed(0))  # @inspect kept
     assert kept == without, "the order stays"
-    orders = set()  # @hide
-    for dropout in (False, True):  # @hide
+    orders = set()
+    for dropout in (False, True):
         own = torch.Generator().manual_seed(0)
         orders |= {tuple(order(dropout, None)), tuple(order(dropout, own))}
     question(r"""
@@ -334,11 +334,11 @@ def a_memory_map_may_write_to_your_data() -> None:
             Advice: for one long file of tokens, read at random places, a map in mode `r` is hard to
             beat. Data that must be parsed, decompressed or streamed want something else.
         """)
-        careless[5] = 50  # @hide
-        careless.flush()  # @hide
-        private = np.memmap(file, dtype=np.int32, mode="c")  # @hide
-        private[5] = 60  # @hide
-        on_disk = np.fromfile(file, dtype=np.int32)  # @hide
+        careless[5] = 50
+        careless.flush()
+        private = np.memmap(file, dtype=np.int32, mode="c")
+        private[5] = 60
+        on_disk = np.fromfile(file, dtype=np.int32)
     question(r"""
         Token `5` is set to `50` through a map in mode `r+`, then to `60` through one in mode `c`.
         What is it on disk, and what in the second map?
@@ -422,10 +422,9 @@ def a_batch_is_inputs_and_their_next_tokens() -> None:
     assert other.shape == (3, 5), "another batch, another length"
     assert torch.equal(again, x), "same seed, same stretches"
     assert not torch.equal(moved, x), "another seed, others"
-    long, _ = get_batch(np.arange(9999), 8, 1024, torch.Generator())  # @hide
     question(r"""
         How many bytes do inputs and targets of `8` stretches of `1024` tokens occupy together?
-    """, answer=2 * long.nbytes, unit="B")
+    """, answer=2 * get_batch(np.arange(9999), 8, 1024, torch.Generator())[0].nbytes, unit="B")
 
 
 @aside
@@ -481,7 +480,7 @@ def narrow_tokens_need_a_cast() -> None:
     assert table(wide).shape == (1, 3, 4), "a vector per token"
     assert F.cross_entropy(scores, wide.flatten()).numel() == 1, "a loss"
     assert wide.nbytes / tokens.nbytes == 4, "the price, per batch"
-    stored = torch.zeros(16, 1000, dtype=torch.uint16)  # @hide
+    stored = torch.zeros(16, 1000, dtype=torch.uint16)
     question(r"""
         How many bytes do `16` rows of `1000` tokens from a `uint16` file take on disk, and how many
         once an embedding can use them as `int64`?
@@ -534,11 +533,10 @@ def pinning_needs_an_accelerator() -> None:
         What pinning buys, and that a copy is hidden only on a stream of its own, needs a GPU to
         show. The next two sections measure it there.
     """)
-    size = torch.empty(25 * MiB, device="meta").nbytes  # @hide
     question(r"""
         A tensor of `100` MiB is sent to the GPU `3` times. How many bytes are copied inside CPU
         memory on the way if it is pageable, and how many if it is pinned once, beforehand?
-    """, answer=[copies * size for copies in (3, 1)], unit="B")
+    """, answer=[copies * 100 * MiB for copies in (3, 1)], unit="B")
 
 
 @aside

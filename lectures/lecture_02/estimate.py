@@ -6,6 +6,7 @@ import torch
 from hardware import CARDS, peak
 from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
+from units import DAY, GB, TERA, MiB
 
 from litbook import aside, figure, misbelief, note, question
 
@@ -16,7 +17,6 @@ from .price import (
     boards_draw_half_of_the_power,
     near_the_best_size_the_loss_is_flat,
 )
-from .units import DAY, GB, TERA, MiB
 
 
 def napkin_math() -> None:
@@ -60,9 +60,9 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
     """)
     a: Float[Tensor, "row inner"] = torch.randn(2, 3)
     b: Float[Tensor, "inner col"] = torch.randn(3, 4)
-    once = flops(lambda: a @ b)                                 # @inspect once as FLOP
+    once = flops(lambda: a @ b)  # @inspect once as FLOP
     assert once == 2 * 2 * 3 * 4, "multiply and add, per term"
-    twice = flops(lambda: (a @ b, a @ b))                       # @inspect twice as FLOP
+    twice = flops(lambda: (a @ b, a @ b))  # @inspect twice as FLOP
     assert twice == 48 + 48, "doing it again doubles the work"
     note(r"""
         Suppose that a product takes a microsecond, and two take two. The work has doubled, the
@@ -76,11 +76,10 @@ def flops_are_work_and_flops_per_second_a_rate() -> None:
         FLOPs for an amount of work and FLOP/s for a speed; the first divided by the second is a
         time.
     """)
-    side = torch.empty(1000, 1000, device="meta")  # @hide
     question(r"""
         A machine sustains `1e12` FLOP/s. How long does it take to multiply two square matrices of
         side `1000`?
-    """, answer=flops(lambda: side @ side) / 1e12, unit="s",
+    """, answer=flops(lambda: torch.ones(1000, 1000) @ torch.ones(1000, 1000)) / 1e12, unit="s",
         why="Twice the cube of the side, though either matrix has only its square in numbers.")
 
 
@@ -100,7 +99,7 @@ def a_training_run_in_three_lines() -> None:
         [shown later](#six_per_parameter_and_token_is_a_special_case).
     """)
     params, tokens, gpus = 70 * 10**9, 15 * 10**12, 1024
-    work = 6 * params * tokens                                  # @inspect work as FLOP
+    work = 6 * params * tokens  # @inspect work as FLOP
     assert work == 63 * 10**23, "6.3e24 FLOPs"
     note(r"""
         How fast is the card? `CARDS` holds what datasheets promise, and `peak` looks a rate up. It
@@ -113,12 +112,12 @@ def a_training_run_in_three_lines() -> None:
         goes into the work just counted. Take one half; it is an assumption, and an optimistic one
         for a run of this size.
     """)
-    rate = peak(CARDS["H100 SXM"], "bfloat16")                  # @inspect rate as FLOP/s
+    rate = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect rate as FLOP/s
     assert rate == 1979e12 / 2, "dense, bfloat16, SXM"
     mfu = 0.5
-    per_day = rate * mfu * gpus * DAY                           # @inspect per_day as FLOP
+    per_day = rate * mfu * gpus * DAY  # @inspect per_day as FLOP
     assert 4.377e22 < per_day < 4.378e22, "delivered in one day"
-    days = work / per_day                                       # @inspect days as days
+    days = work / per_day  # @inspect days as days
     assert 143.92 < days < 143.93, "on these assumptions"
     note(rf"""
         So: **{days:.0f} days**, *if* the peak is the dense one, the MFU {mfu}, and no machine
@@ -142,11 +141,11 @@ def the_rule_leaves_attention_out() -> None:
         [@llama3], that is not nothing:
     """)
     layers, width, context = 80, 8192, 8192
-    attention = 12 * layers * width * context                   # @inspect attention as FLOP
-    by_rule = 6 * 70 * 10**9                                    # @inspect by_rule as FLOP
-    share = attention / by_rule                                 # @inspect share as %
+    attention = 12 * layers * width * context  # @inspect attention as FLOP
+    by_rule = 6 * 70 * 10**9  # @inspect by_rule as FLOP
+    share = attention / by_rule  # @inspect share as %
     assert 0.153 < share < 0.154, "left out, relative to counted"
-    short = 12 * layers * width * 1024 / by_rule                # @inspect short as %
+    short = 12 * layers * width * 1024 / by_rule  # @inspect short as %
     assert share / short == 8.0, "proportional to the context"
     note(rf"""
         At this context the rule is {share:.0%} short; at an eighth of it, {short:.0%}. Half of
@@ -166,9 +165,9 @@ def the_promise_is_printed_twice_too_large() -> None:
         footnote, *with sparsity*: two of every four weights must be zero, and only then does the
         card skip them. The weights of a model in training are not, so halve it.
     """)
-    dense = peak(CARDS["H100 SXM"], "bfloat16")                 # @inspect dense as FLOP/s
+    dense = peak(CARDS["H100 SXM"], "bfloat16")  # @inspect dense as FLOP/s
     assert dense == 989.5e12, "what a dense product can reach"
-    sparse = dense * CARDS["H100 SXM"].sparse_factor            # @inspect sparse as FLOP/s
+    sparse = dense * CARDS["H100 SXM"].sparse_factor  # @inspect sparse as FLOP/s
     assert sparse == 1979e12, "the number in large type"
     misbelief(f"An H100 does {sparse / TERA:.0f} TFLOP/s in bfloat16.", rf"""
         Only when two of every four weights are zero [@nvidia-hopper]. A dense product has
@@ -176,8 +175,8 @@ def the_promise_is_printed_twice_too_large() -> None:
         half as good as it is.
     """)
     note("Nor is every card called H100 the same card. Two other boards [@nvidia-h100-pcie]:")
-    pcie = peak(CARDS["H100 PCIe"], "bfloat16")                 # @inspect pcie as FLOP/s
-    nvl = peak(CARDS["H100 NVL"], "bfloat16")                   # @inspect nvl as FLOP/s
+    pcie = peak(CARDS["H100 PCIe"], "bfloat16")  # @inspect pcie as FLOP/s
+    nvl = peak(CARDS["H100 NVL"], "bfloat16")  # @inspect nvl as FLOP/s
     assert (pcie, nvl) == (756.5e12, 835.5e12), "PCIe and NVL promise less"
     question(r"""
         The datasheet of the L4 prints `242` TFLOP/s for `bfloat16`, with sparsity [@nvidia-l4]. A
@@ -204,13 +203,13 @@ def days_are_inverse_to_mfu() -> None:
     def days(rate: float, mfu: float) -> float:
         return work / (rate * mfu * gpus * DAY)
 
-    assumed = days(dense, 0.5)                                  # @inspect assumed as days
+    assumed = days(dense, 0.5)  # @inspect assumed as days
     assert 143.92 < assumed < 143.93, "the estimate so far"
-    modest = days(dense, 0.4)                                   # @inspect modest as days
+    modest = days(dense, 0.4)  # @inspect modest as days
     assert 179.9 < modest < 180.0, "a fifth less MFU"
-    mistaken = days(2 * dense, 0.5)                             # @inspect mistaken as days
+    mistaken = days(2 * dense, 0.5)  # @inspect mistaken as days
     assert 71.96 < mistaken < 71.97, "the sparse peak, by mistake"
-    cards = days(pcie, 0.5)                                     # @inspect cards as days
+    cards = days(pcie, 0.5)  # @inspect cards as days
     assert 188.2 < cards < 188.3, "PCIe cards instead of SXM"
     note(rf"""
         Dropping the MFU to `0.4` costs {modest - assumed:.0f} days. Reading the wrong line of the
@@ -243,11 +242,11 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         `exp_avg` and `exp_avg_sq`. `adamw_step` takes a real step; weigh what is left.
     """)
     p = nn.Parameter(torch.randn(1000))
-    state = adamw_step(p)                                       # @inspect sorted(state)
+    state = adamw_step(p)  # @inspect sorted(state)
     assert p.grad is not None, "the gradient is kept"
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
-    held = p.nbytes + p.grad.nbytes + moments                   # @inspect held as B
-    per_parameter = held / p.numel()                            # @inspect per_parameter as B
+    held = p.nbytes + p.grad.nbytes + moments  # @inspect held as B
+    per_parameter = held / p.numel()  # @inspect per_parameter as B
     assert per_parameter == 4 + 4 + (4 + 4), "parameter, gradient, moments"
     assert state["step"].nbytes == 4, "plus one counter per tensor"
     card = CARDS["H100 SXM"]
@@ -255,11 +254,11 @@ def adamw_keeps_four_numbers_per_parameter() -> None:
         Turned around, a card of a given size bounds the model that can be trained on it. The size
         on the box is {card.memory / GB:.0f} GB [@nvidia-h100]:
     """)
-    limit = card.memory / per_parameter                         # @inspect limit as parameters
+    limit = card.memory / per_parameter  # @inspect limit as parameters
     assert limit == 5 * 10**9, "an upper bound, not an estimate"
-    reported = card.reported                                    # @inspect reported as B
+    reported = card.reported  # @inspect reported as B
     assert reported is not None, "someone looked"
-    bound = reported / per_parameter                            # @inspect bound as parameters
+    bound = reported / per_parameter  # @inspect bound as parameters
     assert 5.34e9 < bound < 5.35e9, "by what the card itself reports"
     note(rf"""
         Its driver reports {reported // MiB:,} MiB [@seen-modal], and so {bound / 1e9:.1f} billion.
@@ -285,18 +284,18 @@ def adamw_follows_the_dtype_it_is_given() -> None:
     p = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
     state = adamw_step(p)
     assert state["exp_avg"].dtype == torch.bfloat16, "as the parameter"
-    kept = sorted(state)                                        # @inspect kept
+    kept = sorted(state)  # @inspect kept
     assert kept == ["exp_avg", "exp_avg_sq", "step"], "no float32 copy"
     moments = state["exp_avg"].nbytes + state["exp_avg_sq"].nbytes
-    per_parameter = (2 * p.nbytes + moments) / n                # @inspect per_parameter as B
+    per_parameter = (2 * p.nbytes + moments) / n  # @inspect per_parameter as B
     assert per_parameter == 2 + 2 + (2 + 2), "half of the float32 model"
     misbelief(f"AdamW costs {2 * per_parameter:.0f} bytes per parameter.", rf"""
         With float32 everywhere, yes. Call `model.bfloat16()` first and it is {per_parameter:.0f}:
         `torch.optim.AdamW` stores its state in the dtype of the parameter and never makes a float32
         copy by itself. What that thrift does to small updates is shown under number formats.
     """)
-    p64 = nn.Parameter(torch.randn(n).double())  # @hide
-    state = adamw_step(p64)  # @hide
+    p64 = nn.Parameter(torch.randn(n).double())
+    state = adamw_step(p64)
     question(r"""
         Someone calls `model.double()` first, which makes every parameter `float64`. How many bytes
         per parameter does training with AdamW hold then?
@@ -321,10 +320,10 @@ def a_master_copy_eats_what_it_saves() -> None:
     state = adamw_step(master)
     weights: BFloat16[Tensor, "n"] = master.detach().bfloat16()
     averages = state["exp_avg"], state["exp_avg_sq"]
-    full = master.nbytes // n                                   # @inspect full as B
-    half = weights.nbytes // n                                  # @inspect half as B
-    moments = sum(m.nbytes for m in averages) // n              # @inspect moments as B
-    thrifty = sum(m.bfloat16().nbytes for m in averages) // n   # @inspect thrifty as B
+    full = master.nbytes // n  # @inspect full as B
+    half = weights.nbytes // n  # @inspect half as B
+    moments = sum(m.nbytes for m in averages) // n  # @inspect moments as B
+    thrifty = sum(m.bfloat16().nbytes for m in averages) // n  # @inspect thrifty as B
     recipes = {                     # parameter, gradient, master, moments
         "`float32` throughout": (full, full, 0, moments),
         "`bfloat16` and master": (half, half, full, moments),
@@ -333,7 +332,7 @@ def a_master_copy_eats_what_it_saves() -> None:
         "`bfloat16`, moments in `float32`": (half, half, 0, moments),
         "`bfloat16` throughout": (half, half, 0, thrifty),
     }
-    sums = [sum(parts) for parts in recipes.values()]           # @inspect sums as B
+    sums = [sum(parts) for parts in recipes.values()]  # @inspect sums as B
     assert sums == [16, 16, 18, 12, 12, 8], "bytes per parameter"
     line = "| {} | {} | {} | {} | {} | {} |"  # @hide
     rows = [line.format(name, *p, sum(p)) for name, p in recipes.items()]  # @hide
@@ -350,9 +349,9 @@ def a_master_copy_eats_what_it_saves() -> None:
         And without the master copy? Take the recipe of `12` bytes that has none, on eight cards
         that share the state, [each an eighth](#pooled_memory_needs_sharded_state):
     """)
-    bare = sums[4]                                              # @inspect bare as B
-    pool = 8 * CARDS["H100 SXM"].memory                         # @inspect pool as B
-    most = pool // bare                                         # @inspect most as parameters
+    bare = sums[4]  # @inspect bare as B
+    pool = 8 * CARDS["H100 SXM"].memory  # @inspect pool as B
+    most = pool // bare  # @inspect most as parameters
     assert most == 53_333_333_333, "on eight cards, if all is sharded"
     note(rf"""
         {most / 1e9:.0f} billion parameters: so counts CS336 in its edition of 2026 [@cs336-2026].
@@ -376,10 +375,10 @@ def pooled_memory_needs_sharded_state() -> None:
         [`16` bytes per parameter](#adamw_keeps_four_numbers_per_parameter) of AdamW in `float32`:
     """)
     gpus, per_parameter = 8, 16
-    memory = CARDS["H100 SXM"].memory                           # @inspect memory as B
-    pooled = memory * gpus // per_parameter                     # @inspect pooled as parameters
+    memory = CARDS["H100 SXM"].memory  # @inspect memory as B
+    pooled = memory * gpus // per_parameter  # @inspect pooled as parameters
     assert pooled == 40 * 10**9, "all memory as one pool"
-    replicated = memory // per_parameter                        # @inspect replicated as parameters
+    replicated = memory // per_parameter  # @inspect replicated as parameters
     assert replicated == 5 * 10**9, "a full copy on every GPU"
     note(r"""
         Which of the two holds is decided by the software. Plain *data parallelism* lets every GPU
@@ -392,9 +391,9 @@ def pooled_memory_needs_sharded_state() -> None:
     owned = [nn.Parameter(s.clone()) for s in slices]
     states = [adamw_step(p) for p in owned]
     moments = [s["exp_avg"].nbytes + s["exp_avg_sq"].nbytes for s in states]
-    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]   # @inspect held[0] as B
+    held = [2 * p.nbytes + m for p, m in zip(owned, moments)]  # @inspect held[0] as B
     assert sum(held) == 16 * 8000, "together they hold it once"
-    per_gpu = max(held) / 8000                                  # @inspect per_gpu as B
+    per_gpu = max(held) / 8000  # @inspect per_gpu as B
     assert per_gpu == 2.0, "per parameter, on each GPU"
     misbelief(f"{gpus} H100s can train a model of {pooled / 1e9:.0f} billion parameters.", rf"""
         The pool could hold its state, and nothing else. Without sharding the limit stays
@@ -434,12 +433,12 @@ def activations_grow_with_the_batch() -> None:
         layers of `64 * 64` weights, and adds up what autograd saves besides input and weights: the
         output of either layer.
     """)
-    base = saved_bytes(batch=8, seq=16, width=64)               # @inspect base as B
+    base = saved_bytes(batch=8, seq=16, width=64)  # @inspect base as B
     assert base == 2 * (8 * 16 * 64) * 4, "two hidden tensors in float32"
     assert saved_bytes(16, 16, 64) == 2 * base, "twice the batch"
     assert saved_bytes(8, 32, 64) == 2 * base, "twice the sequence"
     note("Beside it, what the weights cost with AdamW, `16` bytes for each of them:")
-    state = 16 * (2 * 64 * 64)                                  # @inspect state as B
+    state = 16 * (2 * 64 * 64)  # @inspect state as B
     assert state / base == 2.0, "twice the activations"
     assert saved_bytes(32, 16, 64) == 2 * state, "at four times the batch"
     note(r"""
@@ -469,9 +468,9 @@ def the_roofline_tells_waiting_from_working() -> None:
         [@roofline]. Drawn against intensity, that is a slope which ends in a flat roof. On an H100
         SXM [@nvidia-h100] they meet here, at the *ridge*:
     """)
-    rate = dense_peak("H100 SXM", "bfloat16")                   # @inspect rate as FLOP/s
-    bandwidth = CARDS["H100 SXM"].bandwidth                     # @inspect bandwidth as B/s
-    ridge = rate / bandwidth                                    # @inspect ridge as FLOP/B
+    rate = dense_peak("H100 SXM", "bfloat16")  # @inspect rate as FLOP/s
+    bandwidth = CARDS["H100 SXM"].bandwidth  # @inspect bandwidth as B/s
+    ridge = rate / bandwidth  # @inspect ridge as FLOP/B
     assert 295.3 < ridge < 295.4, "FLOPs to do per byte moved"
     note(r"""
         Work that does fewer FLOPs per byte than this waits for memory. A model that writes text for
@@ -483,14 +482,14 @@ def the_roofline_tells_waiting_from_working() -> None:
         x: Float[Tensor, "one inner"] = torch.empty(1, n).bfloat16()
         w: Float[Tensor, "inner out"] = torch.empty(n, n).bfloat16()
     y = x @ w
-    work = flops(lambda: x @ w)                                 # @inspect work as FLOP
-    moved = x.nbytes + w.nbytes + y.nbytes                      # @inspect moved as B
-    per_byte = work / moved                                     # @inspect per_byte as FLOP/B
+    work = flops(lambda: x @ w)  # @inspect work as FLOP
+    moved = x.nbytes + w.nbytes + y.nbytes  # @inspect moved as B
+    per_byte = work / moved  # @inspect per_byte as FLOP/B
     assert 0.999 < per_byte < 1.0, "one FLOP per byte"
     assert per_byte == intensity(1, n, n), "formula and tensors"
-    reachable = per_byte / ridge                                # @inspect reachable as %
+    reachable = per_byte / ridge  # @inspect reachable as %
     assert 0.0033 < reachable < 0.0034, "of the promised rate, at best"
-    cache = 50 * 10**6                                          # @inspect cache as B
+    cache = 50 * 10**6  # @inspect cache as B
     assert w.nbytes > 2 * cache, "too large for the cache of an H100"
     note(rf"""
         At most {reachable:.1%} of the peak for weights that are read from the card's memory, its
@@ -523,8 +522,8 @@ def the_roofline_tells_waiting_from_working() -> None:
         bandwidth and turns flat at the peak. On the slope lie dots for {', '.join(waiting)}; on the
         flat part one for {', '.join(set(shapes) - set(waiting))}.
     """)
-    card = CARDS["A100 SXM 80GB"]  # @hide
-    older = dense_peak(card.name, "bfloat16")  # @hide
+    card = CARDS["A100 SXM 80GB"]
+    older = dense_peak(card.name, "bfloat16")
     question(rf"""
         An A100 promises `{older / TERA:.0f}e12` FLOP/s in `bfloat16` and moves
         `{card.bandwidth / TERA:.3f}e12` B/s. Above how many FLOPs per byte does it stop waiting for

@@ -1,4 +1,4 @@
-"""The code behind the figures, which the pages do not show."""
+"""The code behind the figures, which the pages do not show."""  # @hide
 import itertools
 import math
 from collections.abc import Callable
@@ -9,15 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
+from plots import BLUE, GOLD, GREEN, GREY, RED, blank
 from torch import Tensor
+from units import TERA, KiB
 
 from .measure import Point
-from .units import TERA, KiB
-
-GREY, BLUE, RED, GREEN, GOLD = "#6b7280", "#3949ab", "#b3421f", "#16794c", "#b98518"
 
 
-def plot_masks(causal: Tensor, leaking: Tensor) -> Figure:  # @hide
+def plot_masks(causal: Tensor, leaking: Tensor) -> Figure:
     """Both weight matrices as squares whose area is the weight; weights on the future in red."""
     fig = Figure(figsize=(7, 3.6), facecolor="none", layout="constrained")
     panels = fig.subplots(1, 2, gridspec_kw={"wspace": 0.12})
@@ -28,7 +27,7 @@ def plot_masks(causal: Tensor, leaking: Tensor) -> Figure:  # @hide
     return fig
 
 
-def draw_weights(axes: Axes, weights: Tensor) -> None:  # @hide
+def draw_weights(axes: Axes, weights: Tensor) -> None:
     """One square for each weight, query down, key across."""
     n = weights.shape[0]
     for query, key in itertools.product(range(n), range(n)):
@@ -47,7 +46,7 @@ def draw_weights(axes: Axes, weights: Tensor) -> None:  # @hide
     axes.spines[:].set_visible(False)
 
 
-def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:  # @hide
+def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figure:
     """A stack of products as it is written, above the single product as it is run."""
     fig = Figure(figsize=(7, 5.4), facecolor="none", layout="constrained")
     axes = fig.subplots()
@@ -72,7 +71,7 @@ def plot_folding(batch: int, seq: int, rows: int, inner: int, out: int) -> Figur
     return fig
 
 
-def draw_sheets(  # @hide
+def draw_sheets(
     axes: Axes, corner: tuple[float, float], size: tuple[int, int], stack: tuple[int, int],
     colors: tuple[str, str],
 ) -> None:
@@ -83,14 +82,14 @@ def draw_sheets(  # @hide
         axes.add_patch(patch((corner[0] + shift, corner[1] + shift), size, colors))
 
 
-def patch(  # @hide
+def patch(
     corner: tuple[float, float], size: tuple[float, float], colors: tuple[str, str]
 ) -> Rectangle:
     """A filled rectangle with a light edge."""
     return Rectangle(corner, *size, facecolor=colors[0], edgecolor=colors[1], linewidth=0.5)
 
 
-def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @hide
+def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:
     """One horizontal bar per optimizer, stacked by kind of memory, in KiB or MiB."""
     fig, ax = blank(7.5, 3.4)
     kinds = zip(("parameters", "gradients", "optimizer state", "activations"),
@@ -108,7 +107,7 @@ def plot_bill(bills: dict[str, dict[str, int]], unit: int = KiB) -> Figure:  # @
     return fig
 
 
-def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
+def plot_losses(runs: dict[float, list[float]]) -> Figure:
     """Loss against step on a logarithmic axis, one labelled curve for each learning rate."""
     fig, ax = blank(7, 4)
     colors = (GOLD, GREEN, BLUE, GREY, RED)
@@ -127,22 +126,7 @@ def plot_losses(runs: dict[float, list[float]]) -> Figure:  # @hide
     return fig
 
 
-def blank(width: float, height: float) -> tuple[Figure, Axes]:  # @hide
-    """A transparent figure whose frame and text are readable in light and dark."""
-    fig = Figure(figsize=(width, height))
-    fig.subplots_adjust(left=0.1, right=1, bottom=0.14, top=1)  # what sticks out is kept when it is drawn
-    fig.patch.set_alpha(0)
-    ax = fig.subplots()
-    ax.patch.set_alpha(0)
-    ax.tick_params(colors=GREY, which="both")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(GREY)
-    ax.xaxis.label.set_color(GREY)
-    ax.yaxis.label.set_color(GREY)
-    return fig, ax
-
-
-def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Figure:   # @hide
+def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Figure:
     """Days against MFU, one labelled curve per rate, a dot at one half on the middle curve."""
     fig, ax = blank(7, 3.4)
     levels = [m / 100 for m in range(20, 71)]
@@ -156,7 +140,7 @@ def days_figure(days: Callable[[float, float], float], rates: list[float]) -> Fi
     return fig
 
 
-def staircase_figure(  # @hide
+def staircase_figure(
     xs: list[float], ys: list[float], unit: float, lost: float
 ) -> Figure:
     """Rounded value against value, in units of the smallest one."""
@@ -170,7 +154,7 @@ def staircase_figure(  # @hide
     return fig
 
 
-def byte_figure(fine: list[float], wide: list[float]) -> Figure:  # @hide
+def byte_figure(fine: list[float], wide: list[float]) -> Figure:
     """Every positive value as a tick on a logarithmic axis."""
     fig, ax = blank(8, 2.4)
     for row, ticks, color in ((0, fine, BLUE), (-1, wide, RED)):
@@ -183,7 +167,7 @@ def byte_figure(fine: list[float], wide: list[float]) -> Figure:  # @hide
     return fig
 
 
-def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:  # @hide
+def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:
     """A bar per format from its smallest normal number to its largest, in powers of ten."""
     fig, ax = blank(8, 2.6)
     for row, dtype in enumerate(formats):
@@ -199,7 +183,7 @@ def decades_figure(formats: tuple[torch.dtype, ...]) -> Figure:  # @hide
     return fig
 
 
-def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:  # @hide
+def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Figure:
     """The roof in TFLOP/s against intensity, and a labelled dot for each shape."""
     fig, ax = blank(7, 3.8)
     xs = [0.05, rate / bandwidth, 1e4]
@@ -213,7 +197,7 @@ def plot_roofline(rate: float, bandwidth: float, shapes: dict[str, float]) -> Fi
     return fig
 
 
-def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, Point]) -> Figure:  # @hide
+def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, Point]) -> Figure:
     """A roof in TFLOP/s for each slope, by line style, and a labelled dot for each measured operation."""
     fig, ax = blank(7, 3.8)
     for style, bandwidth in slopes.items():
@@ -229,7 +213,7 @@ def plot_measured_roof(rate: float, slopes: dict[str, float], points: dict[str, 
 
 def plot_sweep(
     sizes: list[int], rates: list[float], launched: list[float], promised: float | None
-) -> Figure:  # @hide
+) -> Figure:
     """Rates in TFLOP/s against size, in a graph and launched one by one, and the promised rate if any."""
     fig, ax = blank(7, 3.4)
     ax.plot(sizes, [rate / TERA for rate in launched], "o-", color=GREY, lw=1, ms=3)
@@ -241,7 +225,7 @@ def plot_sweep(
     return fig
 
 
-def plot_products(costs: list[int]) -> Figure:                  # @hide
+def plot_products(costs: list[int]) -> Figure:
     """A bar for each product of a step, layer by layer; the first input gradient greyed out."""
     fig, ax = blank(8, 3.4)
     kinds = ("forward", BLUE), ("weight gradient", RED), ("input gradient", GREEN)
@@ -260,7 +244,7 @@ def plot_products(costs: list[int]) -> Figure:                  # @hide
     return fig
 
 
-def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figure:  # @hide
+def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figure:
     """Deviation against width on logarithmic axes, with and without scaling."""
     fig, ax = blank(7, 3.6)
     ax.plot(widths, [math.sqrt(n) for n in widths], ls=":", color=GREY, lw=1.5)
@@ -277,7 +261,7 @@ def plot_spread(widths: list[int], raw: list[float], level: list[float]) -> Figu
     return fig
 
 
-def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
+def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:
     """Histograms of both draws on a logarithmic scale of counts."""
     fig, ax = blank(8, 3.4)
     bins = [i / 5 for i in range(-27, 28)]
@@ -288,7 +272,7 @@ def plot_truncation(absolute: Tensor, relative: Tensor) -> Figure:  # @hide
     return fig
 
 
-def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:   # @hide
+def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:
     """One panel of stacked areas for each step: KiB alive after each operation, by kind."""
     fig = Figure(figsize=(8, 3.8), layout="constrained")
     fig.patch.set_alpha(0)
@@ -312,7 +296,7 @@ def plot_timeline(timelines: dict[str, list[Any]]) -> Figure:   # @hide
     return fig
 
 
-def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figure:  # @hide
+def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figure:
     """Error in percent against block size for both kinds of scale, and a dot for each format in use."""
     fig, ax = blank(7, 3.2)
     for errors, name, color in ((power, "powers of two", RED), (finer, "E4M3", BLUE)):
@@ -327,7 +311,7 @@ def plot_block_errors(power: dict[int, float], finer: dict[int, float]) -> Figur
     return fig
 
 
-def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[float, float]) -> Figure:  # @hide
+def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[float, float]) -> Figure:
     """Percent of all time against minutes between saves: each cost, their sum, and its minimum."""
     fig, ax = blank(7, 3.2)
     styles = (RED, "--"), (GOLD, "--"), (BLUE, "-")
@@ -346,7 +330,7 @@ def plot_saves(minutes: list[float], costs: dict[str, list[float]], best: tuple[
 
 def plot_paths(
     bowls: dict[str, dict[str, Tensor]], curves: list[float], turns: list[float]
-) -> Figure:  # @hide
+) -> Figure:
     """A panel for each bowl: its level lines, turned by so many degrees, and the path of each optimizer."""
     fig = Figure(figsize=(5.6, 3.7), layout="constrained", facecolor="none")
     (panels,) = fig.subplots(1, len(bowls), squeeze=False)
@@ -365,7 +349,7 @@ def plot_paths(
     return fig
 
 
-def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:  # @hide
+def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:
     """The box of an m × k × n product, filled with so many slices from the back, once for each count."""
     high, deep, wide = sides
     fig = Figure(figsize=(5.8, 2.1), layout="constrained", facecolor="none")
@@ -382,7 +366,7 @@ def plot_box(sides: tuple[int, int, int], fills: dict[int, int]) -> Figure:  # @
     return fig
 
 
-def draw_box(  # @hide
+def draw_box(
     ax: Axes, sides: tuple[int, int, int], near: int, colors: tuple[str, str, str]
 ) -> None:
     """What is seen of a box from `near` to its back: front, top and side, unit by unit unless it is of glass."""
@@ -407,7 +391,7 @@ def draw_box(  # @hide
             ax.add_patch(PathPatch(lines, fill=False, edgecolor="white", lw=0.6))
 
 
-def plot_blocks(sizes: dict[str, int], block: int) -> Figure:  # @hide
+def plot_blocks(sizes: dict[str, int], block: int) -> Figure:
     """A row of blocks for each tensor, filled by its bytes; what stays empty of the last one in red."""
     fig, ax = blank(5.8, 2.2)
     for row, size in enumerate(sizes.values()):

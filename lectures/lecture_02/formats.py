@@ -11,15 +11,14 @@ from torch import Tensor, nn
 from litbook import aside, figure, misbelief, note, question
 
 from .figures import byte_figure, decades_figure, staircase_figure
-from .measure import message_of
-from .units import E4M3, E5M2
+from .measure import E4M3, E5M2, message_of
 
 FORMATS = (torch.float32, torch.float16, torch.bfloat16, E4M3, E5M2)
 
 
 def number_formats() -> None:
     """Number formats."""
-    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total
     assert total.item() == 256, "as if nothing had been added"
     note(rf"""
         In `bfloat16`, the working format of many language models, `256 + 1` is {total.item():.0f}.
@@ -103,15 +102,15 @@ def a_float_is_three_fields() -> None:
         Take `0.15625`, which is $1.25 \cdot 2^{-3}$. `bits` returns its pattern, `layout` the
         number of bits in each field, and `decode` turns a pattern back into a value:
     """)
-    pattern = bits(0.15625, torch.float32)                      # @inspect pattern
-    x = torch.tensor(0.15625)                                   # @inspect x as bits
+    pattern = bits(0.15625, torch.float32)  # @inspect pattern
+    x = torch.tensor(0.15625)  # @inspect x as bits
     fields = "0", "01111100", "01000000000000000000000"
     assert pattern == "".join(fields), "sign, exponent, fraction"
     assert layout(torch.float32) == (1, 8, 23), "bits for each field"
-    power = int(fields[1], 2) - 127                             # @inspect power
+    power = int(fields[1], 2) - 127  # @inspect power
     assert power == -3, "exponent bits, less the bias"
     assert 2.0**power * (1 + 0b01 / 4) == 0.15625, "a quarter of the way up"
-    decoded = decode(pattern, torch.float32)                    # @inspect decoded
+    decoded = decode(pattern, torch.float32)  # @inspect decoded
     assert decoded == 0.15625, "by the definition"
     question(r"""
         A `float32` has sign `1`, exponent `10000001` and a fraction of `11` followed by zeros.
@@ -123,8 +122,8 @@ def a_float_is_three_fields() -> None:
 def float32_is_the_default() -> None:
     """`float32` is PyTorch's default, not everyone's."""
     note("The same zeros, ordered from two libraries, come in two sizes:")
-    x = torch.zeros(4, 8)                                       # @inspect x.dtype
-    y = np.zeros((4, 8))                                        # @inspect y.dtype
+    x = torch.zeros(4, 8)  # @inspect x.dtype
+    y = np.zeros((4, 8))  # @inspect y.dtype
     assert x.dtype == torch.float32, "PyTorch's floats"
     assert y.dtype == np.float64, "NumPy's floats"
     note(r"""
@@ -132,21 +131,22 @@ def float32_is_the_default() -> None:
         The default is for floating-point factories only, and crossing between the two libraries
         carries the wider dtype along:
     """)
-    crossed = torch.from_numpy(y)                               # @inspect crossed.dtype
+    crossed = torch.from_numpy(y)  # @inspect crossed.dtype
     assert crossed.nbytes == 2 * x.nbytes, "twice the memory, unasked"
-    places = torch.arange(3)                                    # @inspect places.dtype
+    places = torch.arange(3)  # @inspect places.dtype
     assert places.dtype == torch.int64, "not every factory makes floats"
     note(r"""
         There is no proof of how much precision a network needs, only experience: it gets by with
         far less than this [@micikevicius2018]. So take `float32` as the safe place to start from
         and the yardstick for anything narrower, and expect to pay for it in memory.
     """)
-    three = [torch.zeros(1000), torch.arange(1000)]  # @hide
-    three += [torch.from_numpy(np.zeros(1000))]  # @hide
     question(r"""
         How many bytes do `torch.zeros(1000)`, `torch.arange(1000)` and
         `torch.from_numpy(np.zeros(1000))` take together?
-    """, answer=sum(t.nbytes for t in three), unit="B")
+    """, answer=sum(
+        t.nbytes
+        for t in (torch.zeros(1000), torch.arange(1000), torch.from_numpy(np.zeros(1000)))
+    ), unit="B")
 
 
 @aside
@@ -164,9 +164,9 @@ def float32_overflows_too() -> None:
         return depth
 
     depths = [layers_until_infinity() for _ in range(25)]  # @inspect min(depths), max(depths)
-    typical = median(depths)                                    # @inspect typical
+    typical = median(depths)  # @inspect typical
     assert typical == 43, "layers until infinity"
-    powers = math.log(torch.finfo(torch.float32).max, 8)        # @inspect powers
+    powers = math.log(torch.finfo(torch.float32).max, 8)  # @inspect powers
     assert 42.6 < powers < 42.7, "factors of eight from one to the top"
     note(r"""
         The cure is not a wider format but a smaller factor: weights divided by $\sqrt{64}$ to begin
@@ -188,21 +188,21 @@ def float16_spends_little_on_range() -> None:
     assert layout(torch.float16) == (1, 5, 10), "sign, exponent, fraction"
     x = torch.zeros(4, 8, dtype=torch.float16)
     assert (x.element_size(), x.nbytes) == (2, 64), "half of float32"
-    largest = torch.finfo(torch.float16).max                    # @inspect largest
+    largest = torch.finfo(torch.float16).max  # @inspect largest
     assert largest == (2 - 2**-10) * 2**15, "all fraction bits set"
     note(rf"""
         Above {largest:.0f} comes infinity, but not at once. What lies less than half a step beyond
         is still rounded down to it.
     """)
-    rounded = cast(65519, torch.float16)                        # @inspect rounded
+    rounded = cast(65519, torch.float16)  # @inspect rounded
     assert rounded == 65504.0, "rounds down to the largest"
     assert cast(65520, torch.float16) == math.inf, "rounds up to infinity"
-    smallest = 2.0**-24                                         # @inspect smallest
+    smallest = 2.0**-24  # @inspect smallest
     assert cast(smallest, torch.float16) == 2**-24, "just above zero"
     assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero
-    top = torch.tensor(largest, dtype=torch.float16)  # @hide
     question("Which number of `float16` comes right before the largest?",
-             answer=(top.view(torch.int16) - 1).view(torch.float16).item())
+             answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
+             .view(torch.float16).item())
 
 
 def small_values_vanish_in_float16() -> None:
@@ -211,14 +211,14 @@ def small_values_vanish_in_float16() -> None:
         How small may a number be before a format loses it? Gradients of `1e-8` occur in training
         [@micikevicius2018]. `float16` makes this of one:
     """)
-    gone = cast(1e-8, torch.float16)                            # @inspect gone
+    gone = cast(1e-8, torch.float16)  # @inspect gone
     assert gone == 0.0, "no error, no warning"  # @zero
     note(r"""
         Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies
         between is rounded to the nearest, and what lies nearer to zero than to the first of them
         becomes zero. The smallest value, one of half its size, and the gradient:
     """)
-    small = torch.tensor([2**-24, 2**-25, 1e-8]).half()         # @inspect small as bits
+    small = torch.tensor([2**-24, 2**-25, 1e-8]).half()  # @inspect small as bits
     assert small[1:].tolist() == [0, 0], "no bit is left"
     note(r"""
         Drawn, this rounding is a staircase, from just below zero to four and a half of those
@@ -227,7 +227,7 @@ def small_values_vanish_in_float16() -> None:
     unit = 2.0**-24
     xs = [unit * i / 100 for i in range(-50, 451)]
     ys = [cast(x, torch.float16) for x in xs]
-    stairs = sorted({abs(y) / unit for y in ys})                    # @inspect stairs
+    stairs = sorted({abs(y) / unit for y in ys})  # @inspect stairs
     assert stairs == [0, 1, 2, 3, 4], "five values on this stretch"
     figure(staircase_figure(xs, ys, unit, lost=1e-8), caption=rf"""
         float16 near zero, both axes in units of its smallest value. The dot is that gradient: it
@@ -250,17 +250,17 @@ def bfloat16_is_the_top_half_of_float32() -> None:
         Little: it keeps the first `16` bits of a `float32`. The exponent comes through whole, the
         cut goes through the fraction, and no other decision was made.
     """)
-    top = bits(0.15625, torch.bfloat16)                         # @inspect top
-    full = bits(0.15625, torch.float32)                         # @inspect full
+    top = bits(0.15625, torch.bfloat16)  # @inspect top
+    full = bits(0.15625, torch.float32)  # @inspect full
     assert top == full[:16], "the same leading bits"
     assert layout(torch.bfloat16) == (1, 8, 7), "more exponent"
     assert layout(torch.float16) == (1, 5, 10), "more fraction"
-    sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]     # @inspect sizes
+    sizes = [torch.finfo(d).bits // 8 for d in FORMATS[:3]]  # @inspect sizes
     assert sizes == [4, 2, 2], "bytes: as many as float16"
     note("So what vanished in `float16` survives here, about a thousandth off:")
-    kept = cast(1e-8, torch.bfloat16)                           # @inspect kept
+    kept = cast(1e-8, torch.bfloat16)  # @inspect kept
     assert kept == 1.0011717677116394e-08, "not zero"
-    off = kept / 1e-8 - 1                                       # @inspect off
+    off = kept / 1e-8 - 1  # @inspect off
     assert 0.00117 < off < 0.00118, "relative error"
     question(r"""
         If the lower half is simply cut off, how many different `float32` patterns become the same
@@ -278,14 +278,14 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     """)
     note("Do equal exponents make an equal range? Look at both of its ends.")
     wide, narrow = torch.finfo(torch.float32), torch.finfo(torch.bfloat16)
-    first = narrow.smallest_normal                              # @inspect first
+    first = narrow.smallest_normal  # @inspect first
     assert first == wide.smallest_normal == 2**-126, "same lower end"
     assert narrow.max < wide.max, "but fewer bits fill the top"
-    ratio = narrow.max / wide.max                               # @inspect ratio
+    ratio = narrow.max / wide.max  # @inspect ratio
     assert 0.9960 < ratio < 0.9962, "the largest is smaller"
     near = 3.4e38
-    held = cast(near, torch.float32)                            # @inspect held
-    lost = cast(near, torch.bfloat16)                           # @inspect lost
+    held = cast(near, torch.float32)  # @inspect held
+    lost = cast(near, torch.bfloat16)  # @inspect lost
     assert held < lost == math.inf, "finite, then infinite"
     note(r"""
         At the other end both have *subnormal* numbers, which trade fraction bits for a little more
@@ -294,17 +294,16 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     assert cast(2**-149, torch.float32) == 2**-149, "smallest float32"
     assert cast(2**-133, torch.bfloat16) == 2**-133, "smallest bfloat16"
     assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"  # @zero
-    times = 2**-133 / 2**-149                                   # @inspect times
+    times = 2**-133 / 2**-149  # @inspect times
     assert times == 65536.0, "smallest against smallest"
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
         It has the same *exponent* range. Its largest value is {1 - ratio:.1%} smaller and its
         smallest is {times:,.0f} times larger, which matters to almost nobody, until a sentinel such
         as `3.4e38` turns infinite.
     """)
-    codes = torch.arange(1, 2**15, dtype=torch.int16)  # @hide
-    positive = codes.view(torch.bfloat16)  # @hide
     question("Subnormal numbers are evenly spaced. How many positive ones does `bfloat16` have?",
-             answer=(positive < narrow.smallest_normal).sum().item())
+             answer=(torch.arange(1, 2**15, dtype=torch.int16).view(torch.bfloat16)
+                     < narrow.smallest_normal).sum().item())
 
 
 def bfloat16_is_much_coarser() -> None:
@@ -317,35 +316,34 @@ def bfloat16_is_much_coarser() -> None:
         Resolution is measured at one: the *machine epsilon* of a format is the gap from there to
         its next number.
     """)
-    eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}          # @inspect eps
+    eps = {d: torch.finfo(d).eps for d in FORMATS[:3]}  # @inspect eps
     coarse = eps[torch.bfloat16]
     assert coarse == 1 / 128, "no number between 1 and 1.0078"
-    against_half = coarse / eps[torch.float16]                  # @inspect against_half
+    against_half = coarse / eps[torch.float16]  # @inspect against_half
     assert against_half == 8.0, "coarser than float16"
-    against_full = coarse / eps[torch.float32]                  # @inspect against_full
+    against_full = coarse / eps[torch.float32]  # @inspect against_full
     assert against_full == 65536.0, "coarser than float32"
     note(r"""
         The digits of a value are the bits of the fraction and the one before the point, which is
         not stored. How far they count, and how many decimal digits that makes:
     """)
-    count = 2 ** (layout(torch.bfloat16)[2] + 1)                # @inspect count
+    count = 2 ** (layout(torch.bfloat16)[2] + 1)  # @inspect count
     assert count == 2 / coarse == 256, "eight binary digits"
-    digits = math.log10(count)                                  # @inspect digits
+    digits = math.log10(count)  # @inspect digits
     assert 2.40 < digits < 2.41, "significant decimal digits"
     note("With so few digits counting ends early. The next pattern of bits after `256` is `258`:")
-    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1       # @inspect total as bits
+    total = torch.tensor(256.0, dtype=torch.bfloat16) + 1  # @inspect total as bits
     assert total.item() == 256, "adding one does nothing"
-    after = torch.tensor(258.0, dtype=torch.bfloat16)           # @inspect after as bits
+    after = torch.tensor(258.0, dtype=torch.bfloat16)  # @inspect after as bits
     patterns = after.view(torch.int16) - total.view(torch.int16)
     assert patterns == 1, "nothing lies between"
     misbelief("bfloat16's precision is slightly lower.", rf"""
         {against_half:.0f} times lower than float16's and {against_full:,.0f} times lower than
         float32's: about {digits:.1f} decimal digits.
     """)
-    thousand = torch.tensor(1000.0, dtype=torch.bfloat16)  # @hide
-    following = thousand.view(torch.int16) + 1  # @hide
     question("Which `bfloat16` comes right after `1000`?",
-             answer=following.view(torch.bfloat16).item(),
+             answer=(torch.tensor(1000.0, dtype=torch.bfloat16).view(torch.int16) + 1)
+             .view(torch.bfloat16).item(),
              why="Eight binary digits reach from `512` to `1024` in steps of four.")
 
 
@@ -367,10 +365,10 @@ def one_byte_comes_in_two_formats() -> None:
         not a number:
     """)
     codes: UInt8[Tensor, "code"] = torch.arange(256).to(torch.uint8)
-    fine: Float[Tensor, "code"] = codes.view(E4M3).float()      # @inspect fine
-    wide: Float[Tensor, "code"] = codes.view(E5M2).float()      # @inspect wide
+    fine: Float[Tensor, "code"] = codes.view(E4M3).float()  # @inspect fine
+    wide: Float[Tensor, "code"] = codes.view(E5M2).float()  # @inspect wide
     assert codes.view(E4M3).nbytes == 256, "one byte for each"
-    distinct = fine[fine.isfinite()].unique().numel()           # @inspect distinct
+    distinct = fine[fine.isfinite()].unique().numel()  # @inspect distinct
     assert distinct == 253, "finite, and one zero"
     special = fine.isinf().sum().item(), fine.isnan().sum().item()
     assert special == (0, 2), "`E4M3`: no infinity, two NaN"
@@ -399,11 +397,11 @@ def one_buys_range_the_other_resolution() -> None:
     assert wide.max / fine.max == 128.0, "`E5M2` reaches farther"
     assert wide.eps / fine.eps == 2.0, "`E4M3` is finer"
     note("The largest value of each, in bits. Only the patterns above it mean something else:")
-    top_fine = torch.tensor(fine.max).to(E4M3)                  # @inspect top_fine as bits
-    top_wide = torch.tensor(wide.max).to(E5M2)                  # @inspect top_wide as bits
+    top_fine = torch.tensor(fine.max).to(E4M3)  # @inspect top_fine as bits
+    top_wide = torch.tensor(wide.max).to(E5M2)  # @inspect top_wide as bits
     assert top_fine.view(torch.uint8) == 0b0_1111_110, "just below NaN"
     assert top_wide.view(torch.uint8) == 0b0_11110_11, "just below infinity"
-    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)             # @inspect closer
+    closer = cast(0.3952, E4M3), cast(0.3952, E5M2)  # @inspect closer
     assert closer == (0.40625, 0.375), "0.3952 in either format"
     note(r"""
         Choose `E5M2` where range is short, as for gradients, and `E4M3` where resolution is, as for
@@ -422,40 +420,40 @@ def the_two_overflow_differently() -> None:
         Something too large must become something: infinity, NaN, or the largest value that there
         is. All of these are in use.
     """)
-    overflow = cast(1e6, E5M2)                                  # @inspect overflow
+    overflow = cast(1e6, E5M2)  # @inspect overflow
     assert overflow == math.inf, "`E5M2` overflows to infinity"
     note(r"""
         `E4M3` has no infinity to overflow to. Recent releases of PyTorch saturate at the largest
         value; older ones returned NaN on a CPU [@pytorch-saturate]. The release that built this
         page says:
     """)
-    raw = cast(500.0, E4M3)                                     # @measure raw
+    raw = cast(500.0, E4M3)  # @measure raw
     note("If the result must not depend on that, clamp before the cast:")
     clamped = torch.tensor([500.0, -1e6, 300.0]).clamp(-448, 448).to(E4M3)
     assert clamped.tolist() == [448.0, -448.0, 288.0], "the same everywhere"
-    many = torch.tensor([1000.0, 2000.0, -3000.0, 64.0])  # @hide
     question(r"""
         The numbers `1000`, `2000`, `-3000` and `64` are clamped and cast to `E4M3` in this way.
         What do the results add up to in `float32`?
-    """, answer=many.clamp(-448, 448).to(E4M3).float().sum().item())
+    """, answer=torch.tensor([1000.0, 2000.0, -3000.0, 64.0]).clamp(-448, 448)
+        .to(E4M3).float().sum().item())
 
 
 @aside
 def one_byte_is_for_storing_and_multiplying() -> None:
     """PyTorch stores one-byte floats and feeds them to matrix products, and little else."""
     note("Add such a tensor to itself, and PyTorch refuses:")
-    x = torch.ones(2, dtype=E4M3)                               # @inspect x
-    refused = message_of(lambda: x + x)                         # @inspect refused
+    x = torch.ones(2, dtype=E4M3)  # @inspect x
+    refused = message_of(lambda: x + x)  # @inspect refused
     assert "not implemented" in refused, "no addition"
-    y = (x.float() + x.float()).to(E4M3)                        # @inspect y
+    y = (x.float() + x.float()).to(E4M3)  # @inspect y
     assert y.float().tolist() == [2.0, 2.0], "widen, compute, narrow"
     note(r"""
         The arithmetic for these formats is in the tensor cores of recent cards. Hopper, the H100's
         generation, multiplies both formats and accumulates in something wider [@nvidia-hopper]; the
         generation before has no unit for them:
     """)
-    hopper = peak(CARDS["H100 SXM"], "float8")                  # @inspect hopper as FLOP/s
-    ampere = peak(CARDS["A100 SXM 80GB"], "float8")             # @inspect ampere
+    hopper = peak(CARDS["H100 SXM"], "float8")  # @inspect hopper as FLOP/s
+    ampere = peak(CARDS["A100 SXM 80GB"], "float8")  # @inspect ampere
     assert hopper == 1979e12, "dense, either format"
     assert ampere is None, "no promise, so no number"
     note(r"""
@@ -478,21 +476,21 @@ def one_value_in_five_formats() -> None:
     """)
     names = [str(d).removeprefix("torch.") for d in FORMATS]
     patterns = [bits(0.1, d) for d in FORMATS]
-    stored = [cast(0.1, d) for d in FORMATS]                    # @inspect stored
+    stored = [cast(0.1, d) for d in FORMATS]  # @inspect stored
     by_hand = [decode(p, d) for p, d in zip(patterns, FORMATS)]
     assert by_hand == stored, "definition and machine agree"
-    errors = [abs(value - 0.1) / 0.1 for value in stored]       # @inspect errors as %
-    worst = names[errors.index(max(errors))]                    # @inspect worst
+    errors = [abs(value - 0.1) / 0.1 for value in stored]  # @inspect errors as %
+    worst = names[errors.index(max(errors))]  # @inspect worst
     assert worst == "float8_e5m2", "fewest fraction bits"
     assert 0.0624 < max(errors) < 0.0626, "a sixteenth off"
     assert 1.4e-8 < min(errors) < 1.5e-8, "float32 comes closest"
     note("Side by side, `bfloat16` looks like the start of `float32`, but for rounding:")
     tenth = torch.tensor(0.1, dtype=torch.float64)
-    single = tenth.to(torch.float32)                            # @inspect single as bits
-    half = tenth.to(torch.float16)                              # @inspect half as bits
-    brain = tenth.to(torch.bfloat16)                            # @inspect brain as bits
-    fine = tenth.to(E4M3)                                       # @inspect fine as bits
-    wide = tenth.to(E5M2)                                       # @inspect wide as bits
+    single = tenth.to(torch.float32)  # @inspect single as bits
+    half = tenth.to(torch.float16)  # @inspect half as bits
+    brain = tenth.to(torch.bfloat16)  # @inspect brain as bits
+    fine = tenth.to(E4M3)  # @inspect fine as bits
+    wide = tenth.to(E5M2)  # @inspect wide as bits
     assert brain.float() > single, "rounded up, not cut off"
     question("How many of the five formats hold `1 + 1/256` exactly?",
              answer=sum(cast(1 + 1 / 256, d) == 1 + 1 / 256 for d in FORMATS))
@@ -522,8 +520,8 @@ def the_machine_prints_its_own_limits() -> None:
         "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
         "dtype=bfloat16)"
     ), "bfloat16, as printed"
-    true = torch.finfo(torch.bfloat16).smallest_normal          # @inspect true
-    slip = round(math.log10(1.17549e38 / true))                 # @inspect slip
+    true = torch.finfo(torch.bfloat16).smallest_normal  # @inspect true
+    slip = round(math.log10(1.17549e38 / true))  # @inspect slip
     assert slip == 76, "orders of magnitude"
     note(rf"""
         Print such tables, never type them. Lose the minus sign of the smallest normal `bfloat16`
@@ -532,7 +530,7 @@ def the_machine_prints_its_own_limits() -> None:
     note("How far do the formats reach? Count powers of ten, the *decades* between the ends:")
     limits = [torch.finfo(d) for d in FORMATS]
     decades = [math.log10(f.max / f.smallest_normal) for f in limits]
-    rounded = [round(d, 1) for d in decades]                    # @inspect rounded
+    rounded = [round(d, 1) for d in decades]  # @inspect rounded
     assert rounded == [76.5, 9.0, 76.5, 4.5, 9.0], "powers of ten spanned"
     figure(decades_figure(FORMATS), caption=r"""
         From the smallest normal number to the largest. The numbers are decades: bfloat16 has the
@@ -564,9 +562,9 @@ def a_running_sum_stalls() -> None:
         that has stopped growing raises no error.
     """)
     note("Add one, `4000` times over, and keep the total in the format at hand.")
-    brain = running_sum(1.0, 4000, torch.bfloat16)              # @inspect brain
-    half = running_sum(1.0, 4000, torch.float16)                # @inspect half
-    single = running_sum(1.0, 4000, torch.float32)              # @inspect single
+    brain = running_sum(1.0, 4000, torch.bfloat16)  # @inspect brain
+    half = running_sum(1.0, 4000, torch.float16)  # @inspect half
+    single = running_sum(1.0, 4000, torch.float32)  # @inspect single
     assert brain == 2**8, "bfloat16 stops here"
     assert half == 2**11, "float16 stops here"
     assert single == 4000, "float32 is exact"
@@ -575,10 +573,10 @@ def a_running_sum_stalls() -> None:
         is rounded to the even one: the old total, now and every time after. So the *running* total
         must be wide; the terms may be narrow. PyTorch's own sum does not stall:
     """)
-    terms = torch.ones(1000, dtype=torch.bfloat16)              # @inspect terms.dtype
-    at_once = terms.sum().item()                                # @inspect at_once
+    terms = torch.ones(1000, dtype=torch.bfloat16)  # @inspect terms.dtype
+    at_once = terms.sum().item()  # @inspect at_once
     assert at_once == 1000, "not taken one by one"
-    one_by_one = running_sum(1.0, 1000, torch.bfloat16)         # @inspect one_by_one
+    one_by_one = running_sum(1.0, 1000, torch.bfloat16)  # @inspect one_by_one
     assert one_by_one == 256, "accumulated narrow"
     note(r"""
         So the advice to keep long accumulations in `float32` has a mechanism behind it. The broader
@@ -599,16 +597,16 @@ def small_updates_are_lost() -> None:
     """)
     note("A weight of one, and `1000` updates of a thousandth each that should take it to zero:")
     steps = 1000
-    coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)           # @inspect coarse
+    coarse = running_sum(-1e-3, steps, torch.bfloat16, start=1.0)  # @inspect coarse
     assert coarse == 1.0, "not one of them arrived"
-    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)              # @inspect fine
+    fine = running_sum(-1e-3, steps, torch.float32, start=1.0)  # @inspect fine
     assert round(1 - fine, 4) == 1.0, "float32 gets there"
     note(r"""
         The update is a fraction of the gap to the next number down, so it is rounded away. (To find
         that number, read the bits as an integer and subtract one.)
     """)
     below = torch.tensor(1.0, dtype=torch.bfloat16).view(torch.int16) - 1
-    gap = 1 - below.view(torch.bfloat16).item()                 # @inspect gap
+    gap = 1 - below.view(torch.bfloat16).item()  # @inspect gap
     assert gap == 2**-8, "down to the next number"
     assert 0.25 < 1e-3 / gap < 0.26, "the update, in gaps"
     note(r"""
@@ -618,18 +616,17 @@ def small_updates_are_lost() -> None:
     master = torch.tensor(1.0)
     for _ in range(steps):
         master -= 1e-3
-    weight = master.bfloat16()                                  # @inspect weight
+    weight = master.bfloat16()  # @inspect weight
     assert round(1 - weight.item(), 4) == 1.0, "updated wide, used narrow"
     note(r"""
         Low resolution matters little for *inputs* of a matrix product, where errors average out. It
         matters for weights that are nudged and for totals that grow.
     """)
-    two = torch.tensor(2.0, dtype=torch.bfloat16)  # @hide
-    under = two.view(torch.int16) - 1  # @hide
     question(r"""
         The gap below a `bfloat16` weight of `2` is twice as wide. How much can be taken from such a
         weight at most without any effect?
-    """, answer=(2 - under.view(torch.bfloat16).item()) / 2)
+    """, answer=(2 - (torch.tensor(2.0, dtype=torch.bfloat16).view(torch.int16) - 1)
+        .view(torch.bfloat16).item()) / 2)
 
 
 def round_randomly(x: Float[Tensor, "n"]) -> BFloat16[Tensor, "n"]:
@@ -650,9 +647,9 @@ def rounding_at_random_saves_them() -> None:
     w: BFloat16[Tensor, "n"] = torch.ones(4096, dtype=torch.bfloat16)
     for _ in range(1000):
         w = round_randomly(w.float() - 1e-3)
-    average = w.float().mean().item()                           # @inspect average
+    average = w.float().mean().item()  # @inspect average
     assert round(1 - average, 2) == 1.0, "the updates arrived"
-    spread = w.float().std().item()                             # @inspect spread
+    spread = w.float().std().item()  # @inspect spread
     assert 0.038 < spread < 0.044, "at the price of noise"
     misbelief("Parameters and optimizer state must be float32, or training is unstable.", r"""
         What fails first is not stability but progress: small updates are lost. And *must* is too
@@ -688,9 +685,9 @@ def scaling_the_loss_saves_small_gradients() -> None:
     scaler.scale(loss).backward()
     assert scaler.get_scale() == 2**16, "its first scale"
     scaler.unscale_(optimizer)
-    recovered = w.grad.item()                                   # @inspect recovered
+    recovered = w.grad.item()  # @inspect recovered
     assert 9.996e-9 < recovered < 9.998e-9, "back, to three digits"
-    by_hand = cast(1e-8 * 65536, torch.float16) / 65536         # @inspect by_hand
+    by_hand = cast(1e-8 * 65536, torch.float16) / 65536  # @inspect by_hand
     assert recovered == by_hand, "the same by hand"
     note(r"""
         `bfloat16` has enough exponents to do without, which is a good reason to prefer it where the
@@ -714,9 +711,9 @@ def autocast_chooses_for_each_operation() -> None:
     x = torch.randn(4, 8)
     layer = nn.Linear(8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        product = layer(x)                                      # @inspect product.dtype
-        shares = torch.softmax(product, dim=-1)                 # @inspect shares.dtype
-        loss = nn.functional.mse_loss(product, product)         # @inspect loss.dtype
+        product = layer(x)  # @inspect product.dtype
+        shares = torch.softmax(product, dim=-1)  # @inspect shares.dtype
+        loss = nn.functional.mse_loss(product, product)  # @inspect loss.dtype
         q = x.view(1, 1, 4, 8)
         attended = nn.functional.scaled_dot_product_attention(q, q, q)
     assert product.dtype == torch.bfloat16, "matrix products are narrow"
@@ -730,7 +727,7 @@ def autocast_chooses_for_each_operation() -> None:
     product.float().sum().backward()
     gradient = layer.weight.grad
     assert gradient is not None, "and the way back"
-    kept = {layer.weight.dtype, gradient.dtype}                 # @inspect kept
+    kept = {layer.weight.dtype, gradient.dtype}  # @inspect kept
     assert kept == {torch.float32}, "parameter and gradient are stored wide"
     digits = gradient.bfloat16().float()
     assert torch.equal(gradient, digits), "but came out of a narrow product"

@@ -2,11 +2,11 @@
 from counters import Alive, flops
 import torch
 from torch import Tensor
+from units import DAY
 
 from litbook import aside, note, question
 
 from .measure import bill, decoder_flops, dense_peak, intensity, step_flops
-from .units import DAY
 
 
 def summary() -> None:

@@ -4,12 +4,12 @@ import torch
 import torch.nn.functional as F
 from hardware import CARDS, find, peak
 from timing import time_call
+from units import GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_blocks
-from .measure import cool_down, float32_products, message_of, scaled
-from .units import E4M3, E5M2, GiB, MiB
+from .measure import E4M3, E5M2, cool_down, float32_products, message_of, scaled
 
 
 def tensors_on_a_gpu() -> None:
@@ -33,7 +33,7 @@ def tensors_on_a_gpu() -> None:
 def tensors_start_on_the_cpu() -> None:
     """A tensor is made in CPU memory unless something says otherwise."""
     note("A GPU in the machine changes nothing about this line:")
-    x = torch.zeros(32, 32)                                     # @inspect x.device
+    x = torch.zeros(32, 32)  # @inspect x.device
     assert x.device == torch.device("cpu"), "the default"
     note(r"""
         Name a device to create a tensor there, or call `.to(device)` to copy one. Where the tensor
@@ -52,32 +52,34 @@ def tensors_start_on_the_cpu() -> None:
     after = torch.zeros(32, 32)
     assert inside.device.type == "meta", "inside the context"
     assert after.device.type == "cpu", "after it"
-    moved = [x.to("cpu"), x.to(torch.float32), x.to(torch.float64)]  # @hide
-    moved += [x.to("meta"), x.to("cpu", torch.float32)]  # @hide
     question(r"""
         How many of these are `x` itself: `x.to("cpu")`, `x.to(torch.float32)`,
         `x.to(torch.float64)`, `x.to("meta")`, `x.to("cpu", torch.float32)`?
-    """, answer=sum(t is x for t in moved))
+    """, answer=sum(
+        t is x
+        for t in (x.to("cpu"), x.to(torch.float32), x.to(torch.float64), x.to("meta"),
+                  x.to("cpu", torch.float32))
+    ))
 
 
 @aside
 def ask_before_you_move() -> None:
     """Ask what there is, and the same code runs with and without a GPU."""
     note("Pick the device once, from what PyTorch finds, and name that variable everywhere else.")
-    count = torch.cuda.device_count()                           # @measure count
-    available = torch.cuda.is_available()                       # @measure available
-    held = torch.cuda.memory_allocated()                        # @measure held as B
+    count = torch.cuda.device_count()  # @measure count
+    available = torch.cuda.is_available()  # @measure available
+    held = torch.cuda.memory_allocated()  # @measure held as B
     assert available == (count > 0), "two ways to ask"
-    device = "cuda" if available else "cpu"                     # @measure device
+    device = "cuda" if available else "cpu"  # @measure device
     x = torch.ones(32, 32, device=device)
     assert x.sum() == 32 * 32, "runs on either"
     note("Asking about a GPU that is not there is an error, so guard every such line:")
-    refused = message_of(lambda: torch.cuda.get_device_properties(count))   # @measure refused
+    refused = message_of(lambda: torch.cuda.get_device_properties(count))  # @measure refused
     silence = ""
     assert refused != silence, "no properties of a missing device"
     if count == 0:
         assert held == 0, "nothing allocated on no GPU"  # @zero
-        stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))     # @measure stranded
+        stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))  # @measure stranded
         assert stranded != silence, "and nowhere to move to"
     question(r"""
         `torch.zeros(32, 32).to("cuda:3")` ran without an error. How many GPUs does PyTorch see
@@ -124,25 +126,25 @@ def moving_allocates_on_the_gpu() -> None:
     """`memory_allocated` counts blocks."""
     note("Put tensors on the GPU, two at a time, and read how much more memory PyTorch counts.")
     x = torch.zeros(32, 32)
-    before = torch.cuda.memory_allocated()                      # @measure before as B
-    y = x.to("cuda:0")                                          # @inspect y.device
-    z = torch.zeros(32, 32, device="cuda:0")                    # @inspect z.device
+    before = torch.cuda.memory_allocated()  # @measure before as B
+    y = x.to("cuda:0")  # @inspect y.device
+    z = torch.zeros(32, 32, device="cuda:0")  # @inspect z.device
     gpu = torch.device("cuda", 0)
     assert y.device == z.device == gpu, "moved, and created"
     assert x.device == torch.device("cpu"), "the original stayed"
-    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     assert grown == 2 * (32 * 32 * 4), "two tensors, no remainder"
     before = torch.cuda.memory_allocated()
     small = [torch.zeros(10, 10, device="cuda:0") for _ in range(2)]
-    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     assert grown == 2 * 512, "not twice 400"
     before = torch.cuda.memory_allocated()
     odd = [torch.zeros(33, 33, device="cuda:0") for _ in range(2)]
-    grown = torch.cuda.memory_allocated() - before              # @inspect grown as B
+    grown = torch.cuda.memory_allocated() - before  # @inspect grown as B
     assert grown == 2 * 4608, "not twice 4356"
     assert len(small) == len(odd) == 2, "kept alive until here"
-    before = torch.cuda.memory_allocated()  # @hide
-    both = z.to("cuda:0"), z.bfloat16()  # @hide
+    before = torch.cuda.memory_allocated()
+    both = z.to("cuda:0"), z.bfloat16()
     question(r"""
         By how much does `memory_allocated` grow when `z.to("cuda:0")` and `z.bfloat16()` are both
         kept?
@@ -158,15 +160,15 @@ def deleting_returns_blocks_to_a_cache() -> None:
         *Allocated* is what tensors hold; *reserved* is what PyTorch holds. Another program sees
         only the second.
     """)
-    count = scaled(64 * MiB, lambda n: 8 * n)                   # @measure count
+    count = scaled(64 * MiB, lambda n: 8 * n)  # @measure count
     start = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     x = torch.empty(count, device="cuda")
-    held = torch.cuda.memory_allocated() - start[0]             # @measure held as B
+    held = torch.cuda.memory_allocated() - start[0]  # @measure held as B
     assert held == 4 * count, "held by the tensor"
     del x
     after = torch.cuda.memory_allocated()
     assert after == start[0], "no tensor holds it"
-    kept = torch.cuda.memory_reserved() - start[1]              # @measure kept as B
+    kept = torch.cuda.memory_reserved() - start[1]  # @measure kept as B
     assert kept == 4 * count, "PyTorch still does"
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved()
@@ -175,11 +177,11 @@ def deleting_returns_blocks_to_a_cache() -> None:
         Watching both numbers is sound practice. Calling `empty_cache` in a training loop rarely is:
         it makes room for other programs, not for this one, and costs time.
     """)
-    x = torch.empty(count, device="cuda")  # @hide
-    del x  # @hide
-    half = torch.empty(count // 2, device="cuda")  # @hide
-    cached = torch.cuda.memory_reserved() - start[1]  # @hide
-    taken = torch.cuda.memory_allocated() - start[0]  # @hide
+    x = torch.empty(count, device="cuda")
+    del x
+    half = torch.empty(count // 2, device="cuda")
+    cached = torch.cuda.memory_reserved() - start[1]
+    taken = torch.cuda.memory_allocated() - start[0]
     question(r"""
         After `del x`, and without `empty_cache`, a tensor of half as many floats is made. How many
         of the bytes that `x` had does PyTorch then hold for no tensor?
@@ -194,24 +196,24 @@ def the_driver_knows_how_much_memory_there_is() -> None:
         A card's memory has three sizes. The datasheet names one (`card.memory`), the driver reports
         another (`total`), and a program gets what is left of that (`free`).
     """)
-    used = torch.cuda.current_device()                          # @measure used
+    used = torch.cuda.current_device()  # @measure used
     assert used == 0, "the first of those that are visible"
     properties = torch.cuda.get_device_properties(used)
-    name = properties.name                                      # @measure name
+    name = properties.name  # @measure name
     note(r"""
         With several GPUs the first one is used, unless the program says otherwise;
         `CUDA_VISIBLE_DEVICES` decides which that is. `find` looks it up in this book's table of
         datasheets, with what others saw its driver report.
     """)
-    total = properties.total_memory                             # @measure total as B
-    free, seen = torch.cuda.mem_get_info()                      # @measure free as B
+    total = properties.total_memory  # @measure total as B
+    free, seen = torch.cuda.mem_get_info()  # @measure free as B
     assert free < seen, "CUDA itself takes some, and other programs do"
-    card = find(name)                                           # @measure card
+    card = find(name)  # @measure card
     if card is not None:
-        ratio = total / card.memory                             # @measure ratio
+        ratio = total / card.memory  # @measure ratio
         assert 0.98 < ratio < 1.08, "near the datasheet's"
     if card is not None and card.reported is not None:
-        part = total / card.reported                            # @measure part
+        part = total / card.reported  # @measure part
         assert 0.95 < part <= 1, "most of what others saw their driver show"
     note(r"""
         Memory is built in GiB and sold as so many GB, so most cards hold more bytes than the
@@ -233,20 +235,20 @@ def a_narrow_product_is_timed_here() -> None:
         same square matrix product in both formats, with a second of rest between them, against the
         rates that the card promises:
     """)
-    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
+    n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     a = torch.randn(n, n, device="cuda")
     b = a.bfloat16()
     with float32_products():  # no TF32, whatever the environment says
-        wide = time_call(lambda: a @ a, "cuda")                 # @measure wide
+        wide = time_call(lambda: a @ a, "cuda")  # @measure wide
     cool_down()
-    narrow = time_call(lambda: b @ b, "cuda")                   # @measure narrow
-    speedup = wide.seconds / narrow.seconds                     # @measure speedup as times
+    narrow = time_call(lambda: b @ b, "cuda")  # @measure narrow
+    speedup = wide.seconds / narrow.seconds  # @measure speedup as times
     card = find(torch.cuda.get_device_name())
-    promised = peak(card, "float32"), peak(card, "bfloat16")    # @measure promised
-    achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]   # @measure achieved as FLOP/s
+    promised = peak(card, "float32"), peak(card, "bfloat16")  # @measure promised
+    achieved = [2 * n**3 / t.seconds for t in (wide, narrow)]  # @measure achieved as FLOP/s
     if promised[1] is not None:
         assert narrow.seconds < wide.seconds, "narrow is faster"
-    work = flops(lambda: b @ b)                                 # @measure work as FLOP
+    work = flops(lambda: b @ b)  # @measure work as FLOP
     assert work == flops(lambda: a @ a) == 2 * n**3, "the same work"
     question(r"""
         An A100 promises `19.5` TFLOP/s in `float32` and `312` in `bfloat16` [@nvidia-a100]. A wide
@@ -265,7 +267,7 @@ def both_one_byte_formats_multiply() -> None:
         ones = torch.ones(32, 32, device="cuda")
         left, right = ones.to(E5M2), ones.to(E4M3).t()
         whole = F.ScalingType.TensorWise  # a scale for each tensor
-        mixed = F.scaled_mm(left, right, one, whole, one, whole)     # @inspect mixed
+        mixed = F.scaled_mm(left, right, one, whole, one, whole)  # @inspect mixed
         plain = F.scaled_mm(right.t(), right, one, whole, one, whole)  # @inspect plain
         assert mixed.dtype == torch.bfloat16, "wider than what went in"
         assert mixed.sum().item() == 32**3, "`E5M2` times `E4M3`"

@@ -56,8 +56,8 @@ def backward_fills_the_leaves() -> None:
     """)
     x: Float[Tensor, "inner"] = torch.tensor([1.0, 2.0, 3.0])
     w: Float[Tensor, "inner"] = torch.ones(3, requires_grad=True)
-    prediction = x @ w                                          # @inspect prediction
-    loss = 0.5 * (prediction - 5) ** 2                          # @inspect loss
+    prediction = x @ w  # @inspect prediction
+    loss = 0.5 * (prediction - 5) ** 2  # @inspect loss
     assert (prediction.item(), loss.item()) == (6.0, 0.5), "one too high"
     loss.backward()
     assert w.grad is not None, "w asked for one"
@@ -101,7 +101,7 @@ def backward_changes_no_parameter() -> None:
     x, target = torch.randn(8, 4), torch.randn(8, 1)
     start = model.weight.detach().clone()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loss = F.mse_loss(model(x), target)                         # @inspect loss
+    loss = F.mse_loss(model(x), target)  # @inspect loss
     assert model.weight.grad is None, "forward: a loss, no gradient"
     loss.backward()
     assert model.weight.grad is not None, "backward: a gradient"
@@ -114,11 +114,11 @@ def backward_changes_no_parameter() -> None:
     expected = start - 0.1 * model.weight.grad
     assert not torch.equal(model.weight, start), "now they have moved"
     assert torch.allclose(model.weight, expected), "against the gradient"
-    p = torch.tensor(3.0, requires_grad=True)  # @hide
-    (4 * p).backward()  # @hide
-    seen = [p.item()]  # @hide
-    torch.optim.SGD([p], lr=0.25).step()  # @hide
-    seen.append(p.item())  # @hide
+    p = torch.tensor(3.0, requires_grad=True)
+    (4 * p).backward()
+    seen = [p.item()]
+    torch.optim.SGD([p], lr=0.25).step()
+    seen.append(p.item())
     question(r"""
         A weight of `3` gets a gradient of `4`, and the learning rate is `0.25`. What is the weight
         after `backward()`, and what after `step()`?
@@ -141,7 +141,7 @@ def a_gradient_is_two_more_products() -> None:
     h: Float[Tensor, "row inner"] = whole_numbers(b, d).requires_grad_()
     w: Float[Tensor, "inner col"] = whole_numbers(d, k).requires_grad_()
     y: Float[Tensor, "row col"] = h @ w
-    g: Float[Tensor, "row col"] = whole_numbers(b, k)           # @inspect g
+    g: Float[Tensor, "row col"] = whole_numbers(b, k)  # @inspect g
     y.backward(g)
     note(r"""
         The chain rule sums over whatever an entry touched: a weight touched every row of $y$, an
@@ -166,15 +166,15 @@ def a_gradient_is_two_more_products() -> None:
         Three products, `h @ w`, `h.T @ g` and `g @ w.T`, run over the same three lengths in
         different roles. So each costs the same:
     """)
-    forward = flops(lambda: h @ w)                              # @inspect forward as FLOP
-    weights = flops(lambda: h.t() @ g)                          # @inspect weights as FLOP
-    inputs = flops(lambda: g @ w.t())                           # @inspect inputs as FLOP
+    forward = flops(lambda: h @ w)  # @inspect forward as FLOP
+    weights = flops(lambda: h.t() @ g)  # @inspect weights as FLOP
+    inputs = flops(lambda: g @ w.t())  # @inspect inputs as FLOP
     assert forward == 2 * b * d * k, "the forward product"
     assert weights == inputs == forward, "and as much for each other"
-    row = torch.tensor([[1.0, 2.0]], requires_grad=True)  # @hide
-    column = torch.tensor([[3.0], [4.0]], requires_grad=True)  # @hide
-    arriving = torch.tensor([[5.0]])  # @hide
-    got = torch.autograd.grad(row @ column, (row, column), arriving)  # @hide
+    row = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    column = torch.tensor([[3.0], [4.0]], requires_grad=True)
+    arriving = torch.tensor([[5.0]])
+    got = torch.autograd.grad(row @ column, (row, column), arriving)
     question(r"""
         A row $(1, 2)$ is multiplied by a column $(3, 4)$, and a gradient of `5` arrives. Which
         gradients do row and column get?
@@ -192,27 +192,26 @@ def each_sample_costs_two_per_weight() -> None:
     tally: list[str] = []
     g = counted(tally, d, b) @ counted(tally, b, k)
     assert g.shape == (5, 3), "a gradient for each weight"
-    per_weight = len(tally) / (d * k)                           # @inspect per_weight
+    per_weight = len(tally) / (d * k)  # @inspect per_weight
     assert per_weight == 2 * b - 1 == 15, "per weight, counted"
     note("At a batch of realistic size the one that is missing no longer matters:")
     large = 16384
-    share = (2 * large - 1) / (2 * large)                       # @inspect share
+    share = (2 * large - 1) / (2 * large)  # @inspect share
     assert share == 32767 / 32768, "of two for each sample"
     note(r"""
         Count only the multiplications, and it comes out at half. A sample costs two operations: a
         multiplication, and the addition to the sum so far.
     """)
-    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))    # @inspect one as FLOP
+    one = flops(lambda: torch.ones(d, 1) @ torch.ones(1, k))  # @inspect one as FLOP
     assert one == 2 * d * k, "two per weight"
     batch = flops(lambda: torch.ones(d, b) @ torch.ones(b, k))  # @inspect batch as FLOP
     assert batch == b * one == 240, "and the batch adds up"
-    tally.clear()  # @hide
-    small = counted(tally, 2, 10) @ counted(tally, 10, 3)  # @hide
-    work = flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3))  # @hide
+    tally.clear()
+    small = counted(tally, 2, 10) @ counted(tally, 10, 3)
     question(r"""
         A layer of `2 × 3` weights sees `10` samples. How many FLOPs does its weight gradient take
         by PyTorch's counter, and how many by the tally?
-    """, answer=[work, len(tally)], unit="FLOP")
+    """, answer=[flops(lambda: torch.ones(2, 10) @ torch.ones(10, 3)), len(tally)], unit="FLOP")
 
 
 def two_layers(
@@ -259,7 +258,7 @@ def a_weight_gradient_needs_no_input_gradient() -> None:
         backward. With `w1` frozen, a single product is left of the backward pass.
     """)
     b, d, k = 64, 32, 16
-    backward = two_layers(b, d, k, first=False)[1]              # @inspect backward as FLOP
+    backward = two_layers(b, d, k, first=False)[1]  # @inspect backward as FLOP
     assert backward == 2 * b * d * k == 65536, "one product: h1.T @ h2.grad"
     question(r"""
         `100` rows pass a frozen layer of `10 × 10` and a trained one of `10 × 1`. What does the
@@ -272,11 +271,11 @@ def the_other_product_is_paid_for_the_layer_below() -> None:
     """A layer's second backward product is paid for the layer below."""
     note("Freeze `w2` instead, and what its gradient cost can be told from what it passes on.")
     b, d, k = 64, 32, 16
-    whole = two_layers(b, d, k)[1]                              # @inspect whole as FLOP
-    without_second = two_layers(b, d, k, second=False)[1]       # @inspect without_second as FLOP
-    own = whole - without_second                                # @inspect own as FLOP
+    whole = two_layers(b, d, k)[1]  # @inspect whole as FLOP
+    without_second = two_layers(b, d, k, second=False)[1]  # @inspect without_second as FLOP
+    own = whole - without_second  # @inspect own as FLOP
     assert own == 2 * b * d * k, "what w2.grad adds"
-    passed_on = without_second - 2 * b * d * d                  # @inspect passed_on as FLOP
+    passed_on = without_second - 2 * b * d * d  # @inspect passed_on as FLOP
     assert passed_on == 2 * b * d * k, "h1.grad, for w1's sake"
     misbelief(r"In the backward pass the last layer, $D \times K$ weights and a batch of $B$, costs $4BDK$.",
         r"""
@@ -302,13 +301,13 @@ def the_first_layer_has_nothing_below() -> None:
         its backward pass, on tensors without data, so that nothing is computed.
     """)
     b, d, k = 16384, 32768, 8192
-    forward = two_layers(b, d, k)[0]                            # @inspect forward as FLOP
-    backward = two_layers(b, d, k)[1]                           # @inspect backward as FLOP
+    forward = two_layers(b, d, k)[0]  # @inspect forward as FLOP
+    backward = two_layers(b, d, k)[1]  # @inspect backward as FLOP
     assert forward == 2 * b * d * d + 2 * b * d * k, "two products"
     assert forward == 43_980_465_111_040, "44 TFLOP"
     assert backward == 2 * b * d * d + 4 * b * d * k, "three, not four"
     assert backward == 52_776_558_133_248, "53 TFLOP, not 88"
-    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16    # @inspect small_one as FLOP
+    small_one = two_layers(64, 32, 16)[1] - 4 * 64 * 32 * 16  # @inspect small_one as FLOP
     assert small_one == 2 * 64 * 32 * 32, "the first layer's share"
     misbelief(r"""
         In the backward pass the first layer, $D \times D$ weights and a batch of $B$, costs $4BDD$,
@@ -317,8 +316,8 @@ def the_first_layer_has_nothing_below() -> None:
         Its input is data, and nobody wants the gradient of data. Autograd skips that product; the
         layer costs $2BDD$.
     """)
-    claimed = 4 * b * d * d + 4 * b * d * k                     # @inspect claimed as FLOP
-    too_high = claimed / backward - 1                           # @inspect too_high
+    claimed = 4 * b * d * d + 4 * b * d * k  # @inspect claimed as FLOP
+    too_high = claimed / backward - 1  # @inspect too_high
     assert 0.66 < too_high < 0.67, "overstated by two thirds"
     misbelief("The backward pass of these two layers costs $4BDD + 4BDK$.", rf"""
         CS336 adds it up like that, and says in passing that the gradient of $x$ is not needed
@@ -335,8 +334,8 @@ def the_first_layer_has_nothing_below() -> None:
             equal length, and its input gradient is a dashed grey outline. The narrower second layer
             has three short bars: forward, weight gradient, input gradient.
         """)
-    y = torch.empty(8, 8, device="meta")  # @hide
-    for _ in range(10):  # @hide
+    y = torch.empty(8, 8, device="meta")
+    for _ in range(10):
         y = y @ torch.empty(8, 8, device="meta", requires_grad=True)
     question(r"""
         `10` square layers in a row are all trained, on data that wants no gradient. Of how many
@@ -358,15 +357,15 @@ def six_per_parameter_and_token_is_a_special_case() -> None:
     """)
     b, d, k = 16384, 32768, 8192
     forward, backward = two_layers(b, d, k)
-    params = d * d + d * k                                      # @inspect params
+    params = d * d + d * k  # @inspect params
     assert params == 1_342_177_280, "weights of both layers"
-    ratio = backward / forward                                  # @inspect ratio as times
+    ratio = backward / forward  # @inspect ratio as times
     assert ratio == 1.2, "in this very example"
     misbelief("The backward pass costs twice the forward pass.", rf"""
         In the example that usually illustrates it, {ratio} times. It is twice where the input of
         every product wants a gradient too, as in a language model.
     """)
-    coefficient = (forward + backward) / (b * params)           # @inspect coefficient
+    coefficient = (forward + backward) / (b * params)  # @inspect coefficient
     assert coefficient == 4.4, "FLOPs per parameter and row"
     misbelief("A training step costs `6` FLOPs per parameter and token.", rf"""
         Here it costs {coefficient}. The rule is a first approximation. It charges a first layer and
@@ -416,9 +415,9 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         q = torch.empty(1, heads, context, d // heads).bfloat16()
         q.requires_grad_()
     fused = torch.ops.aten._scaled_dot_product_flash_attention
-    once = flops(lambda: fused(q, q, q))                        # @inspect once as FLOP
+    once = flops(lambda: fused(q, q, q))  # @inspect once as FLOP
     mixed = fused(q, q, q)[0]
-    back = flops(lambda: mixed.sum().backward())                # @inspect back as FLOP
+    back = flops(lambda: mixed.sum().backward())  # @inspect back as FLOP
     assert back / once == 2.5, "five products for two"
     assert once == 4 * d * context**2, "forward: as many as written out"
     note(r"""
@@ -427,8 +426,8 @@ def in_a_transformer_backward_is_twice_forward() -> None:
         the feed-forward block. The head, which predicts the token, comes on top. The embedding
         table is only read:
     """)
-    matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab     # @inspect matrices
-    left_over = forward + backward - 6 * matrices * context     # @inspect left_over as FLOP
+    matrices = layers * (3 + 1 + 4 + 4) * d * d + d * vocab  # @inspect matrices
+    left_over = forward + backward - 6 * matrices * context  # @inspect left_over as FLOP
     attention = 12 * layers * d * context * context
     assert left_over == attention, "attention, and nothing else"
     note(r"""
@@ -470,12 +469,12 @@ def attention_is_what_the_rule_leaves_out() -> None:
     one, two, three = (
         sum(decoder_flops(vocab, 12288, 96, n, 2048)) for n in (1, 2, 3)
     )
-    layer = two - one                                           # @inspect layer as FLOP
+    layer = two - one  # @inspect layer as FLOP
     assert three - two == layer, "the third costs as much"
-    step = one + 95 * layer                                     # @inspect step as FLOP
-    matrices = 12 * 96 * 12288**2 + 12288 * vocab               # @inspect matrices
+    step = one + 95 * layer  # @inspect step as FLOP
+    matrices = 12 * 96 * 12288**2 + 12288 * vocab  # @inspect matrices
     assert 174.5e9 < matrices < 174.6e9, "175 billion, as published"
-    large = step / (6 * matrices * 2048)                        # @inspect large
+    large = step / (6 * matrices * 2048)  # @inspect large
     assert 1.027 < large < 1.028, "attention adds little"
     with_table = step / (6 * (matrices + 12288 * vocab) * 2048)  # @inspect with_table
     assert 1.023 < with_table < 1.025, "counting the table as well"
@@ -551,7 +550,7 @@ def checkpointing_trades_flops_for_memory() -> None:
     layers, rows, width = 16, 8, 32
     plain, once, exact = train_in_segments(layers, 0, rows, width)
     saved, work, gradient = train_in_segments(layers, 4, rows, width)
-    one = rows * width * 4                                      # @inspect one as B
+    one = rows * width * 4  # @inspect one as B
     assert plain == (layers + 1) * one == 17408, "input and all outputs"
     assert saved == layers // 4 * one == 4096, "one input per segment"
     note(r"""
@@ -563,10 +562,10 @@ def checkpointing_trades_flops_for_memory() -> None:
         `one`:
     """)
     lengths = (1, 2, 4, 8, 16)
-    peaks = {n: most_alive(layers, n) for n in lengths}         # @inspect peaks
-    best = min(lengths, key=lambda n: peaks[n])                 # @inspect best
+    peaks = {n: most_alive(layers, n) for n in lengths}  # @inspect peaks
+    best = min(lengths, key=lambda n: peaks[n])  # @inspect best
     assert best == 4, "the square root of the depth"
-    over = [peaks[n] - layers // n - n for n in lengths]        # @inspect over
+    over = [peaks[n] - layers // n - n for n in lengths]  # @inspect over
     assert 0 <= min(over) <= max(over) < 0.13, "by the formula, or nearly"
     note(r"""
         The price is a second forward pass: for each weight and row, `2` FLOPs on top of `6`. The
@@ -576,9 +575,9 @@ def checkpointing_trades_flops_for_memory() -> None:
     assert once == 6 * rows * params == 786_432, "the rule"
     assert work == 8 * rows * params == 1_048_576, "and a forward pass"
     assert torch.equal(gradient, exact), "bit for bit"
-    useful = once / work                                    # @inspect useful
+    useful = once / work  # @inspect useful
     assert useful == 0.75, "of the FLOPs done count for MFU"
-    kept, again, _ = train_in_segments(layers, 2, rows, width)  # @hide
+    kept, again, _ = train_in_segments(layers, 2, rows, width)
     question(r"""
         In segments of `2` instead of `4`, how many bytes are kept, and how many more FLOPs are done
         than with `4`?
@@ -586,7 +585,7 @@ def checkpointing_trades_flops_for_memory() -> None:
         why="However the layers are cut, each is computed again once.")
 
 
-def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   # @stepover
+def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:  # @stepover
     """First gradient of a step through the layers, recomputed in segments (0: not at all)."""
     for w in weights:
         w.grad = None
@@ -600,7 +599,7 @@ def deep_gradient(weights: list[Tensor], x: Tensor, segment: int) -> Tensor:   #
 @requires("cuda")
 def checkpointing_is_measured_here() -> None:
     """On a card, checkpointing lowers the peak and takes longer."""
-    width = scaled(4096, lambda w: 400 * w * w)                 # @measure width
+    width = scaled(4096, lambda w: 400 * w * w)  # @measure width
     note(rf"""
         The same on a GPU, with a batch large enough for activations to matter. The peak is what
         `max_memory_allocated` has seen since it was reset.{shrunk(width, 4096)}
@@ -613,12 +612,12 @@ def checkpointing_is_measured_here() -> None:
     firsts, peaks, times = [], [], []
     for segment in (0, 4):
         step = partial(deep_gradient, weights, x, segment)
-        times.append(time_call(step, "cuda"))                   # @measure times[-1]
+        times.append(time_call(step, "cuda"))  # @measure times[-1]
         torch.cuda.reset_peak_memory_stats()
         firsts.append(step().clone())
-        peaks.append(torch.cuda.max_memory_allocated())         # @measure peaks as B
+        peaks.append(torch.cuda.max_memory_allocated())  # @measure peaks as B
     assert peaks[1] < peaks[0], "fewer activations at once"
-    slower = times[1].seconds / times[0].seconds                # @measure slower as times
+    slower = times[1].seconds / times[0].seconds  # @measure slower as times
     assert 1 < slower < 2, "one forward pass more, never a whole step"
     off = float((firsts[0] - firsts[1]).norm() / firsts[0].norm())  # @measure off
     assert off < 0.02, "and the gradient is the same"
@@ -636,8 +635,8 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         their threads finish. These can give another gradient every time, with the same seed.
     """)
     big, small = torch.tensor(2.0**24), torch.tensor(1.0)
-    left = (big + small) + small                                # @inspect left
-    right = big + (small + small)                               # @inspect right
+    left = (big + small) + small  # @inspect left
+    right = big + (small + small)  # @inspect right
     assert right - left == 2.0, "float32, three numbers"
     note(r"""
         `torch.use_deterministic_algorithms(True)` picks a fixed order where PyTorch has one and
@@ -650,7 +649,7 @@ def the_same_sum_in_another_order_is_another_number() -> None:
     place, values = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
     with deterministic():
         refused = message_of(lambda: torch.zeros(3).put_(place, values))  # @inspect refused
-        total = torch.zeros(3).index_add(0, place, values)      # @inspect total
+        total = torch.zeros(3).index_add(0, place, values)  # @inspect total
     assert "does not have a deterministic" in refused, "an error, not a guess"
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
     assert silent == "", "without the switch it just runs"  # @zero

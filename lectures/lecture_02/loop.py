@@ -129,7 +129,7 @@ def the_loop_finds_it() -> None:
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "the weights themselves"
-    batch = signature(train).parameters["batch"].default  # @hide
+    batch = signature(train).parameters["batch"].default
     question(rf"""
         Each step takes a fresh batch of `{batch}`. How many examples has this run seen for each
         weight that it had to find?
@@ -173,7 +173,7 @@ def every_argument_must_change_something() -> None:
 
     small, large = deaf(num_layers=0, lr=0.01), deaf(num_layers=4, lr=0.1)
     assert small == large, "equal bits"
-    def differ(name: str) -> int:  # @hide
+    def differ(name: str) -> int:
         nudged = train(**usual | {name: other[name]}).losses
         return sum(a != b for a, b in zip(base, nudged))
 
@@ -247,14 +247,14 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         still have been noise. What makes rates comparable is a fixed seed, a fixed test batch and
         enough steps.
     """)
-    tried = (0.1, 0.5, 0.9, 1.0, 1.1)  # @hide
-    best = min(tried, key=lambda r: abs(1 - 2 * r))  # @hide
-    bounces = [r for r in tried if abs(1 - 2 * r) == 1]  # @hide
-    diverges = [r for r in tried if abs(1 - 2 * r) > 1]  # @hide
+    tried = (0.1, 0.5, 0.9, 1.0, 1.1)
     question(r"""
         For the loss $w^2$ a step at rate $r$ multiplies $w$ by $1 - 2r$. Which of the rates `0.1`,
         `0.5`, `0.9`, `1.0` and `1.1` is the best, which one only bounces, and which diverges?
-    """, answer=[best, *bounces, *diverges])
+    """, answer=[
+        min(tried, key=lambda r: abs(1 - 2 * r)), *(r for r in tried if abs(1 - 2 * r) == 1),
+        *(r for r in tried if abs(1 - 2 * r) > 1),
+    ])
 
 
 @aside
@@ -284,7 +284,7 @@ def deeper_needs_a_smaller_rate() -> None:
         Then it diverges at the very values it was called with. An argument that is finally used
         needs a default that has been tried.
     """)
-    chain = torch.full((5,), 2.0, requires_grad=True)  # @hide
+    chain = torch.full((5,), 2.0, requires_grad=True)
     question(r"""
         Let a model be a product of weights, each of them `2`. How many times as large is the
         gradient of the first one in a model of `5` weights as in a model of `1`?
@@ -330,8 +330,7 @@ def the_same_seed_repeats_every_bit() -> None:
     apart = (straight - around).abs().max().item()  # @measure apart
     assert torch.allclose(straight, around, rtol=1e-4), "the same training"
     assert not torch.equal(straight, around), "not the same bits"
-    big = torch.tensor(1e8)  # @hide
     question(r"""
         `float32` keeps about `7` digits. What does it make of `(1e8 + 1) - 1e8`, and what of
         `(1e8 - 1e8) + 1`?
-    """, answer=[((big + 1) - big).item(), ((big - big) + 1).item()])
+    """, answer=[(torch.tensor(1e8) + 1 - 1e8).item(), (torch.tensor(1e8) - 1e8 + 1).item()])

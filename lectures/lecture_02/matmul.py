@@ -77,9 +77,8 @@ def a_product_contracts_one_axis() -> None:
     """)
     reported = flops(lambda: x @ w)  # @inspect reported as FLOP
     assert reported == 2 * m * k * n, "counted as by hand"
-    row, narrow = torch.ones(1, 64), torch.ones(64, 8)  # @hide
     question("A product of shapes `(m, 64)` and `(64, 8)` costs `102400` FLOPs. What is `m`?",
-             answer=102400 // flops(lambda: row @ narrow))
+             answer=102400 // flops(lambda: torch.ones(1, 64) @ torch.ones(64, 8)))
 
 
 def a_batched_product_is_one_folded_product() -> None:
@@ -122,11 +121,10 @@ def a_batched_product_is_one_folded_product() -> None:
         thin sheets. Below, one tall matrix made of as many bands, times the same narrow matrix,
         gives one tall thin matrix.
     """)
-    left, right = torch.ones(2, 5, 6, 10), torch.ones(10, 3)  # @hide
     question(r"""
         How many FLOPs does `x @ w` cost for `x` of shape `(2, 5, 6, 10)` and `w` of shape
         `(10, 3)`?
-    """, answer=flops(lambda: left @ right), unit="FLOP")
+    """, answer=flops(lambda: torch.ones(2, 5, 6, 10) @ torch.ones(10, 3)), unit="FLOP")
 
 
 @aside
@@ -202,9 +200,9 @@ def a_forgotten_transpose_is_silent_on_squares() -> None:
         Advice for tests, then: give every axis a size of its own. As for the code, `-2, -1` does
         not say which axes are meant. Names would, and the rest of this part gives them.
     """)
-    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)  # @hide
-    tried = [torch.ones(shape) for shape in shapes]  # @hide
-    errors = [message_of(partial(torch.matmul, t, t)) for t in tried]  # @hide
+    shapes = (2, 4, 4), (4, 4, 2), (2, 4, 8), (1, 8, 4), (3, 8, 8)
+    tried = [torch.ones(shape) for shape in shapes]
+    errors = [message_of(partial(torch.matmul, t, t)) for t in tried]
     question(r"""
         For how many of the shapes `(2, 4, 4)`, `(4, 4, 2)`, `(2, 4, 8)`, `(1, 8, 4)` and
         `(3, 8, 8)` of `x` does `x @ x` raise no error?
@@ -237,13 +235,15 @@ def an_annotation_names_dtype_rank_and_sizes() -> None:
     needed = metadata.requires("jaxtyping") or []  # @measure needed
     others = [package for package in needed if not package.startswith("jax")]
     assert others == needed != [], "it requires others, not JAX"
-    values = [torch.ones(1, 1), even.double(), torch.ones(9)]  # @hide
-    values += [even.int(), torch.ones(2, 3) @ torch.ones(3, 2)]  # @hide
     question(r"""
         How many of `torch.ones(1, 1)`, `torch.ones(3, 3).double()`, `torch.ones(9)`,
         `torch.ones(3, 3).int()` and `torch.ones(2, 3) @ torch.ones(3, 2)` fit
         `Float[Tensor, "n n"]`?
-    """, answer=sum(isinstance(value, square) for value in values))
+    """, answer=sum(
+        isinstance(value, square)
+        for value in (torch.ones(1, 1), even.double(), torch.ones(9), even.int(),
+                      torch.ones(2, 3) @ torch.ones(3, 2))
+    ))
 
 
 @aside
@@ -317,7 +317,7 @@ def a_checker_makes_annotations_binding() -> None:
     assert "checking parameter 'x'" in rank, "an axis too many"
     assert "checking parameter 'x'" in dtype, "integers for floats"
     assert "checking the return value" in result, "axes the wrong way round"
-    def passes(n: int) -> bool:  # @hide
+    def passes(n: int) -> bool:
         w = torch.ones(3, n)
         return message_of(lambda: project(x, w, turn=True)) == ""
 
@@ -378,11 +378,10 @@ def einsum_sums_the_axes_left_out() -> None:
     note("The rule does not ask for a product. With one input, leaving a name out is just a sum.")
     summed = einsum(x, "batch query hidden -> batch query")  # @inspect summed
     assert torch.equal(summed, x.sum(-1)), "hidden is summed away"
-    a = torch.ones(3, 4)  # @hide
     question(r"""
         `a` and `b` are matrices of ones, both of shape `(3, 4)`. What is
         `einsum(a, b, "row col, row col ->")`?
-    """, answer=einsum(a, a, "row col, row col ->").item())
+    """, answer=einsum(torch.ones(3, 4), torch.ones(3, 4), "row col, row col ->").item())
 
 
 @aside
@@ -400,11 +399,10 @@ def an_ellipsis_stands_for_any_axes() -> None:
     old = x @ y.transpose(-2, -1)
     assert tuple(scores.shape) == (5, 2, 3, 6), "leading axes broadcast"
     assert torch.equal(scores, old), "old way, new way"
-    x, y = torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4)  # @hide
     question(r"""
         With the same pattern, what shape do the scores of `x` of shape `(7, 1, 3, 4)` and `y` of
         shape `(5, 6, 4)` have?
-    """, answer=tuple(einsum(x, y, pattern).shape))
+    """, answer=tuple(einsum(torch.ones(7, 1, 3, 4), torch.ones(5, 6, 4), pattern).shape))
 
 
 @aside
@@ -430,11 +428,10 @@ def einsum_checks_sizes_but_stretches_ones() -> None:
     refused = message_of(lambda: x @ thin.transpose(-2, -1))  # @inspect refused
     assert entries == {4.0}, "summed over the stretched axis"
     assert "RuntimeError" in refused, "the product refuses"
-    x, y = torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1)  # @hide
     question(r"""
         With the same pattern: `x` holds ones in shape `(2, 3, 6)`, `y` holds twos in shape
         `(2, 5, 1)`. What is every entry of the result?
-    """, answer=einsum(x, y, pattern).unique().item())
+    """, answer=einsum(torch.ones(2, 3, 6), 2 * torch.ones(2, 5, 1), pattern).unique().item())
 
 
 @aside
@@ -462,13 +459,11 @@ def reduce_names_the_axis_it_removes() -> None:
     assert total.tolist() == [[4, 4, 4], [4, 4, 4]], "the sum of ones"
     assert average.tolist() == [[1, 1, 1], [1, 1, 1]], "the mean of ones"
     assert torch.equal(total, ones.sum(-1)), "the true old way"
-    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"  # @hide
-    sums = reduce(box, pattern, "sum")  # @hide
-    means = reduce(box, pattern, "mean")  # @hide
+    box, pattern = torch.ones(4, 5, 7), "batch seq hidden -> hidden"
     question(r"""
         A tensor of shape `(4, 5, 7)` is reduced by `batch seq hidden -> hidden`. By which factor do
         its sum and its mean differ?
-    """, answer=(sums / means).unique().item())
+    """, answer=(reduce(box, pattern, "sum") / reduce(box, pattern, "mean")).unique().item())
 
 
 @aside
@@ -497,11 +492,10 @@ def reduce_takes_more_than_one_tensor() -> None:
         "A list of equal shapes is stacked on a new first axis, which the pattern can then reduce.")
     total = reduce([x, 10 * x], "copy row col -> row col", "sum")  # @inspect total
     assert torch.equal(total, 11 * x), "two tensors, added"
-    copies = [x, 2 * x, 3 * x]  # @hide
     question(r"""
         With the same `x`, what does `reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max")`
         hold?
-    """, answer=reduce(copies, "copy row col -> copy", "max").tolist())
+    """, answer=reduce([x, 2 * x, 3 * x], "copy row col -> copy", "max").tolist())
 
 
 @aside
@@ -528,12 +522,10 @@ def pooling_is_a_reduction() -> None:
     by_pattern, by_library = pooled.flatten(), library.flatten()
     assert tuple(pooled.shape) == (1, 3, 3, 1), "a mean for each tile"
     assert torch.allclose(by_pattern, by_library), "the library's pooling"
-    many = torch.ones(8, 3, 32, 32)  # @hide
-    tiled = reduce(many, pattern, "mean", tile_h=4, tile_w=8)  # @hide
     question(r"""
         Into which shape does the same pattern reduce a batch of shape `(8, 3, 32, 32)` with
         `tile_h=4` and `tile_w=8`?
-    """, answer=tuple(tiled.shape))
+    """, answer=tuple(reduce(torch.ones(8, 3, 32, 32), pattern, "mean", tile_h=4, tile_w=8).shape))
 
 
 @aside
@@ -560,9 +552,8 @@ def the_order_in_the_parentheses_matters() -> None:
     image = torch.randn(3, 3, 9)
     parts = rearrange(image, "c (r p) w -> c r p w", p=3)  # @inspect parts.shape
     assert tuple(parts.shape) == (3, 1, 3, 9), "one group of three"
-    v = torch.arange(12)  # @hide
     question('For `v = torch.arange(12)`, what is `rearrange(v, "(b a) -> a b", a=3)[2, 1]`?',
-             answer=rearrange(v, "(b a) -> a b", a=3)[2, 1].item())
+             answer=rearrange(torch.arange(12), "(b a) -> a b", a=3)[2, 1].item())
 
 
 @aside
@@ -590,12 +581,11 @@ def heads_share_a_small_matrix() -> None:
     split_cost = flops(lambda: heads @ w)  # @inspect split_cost as FLOP
     dense_cost = flops(lambda: x @ dense)  # @inspect dense_cost as FLOP
     assert dense_cost == 2 * split_cost, "zeros included, twice the FLOPs"
-    row, apart = torch.ones(1, 512), torch.ones(8, 64)  # @hide
-    big, small = torch.eye(512), torch.eye(64)  # @hide
     question(r"""
         An axis of `512` numbers carries `8` heads. By which factor does the block-diagonal matrix
         cost more FLOPs than splitting the heads off?
-    """, answer=flops(lambda: row @ big) // flops(lambda: apart @ small), unit="times")
+    """, answer=flops(lambda: torch.ones(1, 512) @ torch.eye(512))
+        // flops(lambda: torch.ones(8, 64) @ torch.eye(64)), unit="times")
 
 
 @aside
@@ -698,7 +688,7 @@ def einops_errors_repeat_the_pattern() -> None:
     assert str(x.shape) in uneven, "so is the shape"
     assert "should be on both): {'s'}" in forgotten, "an axis that got lost"
     assert "expected 2 dims. Received 3" in missing, "an axis nobody named"
-    def fits(heads: int) -> bool:  # @hide
+    def fits(heads: int) -> bool:
         wide = torch.ones(2, 3, 12)
         return message_of(lambda: rearrange(wide, pattern, heads=heads)) == ""
 

@@ -18,6 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from .models import OPTIMIZERS, Decoder, Stack, linear_batch
 
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2  # the two formats of one byte
+
 
 def same_storage(x: Tensor, y: Tensor) -> bool:
     """Whether two tensors read the same block of memory."""
@@ -212,7 +214,7 @@ def step_flops(batch: int, width: int, layers: int) -> int:
     return flops(lambda: F.mse_loss(model(x), y).backward())
 
 
-def product_seconds(x: Tensor) -> float:                        # @stepover
+def product_seconds(x: Tensor) -> float:  # @stepover
     """Seconds that the product of a matrix with itself takes on one core: several wait for each other."""
     with one_thread():
         return time_call(lambda: x @ x, repeats=5, patience=9).seconds

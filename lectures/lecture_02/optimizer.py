@@ -118,11 +118,10 @@ def plain_sgd_remembers_nothing() -> None:
     missing: Any = unused.grad
     careless = message_of(lambda: sgd(lr=0.5)(unused, missing, {}))  # @inspect careless
     assert "NoneType" in careless, "without the guard"
-    met = torch.tensor([[2.0], [-1.0], [0.5]])  # @hide
     question(r"""
         A parameter starts at `1` and meets the gradients `2`, `-1` and `0.5` at a rate of `0.5`.
         Where does it end?
-    """, answer=walk(torch.optim.SGD, met, lr=0.5)[-1].item())
+    """, answer=walk(torch.optim.SGD, torch.tensor([[2.0], [-1.0], [0.5]]), lr=0.5)[-1].item())
 
 
 def momentum(lr: float, beta: float = 0.9) -> Rule:
@@ -218,7 +217,7 @@ def adagrad_divides_by_the_root_of_a_sum() -> None:
     places = walk(torch.optim.Adagrad, sparse, lr=1)
     final = lengths_of(places[-2:], 3)  # @inspect final
     assert final == [0.2, 1.0], "often updated, rarely updated"
-    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)  # @hide
+    two = torch.tensor([[3.0], [4.0]], dtype=torch.float64)
     question(r"""
         At a rate of `1` AdaGrad meets a gradient of `3`, then one of `4`. How long is the second
         step?
@@ -291,12 +290,11 @@ def rmsprop_forgets() -> None:
     lengths = lengths_of(places, 2)  # @inspect lengths
     assert lengths[-1] == 1.0, "the learning rate, in the end"
     assert (lengths[0], lengths[99]) == (10.0, 1.26), "too long at first"
-    seven = torch.tensor([[7.0]], dtype=torch.float64)  # @hide
-    first = walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75)  # @hide
+    seven = torch.tensor([[7.0]], dtype=torch.float64)
     question(r"""
         Old squares are weighted by `0.75` instead of `0.99`. How long is the first step at a rate
         of `1`, for a gradient of `7`?
-    """, answer=lengths_of(first, 2)[0])
+    """, answer=lengths_of(walk(torch.optim.RMSprop, seven, lr=1, alpha=0.75), 2)[0])
 
 
 def adam(
@@ -363,12 +361,12 @@ def adam_corrects_for_its_start() -> None:
     uncorrected = lengths_of(raw, 3)  # @inspect uncorrected
     ratio = (1 - 0.9) / math.sqrt(1 - 0.999)  # @inspect ratio
     assert uncorrected == [round(ratio, 3)] == [3.162], "too long"
-    shorter = adam(lr=1, betas=(0.9, 0.96), correct=False)  # @hide
-    raw = walk(Descent, seven, rule=shorter)  # @hide
     question(r"""
         With `0.9` and `0.96` for the two averages, how long is Adam's first step at a rate of `1`
         if it is not corrected?
-    """, answer=lengths_of(raw, 3)[0])
+    """, answer=lengths_of(
+        walk(Descent, seven, rule=adam(lr=1, betas=(0.9, 0.96), correct=False)), 3
+    )[0])
 
 
 def adamw(lr: float, decay: float = 0.01) -> Rule:
@@ -407,13 +405,13 @@ def adamw_decays_weights_outside_the_root() -> None:
         AdamW took learning rate times decay. Adam took a full step of its learning rate, because a
         lone decay, however weak, is all the gradient there is.
     """)
-    settings = {"lr": 0.01, "weight_decay": 0.1}  # @hide
-    beside = walk(torch.optim.AdamW, nothing, **settings)  # @hide
-    within = walk(torch.optim.Adam, nothing, **settings)  # @hide
     question(r"""
         Now the learning rate is `0.01` and the decay `0.1`. Where does one step take a weight of
         `1`, without any other gradient, with AdamW and with Adam?
-    """, answer=[round(w[-1].item(), 4) for w in (beside, within)])
+    """, answer=[
+        round(walk(kind, nothing, lr=0.01, weight_decay=0.1)[-1].item(), 4)
+        for kind in (torch.optim.AdamW, torch.optim.Adam)
+    ])
 
 
 @aside
@@ -443,9 +441,9 @@ def an_optimizer_knows_tensors_not_layers() -> None:
     split = torch.optim.AdamW([usual, spared])
     decays = [group["weight_decay"] for group in split.param_groups]  # @inspect decays
     assert decays == [0.1, 0.0], "one setting for each group"
-    layers = [nn.Linear(2, 2) for _ in range(12)]  # @hide
-    kinds = [[x.weight for x in layers], [x.bias for x in layers]]  # @hide
-    grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])  # @hide
+    layers = [nn.Linear(2, 2) for _ in range(12)]
+    kinds = [[x.weight for x in layers], [x.bias for x in layers]]
+    grouped = torch.optim.Adagrad([{"params": kind} for kind in kinds])
     question(r"""
         A model has `12` linear layers, each with a weight and a bias, and its biases are spared the
         decay. How many groups does AdaGrad have, and how many states?
@@ -486,8 +484,8 @@ def one_step_is_four_calls() -> None:
     settings = signature(torch.optim.Optimizer.zero_grad).parameters
     default = settings["set_to_none"].default  # @inspect default
     assert default is True, "the default frees them"
-    model = Stack(8, 1)  # @hide
-    model(torch.ones(2, 8)).sum().backward()  # @hide
+    model = Stack(8, 1)
+    model(torch.ones(2, 8)).sum().backward()
     question(r"""
         How many bytes does `zero_grad` give back for a stack of width `8` with one hidden layer?
     """, answer=gradient_bytes(model), unit="B")
@@ -533,8 +531,8 @@ def gradients_add_up_until_they_are_cleared() -> None:
     assert cleared[0] == piled[0], "the same start"
     assert cleared[-1] < cleared[0], "it learns"
     assert piled[-1] > piled[0], "it gets worse than untrained"
-    p = torch.tensor(1.0, requires_grad=True)  # @hide
-    for _ in range(3):  # @hide
+    p = torch.tensor(1.0, requires_grad=True)
+    for _ in range(3):
         p.backward()
         torch.optim.SGD([p], lr=0.1).step()
     question(r"""

@@ -36,9 +36,9 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
         forgotten, without an error.
     """)
     note("A parameter is a tensor in a thin wrapper, which says that it is to be trained:")
-    w = nn.Parameter(torch.randn(4, 2))                         # @inspect w
+    w = nn.Parameter(torch.randn(4, 2))  # @inspect w
     assert isinstance(w, Tensor), "a tensor like others"
-    kinds = type(w), type(w.data)                               # @inspect kinds
+    kinds = type(w), type(w.data)  # @inspect kinds
     assert kinds == (nn.Parameter, Tensor), "`.data` is a plain one"
     assert w.requires_grad is True, "which wants a gradient"
     note(r"""
@@ -47,13 +47,13 @@ def a_parameter_is_a_tensor_that_is_registered() -> None:
     """)
     module = nn.Module()
     module.learned, module.forgotten = w, torch.randn(4, 2)
-    names = [name for name, _ in module.named_parameters()]     # @inspect names
+    names = [name for name, _ in module.named_parameters()]  # @inspect names
     assert names == ["learned"], "one of the two"
     assert list(module.state_dict()) == ["learned"], "also when saving"
-    module = nn.Module()  # @hide
-    module.first = nn.Parameter(torch.ones(3, 5))  # @hide
-    module.second = torch.ones(5, requires_grad=True)  # @hide
-    module.third = nn.Parameter(torch.ones(7))  # @hide
+    module = nn.Module()
+    module.first = nn.Parameter(torch.ones(3, 5))
+    module.second = torch.ones(5, requires_grad=True)
+    module.third = nn.Parameter(torch.ones(7))
     question(r"""
         A module has a parameter of `3 × 5`, a plain tensor of `5` numbers that wants a gradient,
         and a parameter of `7`. How many numbers does its optimizer train?
@@ -76,7 +76,7 @@ def an_output_is_a_sum_of_many_terms() -> None:
         out has another deviation:
     """)
     x, w = torch.randn(16384), torch.randn(16384, 32)
-    y: Float[Tensor, "col"] = x @ w                             # @inspect y
+    y: Float[Tensor, "col"] = x @ w  # @inspect y
     assert tuple(y.shape) == (32,), "one number per column"
     note(r"""
         Each output is a sum of products, as many as there are inputs. With both means at zero each
@@ -88,21 +88,21 @@ def an_output_is_a_sum_of_many_terms() -> None:
         five different ones [@cs336]. In deviations of that size:
     """)
     printed = [-40.78, 150.81, -84.10, 60.34, 18.92]
-    draws = [abs(p) / math.sqrt(16384) for p in printed]        # @inspect draws
+    draws = [abs(p) / math.sqrt(16384) for p in printed]  # @inspect draws
     assert max(draws) > 7 * min(draws), "all meant to show one scale"
     note(r"""
         Many draws do show it. `outputs` multiplies random inputs by random weights of the given
         deviation, for several numbers of inputs:
     """)
     widths = [256, 1024, 4096, 16384]
-    spread = [outputs(n, 1.0).std().item() for n in widths]     # @inspect spread
-    roots = [math.sqrt(n) for n in widths]                      # @inspect roots
+    spread = [outputs(n, 1.0).std().item() for n in widths]  # @inspect spread
+    roots = [math.sqrt(n) for n in widths]  # @inspect roots
     measured = [s / r for s, r in zip(spread, roots, strict=True)]  # @inspect measured
     assert 0.95 < min(measured), "hardly below the root"
     assert max(measured) < 1.05, "hardly above, at any width"
     misbelief("The variance of the output is related to the square root of the number of inputs.",
               "The *variance* grows with the number itself, the *standard deviation* with its root.")
-    growth = (spread[-1] / spread[0]) ** 2                      # @inspect growth as times
+    growth = (spread[-1] / spread[0]) ** 2  # @inspect growth as times
     assert round(math.log2(growth)) == 6, "as many doublings as the width"
     note("The same draws with weights divided by that root, beside them:")
     level = [outputs(n, n**-0.5).std().item() for n in widths]
@@ -135,10 +135,10 @@ def dividing_by_the_root_keeps_the_scale() -> None:
         Of constant *order*. The values are as random as before, around zero with a deviation near
         one; the number that CS336 prints beside that sentence is a single draw [@cs336].
     """)
-    y = outputs(16384, 1 / math.sqrt(16384)).flatten()          # @inspect y
-    different = len(set(y.tolist()))                            # @measure different
+    y = outputs(16384, 1 / math.sqrt(16384)).flatten()  # @inspect y
+    different = len(set(y.tolist()))  # @measure different
     assert 0.99 < different / y.numel(), "hardly two alike"
-    inside = (y.abs() < 1).double().mean().item()               # @inspect inside
+    inside = (y.abs() < 1).double().mean().item()  # @inspect inside
     assert 0.64 < inside < 0.73, "about two thirds within one"
     question(r"""
         A script draws all weights with a deviation of `0.02`. For which number of inputs does that
@@ -161,10 +161,10 @@ def xavier_agrees_for_square_layers_only() -> None:
         w = nn.init.xavier_normal_(torch.empty(cols, rows))
         return w.std().item() * math.sqrt(rows)
 
-    square = against_lecun(512, 512)                            # @inspect square
-    narrow = against_lecun(16384, 32)                           # @inspect narrow
+    square = against_lecun(512, 512)  # @inspect square
+    narrow = against_lecun(16384, 32)  # @inspect narrow
     assert 0.98 < square < 1.02, "the same for a square layer"
-    formula = math.sqrt(2 * 16384 / (16384 + 32))               # @inspect formula
+    formula = math.sqrt(2 * 16384 / (16384 + 32))  # @inspect formula
     assert 1.412 < formula < 1.413, "by Glorot's formula"
     assert 0.98 < narrow / formula < 1.02, "as measured"
     misbelief("Scaling by one over the root of the inputs is Xavier initialization, up to a constant.",
@@ -174,7 +174,7 @@ def xavier_agrees_for_square_layers_only() -> None:
         """)
     default = nn.Linear(4096, 64).weight.detach() * math.sqrt(4096)
     assert 0.99 < default.abs().max() < 1.01, "uniform, cut off at one"
-    std = default.std().item()                                  # @inspect std
+    std = default.std().item()  # @inspect std
     assert 0.57 < std < 0.585, "one over the root of three"
     question(r"""
         A layer turns `100` inputs into `700` outputs. Which deviation does Glorot's formula give
@@ -201,8 +201,8 @@ def unscaled_gradients_explode() -> None:
         loss = y.square().mean()
         return float(torch.autograd.grad(loss, weights[0])[0].norm())
 
-    wild = first_gradient(1.0)                                  # @inspect wild
-    tame = first_gradient(1 / 8)                                # @inspect tame
+    wild = first_gradient(1.0)  # @inspect wild
+    tame = first_gradient(1 / 8)  # @inspect tame
     note(r"""
         Each layer that is left unscaled is `8` times too large, the root of its width. The loss is
         a square, so it holds every layer's factor twice; the derivative by the first layer takes
@@ -219,8 +219,8 @@ def unscaled_gradients_explode() -> None:
     for _ in range(4):
         w = torch.randn(512, 512) / math.sqrt(512)
         lecun, he = (lecun @ w).relu(), (he @ w * math.sqrt(2)).relu()
-    left = lecun.square().mean().item()                         # @inspect left
-    kept = he.square().mean().item()                            # @inspect kept
+    left = lecun.square().mean().item()  # @inspect left
+    kept = he.square().mean().item()  # @inspect kept
     assert round(math.log2(left)) == -4, "mean square halved by each layer"
     assert round(kept) == 1, "and kept, with the two"
     question(r"""
@@ -243,7 +243,7 @@ def truncated(
 def truncation_bounds_are_absolute() -> None:
     """The bounds of `trunc_normal_` are absolute, so ±3 cuts nothing."""
     note("A layer of `16384` inputs, its weights scaled by the root of that:")
-    std = 1 / math.sqrt(16384)                                  # @inspect std
+    std = 1 / math.sqrt(16384)  # @inspect std
     assert 3 / std == 384.0, "deviations away"
     misbelief(r"""
         `trunc_normal_(w, std=1 / sqrt(n), a=-3, b=3)` removes outliers beyond three deviations.
@@ -252,19 +252,19 @@ def truncation_bounds_are_absolute() -> None:
         where no draw ever falls. Write `a=-3 * std, b=3 * std`.
     """)
     note("`truncated` draws such weights and returns them as multiples of their deviation.")
-    absolute = truncated(3.0)                                   # @inspect absolute
-    beyond = (absolute.abs() > 3).sum().item()                  # @inspect beyond
-    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))   # @inspect expected
+    absolute = truncated(3.0)  # @inspect absolute
+    beyond = (absolute.abs() > 3).sum().item()  # @inspect beyond
+    expected = absolute.numel() * math.erfc(3 / math.sqrt(2))  # @inspect expected
     assert 0.94 < beyond / expected < 1.06, "as many as an uncut normal has"
     note("Far wider bounds give the very same weights:")
     uncut = truncated(300.0, torch.Generator().manual_seed(4))
     same = truncated(3.0, torch.Generator().manual_seed(4))
     assert torch.equal(same, uncut), "not a single draw differs"
     note("Bounds in deviations do cut, and what they leave is narrower by a known factor.")
-    relative = truncated(3 * std)                               # @inspect relative
+    relative = truncated(3 * std)  # @inspect relative
     assert 2.9 < relative.abs().max() < 3.0001, "nothing beyond three"
     assert relative.abs().max() < absolute.abs().max(), "unlike before"
-    left = relative.std().item()                                # @inspect left
+    left = relative.std().item()  # @inspect left
     density = math.exp(-4.5) / math.sqrt(2 * math.pi)
     theory = math.sqrt(1 - 6 * density / math.erf(3 / math.sqrt(2)))  # @inspect theory
     assert 0.9865 < theory < 0.9867, "what the cut leaves"
@@ -292,11 +292,11 @@ def weights_are_truncated_and_outputs_are_not() -> None:
     """)
     w = truncated(3 / math.sqrt(16384)) / math.sqrt(16384)
     y = torch.randn(512, 16384) @ w
-    largest = w.abs().max().item() * math.sqrt(16384)           # @inspect largest
+    largest = w.abs().max().item() * math.sqrt(16384)  # @inspect largest
     assert 2.9 < largest < 3.0001, "weights stay within"
-    std = y.std().item()                                        # @inspect std
+    std = y.std().item()  # @inspect std
     assert 0.95 < std < 1.02, "outputs are of size one, as planned"
-    farthest = y.abs().max().item() / std                       # @inspect farthest
+    farthest = y.abs().max().item() / std  # @inspect farthest
     assert largest < farthest, "and outliers of their own"
     question(r"""
         Every weight lies within `3/128`, and each of the `16384` inputs is `1` or `-1`. How large
@@ -314,10 +314,10 @@ def a_deep_linear_model_is_one_matrix() -> None:
     assert sizes == {
         "weights.0": square, "weights.1": square, "weights.2": 64
     }, "no biases"
-    total = sum(sizes.values())                                 # @inspect total
+    total = sum(sizes.values())  # @inspect total
     assert total == 2 * 64**2 + 64 == 8256, "parameters"
     x: Float[Tensor, "batch width"] = torch.randn(8, 64)
-    y: Float[Tensor, "batch"] = model(x)                        # @inspect y
+    y: Float[Tensor, "batch"] = model(x)  # @inspect y
     assert tuple(y.shape) == (8,), "one value per example"
     note(r"""
         Multiply its matrices together, and the whole network is a single column of weights. Extra
@@ -333,11 +333,10 @@ def a_deep_linear_model_is_one_matrix() -> None:
     assert torch.equal(x @ single, deep), "the same outputs"
     bent = (x @ first).relu() @ second @ final
     assert not torch.equal(bent, deep), "not with a ReLU inside"
-    deeper = Stack(width=10, layers=5)  # @hide
     question(r"""
         How many parameters of a `Stack(width=10, layers=5)` could be saved by a model that
         expresses just as much?
-    """, answer=sum(p.numel() for p in deeper.parameters()) - 10, unit="parameters")
+    """, answer=sum(p.numel() for p in Stack(width=10, layers=5).parameters()) - 10, unit="parameters")
 
 
 @aside
@@ -354,9 +353,9 @@ def a_module_moves_in_place() -> None:
     assert {w.device.type for w in model.weights} == {"meta"}, "which has moved"
     assert copy is not x, "another tensor"
     assert x.device.type == "cpu", "while this one stayed"
-    net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]  # @hide
-    ignored = net.to("meta"), [t.to("meta") for t in batch]  # @hide
-    places = [t.device.type for t in (*net.parameters(), *batch)]  # @hide
+    net, batch = Stack(width=4, layers=3), [torch.ones(4), torch.ones(4)]
+    ignored = net.to("meta"), [t.to("meta") for t in batch]
+    places = [t.device.type for t in (*net.parameters(), *batch)]
     question(r"""
         A `Stack` with `3` square layers and a batch of `2` tensors are sent to `meta`, and every
         result is ignored. How many tensors move, and how many stay behind?

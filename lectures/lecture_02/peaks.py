@@ -17,15 +17,15 @@ from hardware import CARDS, Card, find, how_to_add, peak
 from jaxtyping import Float
 from timing import Timing, beyond_cache, time_call, time_graph
 from torch import Tensor
+from units import GB, TERA, GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .figures import plot_measured_roof, plot_sweep
 from .measure import (
-    Point, cool_down, dense_peak, float32_products, intensity, narrow_format,
+    E4M3, Point, cool_down, dense_peak, float32_products, intensity, narrow_format,
     product_seconds, scaled, shrunk,
 )
-from .units import E4M3, GB, TERA, GiB, MiB
 
 
 def peaks_and_mfu() -> None:
@@ -95,8 +95,8 @@ def every_peak_belongs_to_a_format() -> None:
 def compare_dense_with_dense() -> None:
     """Two cards compare only on the same line of the datasheet."""
     note("How many times as fast as an A100 is an H100? That depends on which line of its datasheet is read.")
-    printed = 1979e12                                           # @inspect printed as FLOP/s
-    dense = dense_peak("H100 SXM", "bfloat16")                  # @inspect dense as FLOP/s
+    printed = 1979e12  # @inspect printed as FLOP/s
+    dense = dense_peak("H100 SXM", "bfloat16")  # @inspect dense as FLOP/s
     assert printed / dense == 2.0, "printed with sparsity"
     note(rf"""
         The larger one is for weights of which half are zero in a prescribed pattern [@nvidia-h100].
@@ -105,17 +105,17 @@ def compare_dense_with_dense() -> None:
         cores:
     """)
     older = dense_peak("A100 SXM 80GB", "bfloat16")
-    mixed, fair = printed / older, dense / older                # @inspect mixed, fair as times
+    mixed, fair = printed / older, dense / older  # @inspect mixed, fair as times
     assert 6.3 < mixed < 6.4, "sparse against dense"
     assert 3.1 < fair < 3.2, "dense against dense"
-    formats = dense / dense_peak("H100 SXM", "float32")         # @inspect formats as times
+    formats = dense / dense_peak("H100 SXM", "float32")  # @inspect formats as times
     assert 14.7 < formats < 14.8, "bfloat16 against float32"
     misbelief(f"An H100 is more than {mixed:.0f} times an A100.", rf"""
         Only if one is quoted sparse and the other dense. Like for like it promises {fair:.2f} times
         as much, and its own tensor cores {formats:.1f} times its ordinary units. A factor means
         something once both lines are named.
     """)
-    narrow = dense_peak("H100 SXM", "float8")  # @hide
+    narrow = dense_peak("H100 SXM", "float8")
     question(rf"""
         In `float8` the datasheet of the H100 prints `{2 * narrow / TERA:.0f}` TFLOP/s, with
         sparsity. How many times its dense `bfloat16` peak is its dense `float8` peak?
@@ -136,12 +136,12 @@ def sparsity_means_two_of_every_four() -> None:
     w: Float[Tensor, "group four"] = torch.randn(2**16, 4)
     smallest = w.abs().topk(2, largest=False).indices
     pruned = w.scatter(1, smallest, 0.0)
-    zeros = (pruned == 0).sum(dim=1)                            # @inspect zeros
+    zeros = (pruned == 0).sum(dim=1)  # @inspect zeros
     assert zeros.min() == zeros.max() == 2, "two in every group"
     note("Now make half of the weights zero at random. The pattern holds only for some groups:")
     scattered = torch.where(torch.rand_like(w) < 0.5, w, 0.0)
     fits = ((scattered == 0).sum(dim=1) >= 2).double().mean().item()  # @inspect fits
-    share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4      # @inspect share
+    share = sum(math.comb(4, z) for z in (2, 3, 4)) / 2**4  # @inspect share
     assert share == 11 / 16, "chance of two or more in a group"
     assert 0.97 < fits / share < 1.03, "so many groups do"
     note(r"""
@@ -149,15 +149,15 @@ def sparsity_means_two_of_every_four() -> None:
         would cost nothing. On one core of this processor, beside a matrix of random numbers:
     """)
     x = torch.randn(512, 512)
-    dense = product_seconds(x)                                  # @measure dense as s
-    empty = product_seconds(torch.zeros(512, 512))              # @measure empty as s
-    small = product_seconds(x[:64, :64].contiguous())           # @measure small as s
+    dense = product_seconds(x)  # @measure dense as s
+    empty = product_seconds(torch.zeros(512, 512))  # @measure empty as s
+    small = product_seconds(x[:64, :64].contiguous())  # @measure small as s
     assert small < empty, "nothing but zeros, more than a tiny part of the work"
-    row = torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]])  # @hide
     question(r"""
         Half of the weights `0, 0, 0, 0, 5, 6, 7, 8` are zero. How many more have to become zero
         before this row can run at the doubled rate?
-    """, answer=(2 - (row == 0).sum(dim=1)).clamp(min=0).sum().item(), unit="weights",
+    """, answer=(2 - (torch.tensor([[0, 0, 0, 0], [5, 6, 7, 8]]) == 0).sum(dim=1))
+        .clamp(min=0).sum().item(), unit="weights",
         why="The first four neighbours have more zeros than they need. The others have none, and need two.")
 
 
@@ -172,21 +172,21 @@ def narrow_formats_are_fast_because_of_their_units() -> None:
     note("The A100 came with two sizes of memory and one set of rates [@nvidia-a100].")
     small, large = CARDS["A100 SXM 40GB"], CARDS["A100 SXM 80GB"]
     assert large.memory / small.memory == 2.0, "twice as much fits"
-    rates = small.bfloat16, large.bfloat16                      # @inspect rates as FLOP/s
+    rates = small.bfloat16, large.bfloat16  # @inspect rates as FLOP/s
     assert rates == (312e12, 312e12), "and no product is faster"
     note("Nor do the bytes of a format predict its rate. On an H100, against `float32`:")
     ordinary = dense_peak("H100 SXM", "float32")
-    narrow = dense_peak("H100 SXM", "bfloat16") / ordinary      # @inspect narrow as times
+    narrow = dense_peak("H100 SXM", "bfloat16") / ordinary  # @inspect narrow as times
     widths = torch.float32.itemsize, torch.bfloat16.itemsize
     assert widths == (4, 2), "half the bytes"
     assert 14.7 < narrow < 14.8, "not twice the rate"
-    same_bytes = dense_peak("H100 SXM", "tf32") / ordinary      # @inspect same_bytes as times
+    same_bytes = dense_peak("H100 SXM", "tf32") / ordinary  # @inspect same_bytes as times
     assert 7.3 < same_bytes < 7.4, "TF32: all four bytes, and faster"
     note("And on a core of the processor that built this page, which has its own opinion of narrow formats:")
     x = torch.randn(512, 512)
-    wide = product_seconds(x)                                   # @measure wide as s
-    half = product_seconds(x.bfloat16())                        # @measure half as s
-    gain = wide / half                                          # @measure gain as times
+    wide = product_seconds(x)  # @measure wide as s
+    half = product_seconds(x.bfloat16())  # @measure half as s
+    gain = wide / half  # @measure gain as times
     question(rf"""
         The larger A100 moves `{large.bandwidth / GB:.0f}` GB/s, the smaller one
         `{small.bandwidth / GB:.0f}`. How many times as fast is the larger one at a product that
@@ -208,7 +208,7 @@ def tf32_saves_no_bytes() -> None:
         can be had by rounding the inputs.
     """)
     x, y = torch.randn(256, 256), torch.randn(256, 256)
-    size = to_tf32(x).nbytes                                    # @inspect size as B
+    size = to_tf32(x).nbytes  # @inspect size as B
     assert size == x.nbytes == 256 * 256 * 4, "as large as before"
     near = torch.tensor([1 + 2**-10, 1 + 2**-12])
     assert to_tf32(near).tolist() == [1 + 2**-10, 1.0], "ten bits stay"
@@ -218,9 +218,9 @@ def tf32_saves_no_bytes() -> None:
         off = a.double() @ b.double() - exact
         return float(off.norm() / exact.norm())
 
-    tf32 = error(to_tf32(x), to_tf32(y))                        # @inspect tf32 as %
+    tf32 = error(to_tf32(x), to_tf32(y))  # @inspect tf32 as %
     assert 2.8e-4 < tf32 < 3.2e-4, "relative error of the product"
-    bfloat16 = error(x.bfloat16(), y.bfloat16())                # @inspect bfloat16 as %
+    bfloat16 = error(x.bfloat16(), y.bfloat16())  # @inspect bfloat16 as %
     assert 7.5 < bfloat16 / tf32 < 8.5, "three bits fewer, three doublings"
     note(r"""
         Because it changes results, PyTorch leaves it off for matrix products. `highest` means true
@@ -230,14 +230,14 @@ def tf32_saves_no_bytes() -> None:
         [@pytorch-tf32].
     """)
     override = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")  # @measure override
-    setting = torch.get_float32_matmul_precision()              # @measure setting
+    setting = torch.get_float32_matmul_precision()  # @measure setting
     if override is None:
         assert setting == "highest", "off for products, unless asked for"
     with float32_products("high"):
         assert torch.get_float32_matmul_precision() == "high", "asked for"
     assert torch.get_float32_matmul_precision() == setting, "as before"
     assert torch.backends.cudnn.allow_tf32 is True, "on for convolutions"
-    whole = torch.arange(1.0, 9999.0)  # @hide
+    whole = torch.arange(1.0, 9999.0)
     question("Which is the first whole number above zero that TF32 rounds to another one?",
              answer=int(whole[to_tf32(whole) != whole][0]))
 
@@ -282,17 +282,17 @@ def the_first_calls_are_not_the_ones_to_time() -> None:
     """)
     x = torch.randn(16, 16)
     setup = 200
-    cold = mean_seconds(starts_slowly(x, setup), runs=5)        # @measure cold as s
-    steady = time_call(starts_slowly(x, setup), repeats=11)     # @measure steady
+    cold = mean_seconds(starts_slowly(x, setup), runs=5)  # @measure cold as s
+    steady = time_call(starts_slowly(x, setup), repeats=11)  # @measure steady
     assert steady.seconds < cold, "set-up is in the mean"
     note(r"""
         By how much should the mean be too long, counted in products, and by how much is it? No
         clock is exact here, so the claim asks for a tenth of the set-up only:
     """)
-    expected = (5 + setup) / 5                                  # @inspect expected as times
+    expected = (5 + setup) / 5  # @inspect expected as times
     assert expected == 41.0, "by counting products"
-    observed = cold / steady.seconds                            # @measure observed as times
-    tenth = (5 + setup / 10) / 5                                # @inspect tenth as times
+    observed = cold / steady.seconds  # @measure observed as times
+    tenth = (5 + setup / 10) / 5  # @inspect tenth as times
     assert tenth < observed, "more than a tenth of that set-up explains"
     misbelief("Published timings are averages over many runs, after a warm-up.", r"""
         A careful timer works like that. The one of CS336 takes the mean of `5` runs without a
@@ -327,8 +327,8 @@ def mfu_counts_what_the_model_needs() -> None:
     params, tokens, seconds = 10**9, 500_000, 8.0
     rate = dense_peak("H100 SXM", "bfloat16")
     needed, done = 6 * params * tokens, 8 * params * tokens
-    mfu = utilization(needed, seconds, rate)                    # @inspect mfu
-    hardware = utilization(done, seconds, rate)                 # @inspect hardware
+    mfu = utilization(needed, seconds, rate)  # @inspect mfu
+    hardware = utilization(done, seconds, rate)  # @inspect hardware
     assert mfu is not None, "the peak is known"
     assert hardware is not None, "for both"
     assert 0.37 < mfu < 0.38, "model FLOPs utilization"
@@ -340,7 +340,7 @@ def mfu_counts_what_the_model_needs() -> None:
         that is called its MFU too.
     """)
     note("And let the step wait for other machines, `2.0` s more:")
-    stalled = utilization(needed, seconds + 2.0, rate)          # @inspect stalled
+    stalled = utilization(needed, seconds + 2.0, rate)  # @inspect stalled
     assert stalled is not None, "still a known peak"
     assert 0.79 < stalled / mfu < 0.81, "after waiting for others"
     misbelief("MFU ignores communication and other overhead.", r"""
@@ -366,11 +366,11 @@ def the_denominator_decides() -> None:
         measurement without a spread, good enough as material for arithmetic.
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 5.409e13
-    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.163, "the time fits the rate"
-    right = rate / dense_peak("H100 SXM", "float32")            # @inspect right
+    right = rate / dense_peak("H100 SXM", "float32")  # @inspect right
     assert 0.806 < right < 0.808, "by the datasheet's 67e12"
-    typed = rate / 67.5e12                                      # @inspect typed
+    typed = rate / 67.5e12  # @inspect typed
     assert 0.800 < typed < 0.802, "by the trace's own 67.5e12"
     note(r"""
         The trace's own `67.5e12` is a constant typed into its code [@cs336]. The datasheet says
@@ -380,13 +380,13 @@ def the_denominator_decides() -> None:
         that is quoted most:
     """)
     promised = dense_peak("H100 SXM", "bfloat16")
-    wrong = rate / promised                                     # @inspect wrong
+    wrong = rate / promised  # @inspect wrong
     assert 0.054 < wrong < 0.055, "by another format's peak"
     misbelief(f"An H100 promises {promised / TERA} TFLOP/s to a `float32` product.", rf"""
         That is the promise for `bfloat16`. The tensors were `float32`, and for products TF32 is off
         by default: this one reached {right:.1%} of its peak, not {wrong:.1%}.
     """)
-    allowed = dense_peak("H100 SXM", "tf32")  # @hide
+    allowed = dense_peak("H100 SXM", "tf32")
     question(rf"""
         With TF32 switched on, an H100 promises `{allowed / TERA}e12` FLOP/s. How long would this
         product take at the same share of that peak?
@@ -401,13 +401,13 @@ def a_sparse_peak_halves_the_answer() -> None:
         Again it is a single measurement; two days before, the same code had `0.031` s.
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
-    seconds = round(work / rate, 3)                             # @inspect seconds as s
+    seconds = round(work / rate, 3)  # @inspect seconds as s
     assert seconds == 0.033, "the time fits the rate"
-    speedup = rate / 5.409e13                                   # @inspect speedup as times
+    speedup = rate / 5.409e13  # @inspect speedup as times
     assert 4.95 < speedup < 4.97, "over float32, on that day"
-    dense = rate / dense_peak("H100 SXM", "bfloat16")           # @inspect dense
+    dense = rate / dense_peak("H100 SXM", "bfloat16")  # @inspect dense
     assert 0.271 < dense < 0.272, "by the dense peak"
-    sparse = rate / 1979e12                                     # @inspect sparse
+    sparse = rate / 1979e12  # @inspect sparse
     assert 0.135 < sparse < 0.136, "by the sparse one"
     note(rf"""
         These matrices were dense, so the product reached {dense:.1%} of its peak, as CS336 has it
@@ -429,10 +429,10 @@ def one_slow_first_call_explains_a_low_mfu() -> None:
     """)
     work = 2 * 16384 * 32768 * 8192
     rate = dense_peak("H100 SXM", "bfloat16")
-    average = work / 2.684e14                                   # @inspect average as s
-    steady = work / (0.75 * rate)                               # @inspect steady as s
-    first = 5 * average - 4 * steady                            # @inspect first as s
-    needed = first / steady                                     # @inspect needed as times
+    average = work / 2.684e14  # @inspect average as s
+    steady = work / (0.75 * rate)  # @inspect steady as s
+    first = 5 * average - 4 * steady  # @inspect first as s
+    needed = first / steady  # @inspect needed as times
     assert 9.8 < needed < 9.9, "times a normal call"
     assert 0.0327 < (first + 4 * steady) / 5 < 0.0328, "the published mean"
     misbelief("The MFU of `bfloat16` is low because its promise is optimistic.", rf"""
@@ -459,16 +459,16 @@ def without_a_peak_there_is_no_mfu() -> None:
         A card that is not on the list, or a CPU, promises nothing that could be divided by. The
         honest answer is a word.
     """)
-    nowhere = peak(find("a laptop"), "bfloat16")                # @inspect nowhere
-    mfu = utilization(1e10, 1.0, nowhere)                       # @inspect mfu
+    nowhere = peak(find("a laptop"), "bfloat16")  # @inspect nowhere
+    mfu = utilization(1e10, 1.0, nowhere)  # @inspect mfu
     assert mfu is None, "no promise, no fraction"
-    shown = as_percent(mfu)                                     # @inspect shown
+    shown = as_percent(mfu)  # @inspect shown
     assert shown == "not available", "what a page prints"
     note(r"""
         The alternative can be seen in the trace of CS336: `mfu = 11739062719` [@cs336]. The code
         ran on a CPU, and where it knew no peak it divided by `1` FLOP/s.
     """)
-    absurd = utilization(11_739_062_719, 1.0, 1.0)              # @inspect absurd
+    absurd = utilization(11_739_062_719, 1.0, 1.0)  # @inspect absurd
     assert absurd == 11_739_062_719, "a rate, posing as a fraction"
     question(r"""
         A program that knew no peak divided by `1` FLOP/s and printed an MFU of `3e10`. Later the
@@ -490,20 +490,20 @@ def a_launch_returns_before_the_work_is_done() -> None:
         has timed the handing over. `torch.cuda.synchronize()` waits until all that was handed over
         is done. Read the clock before it and after it:
     """)
-    n = scaled(8192, lambda n: 20 * n * n)                      # @measure n
+    n = scaled(8192, lambda n: 20 * n * n)  # @measure n
     x = torch.randn(n, n, device="cuda")
-    shape = (x @ x).shape                                       # @measure shape
+    shape = (x @ x).shape  # @measure shape
     torch.cuda.synchronize()
     start = time.perf_counter()
     product = x @ x
-    launched = time.perf_counter() - start                      # @measure launched as s
+    launched = time.perf_counter() - start  # @measure launched as s
     torch.cuda.synchronize()
-    finished = time.perf_counter() - start                      # @measure finished as s
+    finished = time.perf_counter() - start  # @measure finished as s
     assert product.shape == shape, "handed over, then done"
     assert launched < finished - launched, "most was still to come"
     card = find(torch.cuda.get_device_name())
     promised = peak(card, "tf32") or peak(card, "float32")
-    impossible = 2 * n**3 / launched                            # @measure impossible as FLOP/s
+    impossible = 2 * n**3 / launched  # @measure impossible as FLOP/s
     if promised is not None:
         assert promised < impossible, "faster than the card can be"
     question(r"""
@@ -543,7 +543,7 @@ def product_call(
     return partial(torch.matmul, x.to(dtype), w.to(dtype))
 
 
-def time_product(name: str, shape: tuple[int, int, int]) -> Timing:   # @stepover
+def time_product(name: str, shape: tuple[int, int, int]) -> Timing:  # @stepover
     """The product in the format `name`, timed warm after a rest; TF32 is on for `tf32` alone."""
     with float32_products("high" if name == "tf32" else "highest"):
         call = product_call(name, shape)
@@ -565,7 +565,7 @@ def five_formats_are_measured_here() -> None:
         How much of its promises does the card at hand keep? Here it is asked, in every format that
         it has units for.
     """)
-    shape = product_shape()                                     # @measure shape
+    shape = product_shape()  # @measure shape
     note(rf"""
         The product is the large one that [CS336 timed](#the_denominator_decides), on random data.
         Each format is timed after a second of rest, warm, by the clock of the device, and the
@@ -579,10 +579,10 @@ def five_formats_are_measured_here() -> None:
     """)
     device = torch.cuda.get_device_name()
     card = find(device)
-    work = 2 * shape[0] * shape[1] * shape[2]                   # @measure work as FLOP
+    work = 2 * shape[0] * shape[1] * shape[2]  # @measure work as FLOP
     timed = {}
     for name in formats_to_time(card):
-        timed[name] = time_product(name, shape)                 # @measure timed[name]
+        timed[name] = time_product(name, shape)  # @measure timed[name]
     rates = {name: work / t.seconds for name, t in timed.items()}
     shares = {n: utilization(r, 1.0, peak(card, n)) for n, r in rates.items()}
     lines = [
@@ -598,8 +598,8 @@ def five_formats_are_measured_here() -> None:
         assert 0 < min(known.values()), "work was done"
         assert max(known.values()) <= 1, "and no promise exceeded"
     if card is not None and card.bfloat16 is not None:
-        promised = card.bfloat16 / card.float32                 # @measure promised as times
-        speedup = rates["bfloat16"] / rates["float32"]          # @measure speedup as times
+        promised = card.bfloat16 / card.float32  # @measure promised as times
+        speedup = rates["bfloat16"] / rates["float32"]  # @measure speedup as times
         assert speedup > promised / 2, "at least half of what is promised"
     boards = "H100 SXM", "H200"
     if card is not None and card.name in boards and shape == PRODUCT:
@@ -651,7 +651,7 @@ def in_a_new_program(shape: tuple[int, int, int], left: str) -> list[float]:  # 
     return found
 
 
-def without_waiting(call: Callable[[], object]) -> float:       # @stepover
+def without_waiting(call: Callable[[], object]) -> float:  # @stepover
     """Mean seconds of five warm calls on a clock that does not wait for the device."""
     call()
     torch.cuda.synchronize()
@@ -664,22 +664,22 @@ def without_waiting(call: Callable[[], object]) -> float:       # @stepover
 @requires("cuda")
 def three_bad_measurements_are_repeated_here() -> None:
     """The published MFU is repeated the way it was made, and then measured."""
-    shape = product_shape()                                     # @measure shape
+    shape = product_shape()  # @measure shape
     note(rf"""
         CS336 reports an MFU of `0.271` for this product in `bfloat16`: from the mean of five runs
         without a warm-up, after the same in `float32`, with a matrix of ones on the left [@cs336].
         Here a new program does that on this card, with a wait after each run, and another does it
         with random numbers.{shrunk(shape[0], PRODUCT[0])}
     """)
-    good = time_product("bfloat16", shape)                      # @measure good
+    good = time_product("bfloat16", shape)  # @measure good
     ways = {}
-    ones = in_a_new_program(shape, "ones")                      # @measure ones as s
-    runs = in_a_new_program(shape, "randn")                     # @measure runs as s
+    ones = in_a_new_program(shape, "ones")  # @measure ones as s
+    runs = in_a_new_program(shape, "randn")  # @measure runs as s
     if ones and runs:
         ways["first five runs, of ones"] = mean(ones)
         ways["first five runs, random data"] = cold = mean(runs)
         assert good.seconds < cold, "set-up is in the mean of the first runs"
-        first = runs[0] / median(runs)                          # @measure first as times
+        first = runs[0] / median(runs)  # @measure first as times
         assert 1 < first, "the first run is the slow one"
     else:
         note("This card lets in one program at a time, and so no other can be new on it.")
@@ -689,7 +689,7 @@ def three_bad_measurements_are_repeated_here() -> None:
         the card keep a higher clock:
     """)
     call = product_call("bfloat16", shape)
-    launched = without_waiting(call)                            # @measure launched as s
+    launched = without_waiting(call)  # @measure launched as s
     assert launched < good.seconds, "not even started"
     blank_pair = [torch.zeros(n, dtype=torch.bfloat16, device="cuda")
                   for n in (shape[:2], shape[1:])]
@@ -717,7 +717,7 @@ def three_bad_measurements_are_repeated_here() -> None:
     """, answer=round(0.63 * 14 / ((104 + 4 * 14) / 5), 3))
 
 
-def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
+def random_pair(n: int) -> tuple[Tensor, Tensor]:  # @stepover
     """Two random square matrices on the card, in its two-byte format."""
     dtype = narrow_format()
     x, y = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
@@ -728,7 +728,7 @@ def random_pair(n: int) -> tuple[Tensor, Tensor]:               # @stepover
 @requires("cuda")
 def larger_products_come_closer_to_the_peak() -> None:
     """Small products stay far from the peak, and single launches make them look worse."""
-    largest = scaled(16384, lambda n: 20 * n * n)               # @measure largest
+    largest = scaled(16384, lambda n: 20 * n * n)  # @measure largest
     note(rf"""
         MFU is higher where products dominate, and products do better when they are large: a small
         one is over before it has filled the card, and before the next has been launched. Square
@@ -736,24 +736,24 @@ def larger_products_come_closer_to_the_peak() -> None:
         the cache. Each size is timed twice: launched one by one, and as many calls in one *CUDA
         graph*, which the card runs through without waiting for the program.{shrunk(largest, 16384)}
     """)
-    dtype = narrow_format()                                     # @measure dtype
+    dtype = narrow_format()  # @measure dtype
     rate = peak(find(torch.cuda.get_device_name()), str(dtype))
-    sizes = [2**p for p in range(8, 15) if 2**p <= largest]     # @measure sizes
+    sizes = [2**p for p in range(8, 15) if 2**p <= largest]  # @measure sizes
     launched, rates = [], []
     for n in sizes:
         pairs = beyond_cache(partial(random_pair, n), "cuda")
         single = time_call(torch.matmul, "cuda", inputs=pairs)  # @measure single
-        timing = time_graph(torch.matmul, pairs)                # @measure timing
-        launched.append(2 * n**3 / single.seconds)              # @measure launched[-1] as FLOP/s
-        rates.append(2 * n**3 / timing.seconds)                 # @measure rates[-1] as FLOP/s
+        timing = time_graph(torch.matmul, pairs)  # @measure timing
+        launched.append(2 * n**3 / single.seconds)  # @measure launched[-1] as FLOP/s
+        rates.append(2 * n**3 / timing.seconds)  # @measure rates[-1] as FLOP/s
     small = [r for n, r in zip(sizes, rates) if n <= 2048]
     gains = [after / before for before, after in pairwise(small)]  # @measure gains as times
     assert min(gains, default=1) > 0.9, "among small sizes no doubling hurts"
     assert rates[0] < max(rates) / 2, "the smallest is far from the best"
-    lost = rates[0] / launched[0]                               # @measure lost as times
+    lost = rates[0] / launched[0]  # @measure lost as times
     assert lost > 0.9, "launched one by one, it is no faster"
     if rate is not None:
-        shares = [r / rate for r in rates]                      # @measure shares
+        shares = [r / rate for r in rates]  # @measure shares
         assert 0 < shares[0], "the smallest does some work"
         assert max(shares) <= 1, "none exceeds the promise"
     figure(plot_sweep(sizes, rates, launched, rate), caption=r"""
@@ -796,7 +796,7 @@ def measured_points(n: int, dtype: torch.dtype) -> dict[str, Point]:  # @stepove
 @requires("cuda")
 def the_roof_is_measured_here() -> None:
     """A copy shows the bandwidth, and no operation passes the promised roof."""
-    count = scaled(256 * MiB, lambda n: 14 * n)                 # @measure count
+    count = scaled(256 * MiB, lambda n: 14 * n)  # @measure count
     note(rf"""
         The slope of the roofline is the bandwidth, which a large copy shows: every byte is read
         once and written once, and nothing is computed.{shrunk(count, 256 * MiB)}
@@ -804,19 +804,19 @@ def the_roof_is_measured_here() -> None:
     card, dtype = find(torch.cuda.get_device_name()), narrow_format()
     x = torch.randn(count, device="cuda").to(dtype)
     y = torch.empty_like(x)
-    copied = time_call(lambda: y.copy_(x), "cuda")              # @measure copied
-    bandwidth = (x.nbytes + y.nbytes) / copied.seconds          # @measure bandwidth as B/s
+    copied = time_call(lambda: y.copy_(x), "cuda")  # @measure copied
+    bandwidth = (x.nbytes + y.nbytes) / copied.seconds  # @measure bandwidth as B/s
     if card is not None:
-        share = bandwidth / card.bandwidth                      # @measure share
+        share = bandwidth / card.bandwidth  # @measure share
         assert share <= 1, "no more than the datasheet promises"
         assert share > 0.5, "and more than half of it"
     del x, y
-    n = scaled(8192, lambda n: 16 * n * n + 40 * 4096 * n)      # @measure n
+    n = scaled(8192, lambda n: 16 * n * n + 40 * 4096 * n)  # @measure n
     note(rf"""
         Beside it, an addition and the products of a layer with a few tokens, on weights that are
         not in the cache:{shrunk(n, 8192)}
     """)
-    points = measured_points(n, dtype)                          # @measure points
+    points = measured_points(n, dtype)  # @measure points
     ratio = points["4096 tokens"].rate / points["1 token"].rate  # @measure ratio as times
     assert ratio > 10, "one token waits for the weights"
     rate = peak(card, str(dtype))
@@ -825,7 +825,7 @@ def the_roof_is_measured_here() -> None:
         over = [p.rate / min(rate, p.intensity * slope) for p in found]  # @measure over
         assert max(over) <= 1, "all of them under the promised roof"
     top = rate or max(point.rate for point in points.values())
-    ridge = top / bandwidth                                     # @measure ridge as FLOP/B
+    ridge = top / bandwidth  # @measure ridge as FLOP/B
     slopes = {"dashed": bandwidth}
     slopes |= {} if card is None else {"solid": card.bandwidth}
     solid = "" if card is None else " Solid, the roof that the datasheet promises."  # @hide

@@ -52,9 +52,9 @@ def elementwise_operations_make_a_new_tensor() -> None:
     returned = x.add_(1)  # @inspect returned, row
     assert returned is x, "the very same object"
     assert row.tolist() == [2, 2, 2], "the view sees it"
-    doubled = x * 2  # @hide
-    raised = doubled + 1  # @hide
-    made = doubled, raised, raised.abs_()  # @hide
+    doubled = x * 2
+    raised = doubled + 1
+    made = doubled, raised, raised.abs_()
     question("How many times does `(x * 2 + 1).abs_()` take new memory for a result?",
              answer=len({t.data_ptr() for t in made} - {x.data_ptr()}))
 
@@ -127,11 +127,10 @@ def the_flop_counter_sees_only_products() -> None:
     assert (x.nbytes, y.nbytes) == (400, 400), "bytes read, bytes written"
     per_addition = (x.nbytes + y.nbytes) / y.numel()  # @inspect per_addition as B
     assert per_addition == 8, "bytes moved for each addition"
-    a, b = torch.ones(10, 20), torch.ones(20, 30)  # @hide
     question(r"""
         With `a` of shape `(10, 20)` and `b` of shape `(20, 30)`, how many FLOPs does the counter
         report for `(a @ b + 1).softmax(-1)`?
-    """, answer=flops(lambda: (a @ b + 1).softmax(-1)), unit="FLOP",
+    """, answer=flops(lambda: (torch.ones(10, 20) @ torch.ones(20, 30) + 1).softmax(-1)), unit="FLOP",
         why="The addition and the softmax are not on its list.")
 
 
@@ -191,11 +190,11 @@ def the_causal_mask_keeps_the_lower_triangle() -> None:
         the diagonal. Under triu they lie on or above it, and all those above are red: each query
         except the last puts weight on later keys.
     """)
-    past = torch.ones(100, 100, dtype=torch.bool).tril()  # @hide
-    same = torch.ones(100, 8)  # @hide
     question(r"""
         How many of the weights does the causal mask set to zero in a sequence of `100` tokens?
-    """, answer=(attention_weights(same, past) == 0).sum().item())
+    """, answer=(
+        attention_weights(torch.ones(100, 8), torch.ones(100, 100, dtype=torch.bool).tril()) == 0
+    ).sum().item())
 
 
 @aside
@@ -216,8 +215,8 @@ def pytorchs_causal_attention_agrees() -> None:
     leaking = attention_weights(x, keep.triu())
     assert torch.allclose(builtin, causal), "is_causal means tril"
     assert not torch.allclose(builtin, leaking), "it is not triu"
-    same = torch.zeros(1, 4, 8)  # @hide
-    tens = torch.tensor([[[0.0], [10], [20], [30]]])  # @hide
+    same = torch.zeros(1, 4, 8)
+    tens = torch.tensor([[[0.0], [10], [20], [30]]])
     question(r"""
         All scores are equal, and the values of the four keys are `0`, `10`, `20`, `30`. What does
         attention with `is_causal=True` return for the third query?
@@ -249,11 +248,10 @@ def the_other_triangle_is_right_in_the_other_layout() -> None:
     assert torch.equal(~remove, keep.tril()), "one mask, said two ways"
     more = with_diagonal.sum() - remove.sum()  # @inspect more.item()
     assert more == n, "triu would remove the diagonal too"
-    others = ~keep.tril(diagonal=1)  # @hide
     question(r"""
         Queries are rows, the mask names what to remove, and each token may see the past, itself and
         the *next* token. Which `diagonal` does `triu` get?
-    """, answer=next(d for d in range(n) if keep.triu(d).equal(others)))
+    """, answer=next(d for d in range(n) if keep.triu(d).equal(~keep.tril(diagonal=1))))
 
 
 @aside
@@ -278,11 +276,11 @@ def a_leak_shows_when_the_future_changes() -> None:
     note("Which outputs moved, from the first token to the last, under either mask:")
     assert causal == [False, False, False, True], "the past stands still"
     assert leaking == [True, True, True, True], "every token saw the last"
-    tokens = torch.rand(10, 8)  # @hide
-    mask = torch.ones(10, 10, dtype=torch.bool).tril()  # @hide
-    before = attention_weights(tokens, mask) @ tokens  # @hide
-    tokens[2] = torch.rand(8)  # @hide
-    after = attention_weights(tokens, mask) @ tokens  # @hide
+    tokens = torch.rand(10, 8)
+    mask = torch.ones(10, 10, dtype=torch.bool).tril()
+    before = attention_weights(tokens, mask) @ tokens
+    tokens[2] = torch.rand(8)
+    after = attention_weights(tokens, mask) @ tokens
     question(r"""
         In a sequence of `10` tokens under the causal mask, the third is changed. How many outputs
         move?

@@ -1,5 +1,5 @@
 """Training in mixed precision, and weights in one byte."""
-from counters import flops, saved_bytes_of
+from counters import Watching, flops, saved_bytes_of
 import math
 import warnings
 from functools import partial
@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from timing import time_call
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, link, misbelief, note, question, requires
 
@@ -64,28 +63,25 @@ def flops_do_not_depend_on_the_format() -> None:
         products over `float32` weights. The old warning that low-precision training is very hard
         still holds where nothing at all is kept wide.
     """)
-    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]  # @hide
-    work = [flops(partial(torch.matmul, x, x)) for x in pair]  # @hide
+    pair = [torch.ones(128, 128, dtype=d) for d in (formats[0], formats[2])]
+    work = [flops(partial(torch.matmul, x, x)) for x in pair]
     question(r"""
         Both factors of a product of width `128` are cast from `float64` to `bfloat16`. To which
         fraction do its FLOPs fall, and to which its bytes?
     """, answer=[work[1] / work[0], pair[1].nbytes / pair[0].nbytes])
 
 
-class Products(TorchDispatchMode):
+class Products(Watching):
     """Notes the formats that go into every matrix product while it is active."""
 
     def __init__(self) -> None:
         super().__init__()
         self.formats: list[torch.dtype] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if func is torch.ops.aten.mm.default:
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        if operation is torch.ops.aten.mm.default:
             formats = args[0].dtype, args[1].dtype
             self.formats.append(torch.promote_types(*formats))
-        return func(*args, **(kwargs or {}))
 
 
 def the_backward_pass_is_narrow_too() -> None:
@@ -117,8 +113,8 @@ def the_backward_pass_is_narrow_too() -> None:
     assert weight.dtype == torch.float32, "the weights as stored"
     assert weight.grad is not None, "with a gradient"
     assert weight.grad.dtype == torch.float32, "widened on arrival"
-    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)  # @hide
-    with Products() as seen:  # @hide
+    deep, (x, y) = Stack(8, 5), linear_batch(8, 4)
+    with Products() as seen:
         with torch.autocast("cpu", torch.bfloat16):
             output = deep(x)
         F.mse_loss(output.float(), y).backward()
@@ -258,11 +254,13 @@ def the_loss_scale_finds_its_own_level() -> None:
         range to do without all this.
     """)
     assert scaler.state_dict()["scale"] == 4096, "to be saved"
-    fits = 2 ** int(math.log2(torch.finfo(torch.float16).max / 100))  # @hide
     question(r"""
         The gradient is `100` instead of `10`. At which scale does the scaler first settle, and
         after how many skipped steps?
-    """, answer=[fits, round(math.log2(scales[0] / fits))])
+    """, answer=[
+        fits := 2 ** int(math.log2(torch.finfo(torch.float16).max / 100)),
+        round(math.log2(scales[0] / fits)),
+    ])
 
 
 def through(x: Tensor, dtype: torch.dtype, stretch: bool = True) -> Tensor:
@@ -385,7 +383,7 @@ def quantized_weights_trade_error_for_bytes() -> None:
     halves = torch.stack([packed & 15, packed >> 4], dim=1).to(torch.int8)
     restored = torch.where(halves > 7, halves - 16, halves)
     assert torch.equal(restored.view(256, 256), whole), "and back"
-    whole, scale = quantize(torch.randn(1000, 400), 4)  # @hide
+    whole, scale = quantize(torch.randn(1000, 400), 4)
     question(r"""
         How many bytes does a matrix of `1000 × 400` take at `4` bits a weight, packed in pairs,
         with its scales in `float32`?

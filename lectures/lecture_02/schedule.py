@@ -3,9 +3,8 @@ import math
 from typing import Any
 
 import torch
-from counters import flops, tensors_in
+from counters import Watching, flops, tensors_in
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, note, question
 
@@ -59,7 +58,7 @@ def adam_starts_with_its_longest_steps() -> None:
 
 def wander(rates: list[float], start: float, noise: float) -> float:
     """How far from zero SGD ends, in the root of the mean square, on a parabola with noisy gradients."""
-    w = torch.full((16000,), start, dtype=torch.float64)
+    w = torch.full((64000,), start, dtype=torch.float64)
     for rate in rates:
         w -= rate * (w + noise * torch.randn_like(w))
     return w.square().mean().sqrt().item()
@@ -112,26 +111,18 @@ def decay_trades_distance_for_quiet() -> None:
              answer=2 * 0.25 / (1 + 0.25))
 
 
-class Moved(TorchDispatchMode):
+class Moved(Watching):
     """Adds up the bytes that operations read and write while it is active."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
 
-    def __enter__(self) -> "Moved":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        declared = [it.alias_info for it in func._schema.arguments]
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        declared = [it.alias_info for it in operation._schema.arguments]
         changed = [a for a, it in zip(args, declared) if it and it.is_write]
-        touched = tensors_in((args, changed or results))
+        touched = tensors_in((args, changed or made))
         self.bytes += sum(t.nbytes for t in touched)
-        return results
 
 
 @aside

@@ -1,5 +1,5 @@
 """What one training step takes, in bytes and in FLOPs."""
-from counters import flops, saved_bytes_of, tensors_in
+from counters import Alive, Watching, flops, saved_bytes_of, tensors_in
 import gc
 import math
 from typing import Any
@@ -7,8 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
+from units import GiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
@@ -21,7 +20,6 @@ from .timeline import (
     gradients_kept_as_zeros_are_there_at_the_peak,
     the_batch_decides_where_memory_peaks,
 )
-from .units import GiB, MiB
 
 
 def the_bill_of_a_step() -> None:
@@ -61,10 +59,10 @@ def parameters_follow_from_the_shapes() -> None:
         counts.append(sum(p.numel() for p in model.parameters()))  # @inspect counts
     assert counts[0] == 4 * 4 * 2 + 4 == 36, "a model to count by hand"
     assert counts[1] == 64 * 64 * 2 + 64 == 8256, "and a larger one"
-    model = Stack(10, 4)  # @hide
-    total = sum(p.numel() for p in model.parameters())  # @hide
-    question(f"A model of width `10` has `{total}` parameters. How many hidden layers?",
-             answer=len(model.weights) - 1, unit="layers",
+    question("A model of width `10` has `410` parameters. How many hidden layers?",
+             answer=next(
+                 n for n in range(99) if sum(p.numel() for p in Stack(10, n).parameters()) == 410
+             ), unit="layers",
              why="A hidden layer adds the square of the width, the head only the width.")
 
 
@@ -132,18 +130,10 @@ def a_nonlinearity_may_save_a_copy_of_its_own() -> None:
 
 def alive_at_once(layers: int, *, gradients: bool, trains: bool = True) -> int:
     """Bytes of the layers' outputs at the most crowded moment of a forward pass."""
-    model = Stack(64, layers).train(trains)
-    results: list[tuple[StorageWeakRef, int]] = []
-    crowds: list[int] = []
-
-    def look(layer: nn.Module, given: Any, made: Tensor) -> None:
-        results.append((StorageWeakRef(made.untyped_storage()), made.nbytes))
-        crowds.append(sum(size for ref, size in results if not ref.expired()))
-
-    model.between.register_forward_hook(look)
-    with torch.set_grad_enabled(gradients):
-        model(torch.randn(8, 64))
-    return max(crowds)
+    model, x = Stack(64, layers).train(trains), torch.randn(8, 64)
+    with torch.set_grad_enabled(gradients), Alive() as alive:
+        model(x)
+    return alive.most
 
 
 @aside
@@ -154,10 +144,10 @@ def without_gradients_two_outputs_are_alive() -> None:
         the output of a layer is freed as soon as the next one is there. `alive_at_once` counts the
         outputs that exist at the most crowded moment of a forward pass:
     """)
-    one = 8 * 64 * 4  # @inspect one as B
+    one, head = 8 * 64 * 4, 8 * 4  # @inspect one as B, head as B
     training = alive_at_once(16, gradients=True)  # @inspect training as B
     using = alive_at_once(16, gradients=False)  # @inspect using as B
-    assert training == 16 * one, "the output of every layer"
+    assert training == 16 * one + head, "the output of every layer"
     assert using == 2 * one, "one being read, one being written"
     deeper = alive_at_once(64, gradients=False)  # @inspect deeper as B
     assert deeper == using, "at any depth"
@@ -171,11 +161,10 @@ def without_gradients_two_outputs_are_alive() -> None:
         A model that writes text also keeps, for each token so far, its keys and values. That
         *cache* does grow with the depth, and is not an activation of the step.
     """)
-    crowd = [alive_at_once(48, gradients=g) // one for g in (False, True)]  # @hide
     question(r"""
         Each of `48` layers has an output of `100` MiB. How many MiB of outputs are alive at once
         under `no_grad`, and how many if it is forgotten?
-    """, answer=[100 * count for count in crowd], unit="MiB")
+    """, answer=[100 * (alive_at_once(48, gradients=g) // one) for g in (False, True)], unit="MiB")
 
 
 @aside
@@ -198,9 +187,9 @@ def gradients_come_in_two_kinds() -> None:
     passing = hidden.grad
     assert passing is not None, "asked to stay"
     assert passing.shape == hidden.shape == (2, 4), "one for each number"
-    x, y = linear_batch(4, 1000)  # @hide
-    hidden = x @ model.weights[0]  # @hide
-    F.mse_loss(model(x), y).backward()  # @hide
+    x, y = linear_batch(4, 1000)
+    hidden = x @ model.weights[0]
+    F.mse_loss(model(x), y).backward()
     question(r"""
         The batch grows from `2` to `1000`. How many bytes of gradients stay, and how many pass
         through `hidden`?
@@ -329,23 +318,15 @@ def the_bill_is_measured_on_the_card() -> None:
     """, answer=2 * 4 * GiB, unit="B")
 
 
-class Written(TorchDispatchMode):
+class Written(Watching):
     """Counts the numbers that operations return while it is active."""
 
     def __init__(self) -> None:
         super().__init__()
         self.numbers = 0
 
-    def __enter__(self) -> "Written":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        self.numbers += sum(t.numel() for t in tensors_in(results))
-        return results
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        self.numbers += sum(t.numel() for t in tensors_in(made))
 
 
 def numbers_written(width: int, layers: int, batch: int) -> int:
@@ -443,11 +424,10 @@ def parts_of_a_batch_add_up_to_the_whole() -> None:
         Parameters, gradients and the optimizer's state take what they took: it is the batch that
         fits now, not a larger model.
     """)
-    shares = [n / len(x) for n in (24, 8)]  # @hide
     question(r"""
         Cut the batch of `32` into `24` and `8` instead. What must each of the two losses be
         multiplied by?
-    """, answer=shares,
+    """, answer=[n / len(x) for n in (24, 8)],
         why="Each loss is a mean over its own part, so it counts by its share of the examples.")
 
 

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from timing import time_call
 from torch import Tensor
+from units import KiB, MiB
 
 from litbook import aside, misbelief, note, question
 
 from .measure import message_of, same_storage
-from .units import KiB, MiB
 
 
 def storage_and_views() -> None:
@@ -70,7 +70,7 @@ def a_tensor_is_memory_and_a_way_to_read_it() -> None:
     one = f"{integers[0, 0].item():032b}"  # @inspect one
     assert one == "00111111100000000000000000000000", "the float one"
     assert same_storage(x, integers), "same bytes, another dtype"
-    piece = torch.zeros(4, 5)[1:, 2]  # @hide
+    piece = torch.zeros(4, 5)[1:, 2]
     question(r"""
         `m` is a fresh matrix of shape `(4, 5)`. What are the offset and the stride of `m[1:, 2]`?
     """, answer=(piece.storage_offset(), *piece.stride()))
@@ -186,11 +186,12 @@ def basic_indexing_shares_and_picking_copies() -> None:
     note("Arithmetic that makes a new tensor is no such change, even when it reuses the old name.")
     x = x + 1  # @inspect x
     assert row.tolist() == [1, 100, 3], "the old storage is untouched"
-    parts = x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2]  # @hide
     question(r"""
         How many of `x[1:]`, `x[[0, 1]]`, `x[:, ::2]`, `x[x > 50]` and `x[1, 2]` share the storage
         of `x`?
-    """, answer=sum(same_storage(x, part) for part in parts))
+    """, answer=sum(
+        same_storage(x, part) for part in (x[1:], x[[0, 1]], x[:, ::2], x[x > 50], x[1, 2])
+    ))
 
 
 @aside
@@ -218,9 +219,8 @@ def view_gives_the_same_numbers_another_shape() -> None:
     turned = message_of(lambda: x.t().view(2, 3))  # @inspect turned
     assert "is invalid for input of size 6" in few, "counts must agree"
     assert "not compatible with" in turned, "strides must allow it"
-    z = torch.arange(12).view(3, 4)  # @hide
     question("For `z = torch.arange(12).view(3, 4)`, what is `z.view(4, 3)[2, 1]`?",
-             answer=z.view(4, 3)[2, 1].item())
+             answer=torch.arange(12).view(3, 4).view(4, 3)[2, 1].item())
 
 
 def a_transpose_swaps_strides() -> None:
@@ -272,9 +272,8 @@ def contiguous_means_reading_in_storage_order() -> None:
     down, across = top.flatten().diff(), left.flatten().diff()
     assert down.tolist() == [1, 1, 1, 1, 1, 1, 1], "no jump anywhere"
     assert across.tolist() == [1, 3, 1, 3, 1, 3, 1], "a jump after each row"
-    parts = x[1:3], x[:, 1:], x[::2], x[2], x[:, 0]  # @hide
     question("How many of `x[1:3]`, `x[:, 1:]`, `x[::2]`, `x[2]` and `x[:, 0]` are contiguous?",
-             answer=sum(part.is_contiguous() for part in parts))
+             answer=sum(part.is_contiguous() for part in (x[1:3], x[:, 1:], x[::2], x[2], x[:, 0])))
 
 
 def some_shapes_cannot_be_a_view() -> None:
@@ -314,8 +313,8 @@ def some_shapes_cannot_be_a_view() -> None:
     assert torch.equal(reshaped, copied), "reshape: same numbers"
     assert not same_storage(x, reshaped), "copied, because it must"
     assert same_storage(x, shared), "shared, because it can"
-    x.reshape(3, 2)[0, 0] = 9  # @hide
-    x.t().reshape(2, 3)[0, 0] = 8  # @hide
+    x.reshape(3, 2)[0, 0] = 9
+    x.t().reshape(2, 3)[0, 0] = 8
     question(r"""
         First `x.reshape(3, 2)[0, 0] = 9`, then `x.t().reshape(2, 3)[0, 0] = 8`. What is `x[0, 0]`
         now?
@@ -377,12 +376,15 @@ def contiguous_copies_only_when_it_must() -> None:
     assert flat.stride() == (4, 1), "rows of two, four apart"
     assert flat.is_contiguous() is False, "reshape left the gaps"
     assert flat.contiguous().stride() == (2, 1), "contiguous closed them"
-    turned, back = x.t().contiguous(), x.t().t().contiguous()  # @hide
-    made = x.contiguous(), turned, back, x.reshape(3, 2), x.clone()  # @hide
     question(r"""
         How many bytes of new memory do `x.contiguous()`, `x.t().contiguous()`,
         `x.t().t().contiguous()`, `x.reshape(3, 2)` and `x.clone()` take together?
-    """, answer=sum(t.nbytes for t in made if not same_storage(x, t)), unit="B")
+    """, answer=sum(
+        t.nbytes
+        for t in (x.contiguous(), x.t().contiguous(), x.t().t().contiguous(), x.reshape(3, 2),
+                  x.clone())
+        if not same_storage(x, t)
+    ), unit="B")
 
 
 @aside
@@ -411,11 +413,10 @@ def a_small_view_keeps_everything_alive() -> None:
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
     assert with_base // MiB == 4, "the file holds the matrix"
     assert row_only // MiB == 0, "the clone's file does not"  # @zero
-    one = torch.zeros(256, 1024)[0, 0]  # @hide
     question(r"""
         In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
         appends `logits[0, 0]` to a list. How much memory does the list keep alive?
-    """, answer=100 * one.untyped_storage().nbytes(), unit="B")
+    """, answer=100 * torch.zeros(256, 1024)[0, 0].untyped_storage().nbytes(), unit="B")
 
 
 @aside

@@ -5,11 +5,11 @@ import torch
 from hardware import CARDS
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from units import GB, GiB, MiB
 
 from litbook import aside, misbelief, note, question
 
 from .measure import adamw_step, deterministic, message_of
-from .units import GB, GiB, MiB
 
 
 def tensors() -> None:
@@ -39,17 +39,18 @@ def one_decimal_point_decides_the_dtype() -> None:
     m: Float[Tensor, "row col"] = torch.tensor([[1.0, 2, 3], [4, 5, 6]])  # @inspect m
     assert m.shape == (2, 3), "two rows, three columns"
     assert m.dtype == torch.float32, "one float literal is enough"
-    whole: Int[Tensor, "n"] = torch.tensor([1, 4, 9])           # @inspect whole
+    whole: Int[Tensor, "n"] = torch.tensor([1, 4, 9])  # @inspect whole
     assert whole.dtype == torch.int64, "integers stay integers"
     note("A forgotten point shows up late, at the first operation that only floats have:")
-    refused = message_of(lambda: whole.requires_grad_())        # @inspect refused
+    refused = message_of(lambda: whole.requires_grad_())  # @inspect refused
     assert "floating point" in refused, "integers have no gradient"
-    lists = [3, 4], [3, 4.], [1e3, 1], [10**3, 1]  # @hide
-    candidates = [torch.tensor(numbers) for numbers in lists]  # @hide
     question(r"""
         How many of these accept `requires_grad_()`: `torch.tensor([3, 4])`,
         `torch.tensor([3, 4.])`, `torch.tensor([1e3, 1])`, `torch.tensor([10**3, 1])`?
-    """, answer=sum(message_of(t.requires_grad_) == "" for t in candidates))
+    """, answer=sum(
+        message_of(torch.tensor(numbers).requires_grad_) == ""
+        for numbers in ([3, 4], [3, 4.0], [1e3, 1], [10**3, 1])
+    ))
 
 
 @aside
@@ -57,7 +58,7 @@ def four_ways_to_make_a_tensor() -> None:
     """Zeros, ones, noise, or whatever was there."""
     note("Four functions make a tensor from nothing but a shape. They differ in what is in it.")
     makers = (torch.zeros, torch.ones, torch.randn, torch.empty)
-    shapes = [tuple(make(4, 8).shape) for make in makers]       # @inspect shapes
+    shapes = [tuple(make(4, 8).shape) for make in makers]  # @inspect shapes
     assert shapes == [(4, 8)] * 4, "same shape from each"
     assert torch.ones(4, 8).sum() == 32, "each of them one"
     note(r"""
@@ -66,7 +67,7 @@ def four_ways_to_make_a_tensor() -> None:
         that code which reads before it writes is found out.
     """)
     with deterministic():
-        unwritten = torch.empty(4, 8)                           # @inspect unwritten
+        unwritten = torch.empty(4, 8)  # @inspect unwritten
     assert unwritten.isnan().sum() == 32, "nothing was promised"
     question(r"""
         Deterministic mode is on. In a fresh `torch.empty(4, 8)` every element but one is set to
@@ -81,9 +82,9 @@ def randn_draws_from_the_standard_normal() -> None:
         The *spread* is the standard deviation, `std`, or *deviation* for short. The draws come from
         the normal distribution, which puts a known share of them within one deviation of its mean.
     """)
-    x = torch.randn(10**6)                                      # @inspect x
-    middle = abs(round(x.mean().item(), 2))                     # @inspect middle
-    std = round(x.std().item(), 2)                              # @inspect std
+    x = torch.randn(10**6)  # @inspect x
+    middle = abs(round(x.mean().item(), 2))  # @inspect middle
+    std = round(x.std().item(), 2)  # @inspect std
     assert (middle, std) == (0.0, 1.0), "to two digits"
     note(r"""
         The draws are meant to be independent. No run can prove that; it can look for the simplest
@@ -96,10 +97,10 @@ def randn_draws_from_the_standard_normal() -> None:
 
     found = [correlation(x, 1), correlation(x, 10), correlation(x.abs(), 1)]
     assert found == [0.0, 0.0, 0.0], "uncorrelated, to two digits"
-    inside = (x.abs() < 1).double().mean().item()               # @inspect inside
-    theory = math.erf(1 / math.sqrt(2))                         # @inspect theory
+    inside = (x.abs() < 1).double().mean().item()  # @inspect inside
+    theory = math.erf(1 / math.sqrt(2))  # @inspect theory
     assert 0.995 < inside / theory < 1.005, "as many as there should be"
-    y = 3 + 2 * x  # @hide
+    y = 3 + 2 * x
     question("What share of the entries of `3 + 2 * torch.randn(10**6)` lies between `1` and `5`?",
              answer=round(((y > 1) & (y < 5)).double().mean().item(), 2), unit="%")
 
@@ -112,11 +113,11 @@ def truncation_narrows_the_spread() -> None:
         trailing underscore marks an operation that overwrites its argument.
     """)
     x = torch.empty(10**6)
-    y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)      # @inspect x
+    y = nn.init.trunc_normal_(x, mean=0, std=1, a=-2, b=2)  # @inspect x
     assert y is x, "filled in place"
     assert x.abs().max() <= 2, "the tails are gone"
     note("Without its tails a distribution is narrower. By how much, theory can tell:")
-    std = x.std().item()                                        # @inspect std
+    std = x.std().item()  # @inspect std
     density = math.exp(-2) / math.sqrt(2 * math.pi)
     theory = math.sqrt(1 - 4 * density / math.erf(math.sqrt(2)))  # @inspect theory
     assert 0.8796 < theory < 0.8797, "for bounds of two deviations"
@@ -139,25 +140,24 @@ def most_tensors_hold_floats() -> None:
         vectors, and from there on everything that it learns or computes is floats.
     """)
     table = nn.Embedding(100, 4)
-    tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])      # @inspect tokens
-    activations: Float[Tensor, "seq dim"] = table(tokens)       # @inspect activations
+    tokens: Int[Tensor, "seq"] = torch.tensor([7, 42, 99])  # @inspect tokens
+    activations: Float[Tensor, "seq dim"] = table(tokens)  # @inspect activations
     mask: Bool[Tensor, "query key"] = torch.ones(3, 3).tril().bool()  # @inspect mask
     activations.sum().backward()
     assert table.weight.grad is not None, "a gradient beside each weight"
     moment = adamw_step(table.weight)["exp_avg"]
     floats = [table.weight, table.weight.grad, moment, activations]
-    kinds = {t.dtype for t in floats}                           # @inspect kinds
+    kinds = {t.dtype for t in floats}  # @inspect kinds
     assert kinds == {torch.float32}, "parameters to activations"
     assert tokens.dtype == torch.int64, "token ids are integers"
     assert mask.dtype == torch.bool, "a mask is a yes or no"
-    widths = tokens.element_size(), mask.element_size()         # @inspect widths
+    widths = tokens.element_size(), mask.element_size()  # @inspect widths
     assert widths == (8, 1), "bytes per id, bytes per yes or no"
-    ids = torch.arange(1024)  # @hide
-    mask_bytes = torch.ones(1024, 1024, dtype=torch.bool).nbytes  # @hide
     question(r"""
         A sequence of `1024` token ids comes with a causal mask, a yes or no for each pair of
         tokens. How many times the bytes of the ids does the mask take?
-    """, answer=mask_bytes // ids.nbytes, unit="times")
+    """, answer=torch.ones(1024, 1024, dtype=torch.bool).nbytes // torch.arange(1024).nbytes,
+        unit="times")
 
 
 def a_fresh_tensor_costs_count_times_width() -> None:
@@ -171,7 +171,7 @@ def a_fresh_tensor_costs_count_times_width() -> None:
         the default, has `4` bytes. Beside the arithmetic, ask what was really allocated, the
         *storage*:
     """)
-    x: Float[Tensor, "row col"] = torch.zeros(4, 8)             # @inspect x
+    x: Float[Tensor, "row col"] = torch.zeros(4, 8)  # @inspect x
     assert x.numel() == 4 * 8, "elements in all"
     assert x.element_size() == 4, "bytes per float32"
     assert x.nbytes == 128, "count times width"
@@ -190,11 +190,11 @@ def a_tensor_can_be_weighed_without_memory() -> None:
     """)
     d = 12288
     w: Float[Tensor, "up width"] = torch.empty(4 * d, d, device="meta")  # @inspect w
-    size = w.nbytes                                             # @inspect size as B
+    size = w.nbytes  # @inspect size as B
     assert size == 2304 * 1024 * 1024, "2304 MiB"
-    binary = size / 1024**3                                     # @inspect binary as GiB
+    binary = size / 1024**3  # @inspect binary as GiB
     assert binary == 2.25, "in GiB, powers of two"
-    decimal = size / 10**9                                      # @inspect decimal as GB
+    decimal = size / 10**9  # @inspect decimal as GB
     assert 2.415 < decimal < 2.416, "in GB, powers of ten"
     misbelief(f"That matrix takes {size / MiB / 1000:.1f} GB.", rf"""
         It takes {binary} GiB, which is {decimal:.2f} GB. Who counts MiB and divides them by a
@@ -202,7 +202,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         ten, memory is built in powers of two.
     """)
     card = CARDS["H100 SXM"]
-    reported = card.reported                                    # @inspect reported as B
+    reported = card.reported  # @inspect reported as B
     assert reported is not None, "someone looked"
     note(rf"""
         So a card sold with {card.memory / GB:.0f} GB [@nvidia-h100] reports {reported // MiB:,}
@@ -214,7 +214,7 @@ def a_tensor_can_be_weighed_without_memory() -> None:
         The matrix alone fits many times. To train it with AdamW, its gradient and two moments of
         the same size must be [held as well](#adamw_keeps_four_numbers_per_parameter):
     """)
-    training = (1 + 1 + 2) * size                               # @inspect training as B
+    training = (1 + 1 + 2) * size  # @inspect training as B
     assert training / GiB == 9.0, "GiB of training state"
     question(rf"""
         An L40S is sold with `48` GB [@nvidia-l40s], and reports
@@ -236,7 +236,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         number as a long vector. Its *stride*, the step in the storage from one element to the next,
         is zero:
     """)
-    wide = torch.ones(1).expand(1000)                           # @inspect wide.stride()
+    wide = torch.ones(1).expand(1000)  # @inspect wide.stride()
     assert wide.nbytes == 4000, "what it reports"
     assert wide.untyped_storage().nbytes() == 4, "what it holds"
     note(r"""
@@ -244,7 +244,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         has lost its name:
     """)
     matrix = torch.zeros(1000, 1000)
-    column = matrix[:, 0]                                       # @inspect column.stride()
+    column = matrix[:, 0]  # @inspect column.stride()
     del matrix
     assert column.nbytes == 4000, "what it reports"
     assert column.untyped_storage().nbytes() == 4_000_000, "what it holds"
@@ -254,7 +254,7 @@ def a_view_can_hold_more_or_less_than_it_reports() -> None:
         For a freshly allocated tensor, yes. For views ask `untyped_storage().nbytes()`, and count
         each storage once.
     """)
-    grid = torch.zeros(100, 100)[::2, ::2]  # @hide
+    grid = torch.zeros(100, 100)[::2, ::2]
     question(r"""
         `torch.zeros(100, 100)[::2, ::2]` takes every other row and column. How many bytes *more*
         than it reports does it keep alive?

@@ -3,12 +3,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch.nn.functional as F
-from counters import tensors_in
+from counters import Watching, tensors_in
 from timing import one_thread
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from litbook import aside, figure, note, question
 
@@ -30,7 +29,7 @@ class Moment(NamedTuple):
         return sum(self.held.values())
 
 
-class Timeline(TorchDispatchMode):
+class Timeline(Watching):
     """Notes which storages are alive after each operation. What kind each is may be said later."""
 
     def __init__(self) -> None:
@@ -39,10 +38,6 @@ class Timeline(TorchDispatchMode):
         self.kinds: dict[int, str] = {}
         self.steps: list[tuple[str, list[int]]] = []  # phase, storages
         self.phase = "forward"
-
-    def __enter__(self) -> "Timeline":
-        super().__enter__()
-        return self
 
     def place(self, t: Tensor) -> int:
         """A number for a tensor's storage; while it is referred to, no other gets the same."""
@@ -57,15 +52,11 @@ class Timeline(TorchDispatchMode):
         self.kinds.setdefault(self.place(t), kind)
         return t
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        for t in tensors_in(results):
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
+        for t in tensors_in(made):
             self.place(t)
         alive = [n for n, (r, _) in self.seen.items() if not r.expired()]
         self.steps.append((self.phase, alive))
-        return results
 
     def moments(self) -> list[Moment]:
         """The bytes of each kind after each operation."""
@@ -174,10 +165,9 @@ def the_batch_decides_where_memory_peaks() -> None:
         second; another optimizer, or a
         [fused update](#the_four_kinds_of_memory_are_a_list_not_a_total), lowers the second.
     """)
-    turn = (weights + 2 * matrix - width) / (width * (layers + 1))  # @hide
     question(r"""
         Set the two formulas equal. From which batch on does this model peak in the backward pass?
-    """, answer=int(turn) + 1)
+    """, answer=int((weights + 2 * matrix - width) / (width * (layers + 1))) + 1)
 
 
 @aside
@@ -211,12 +201,9 @@ def gradients_kept_as_zeros_are_there_at_the_peak() -> None:
     """)
     dropped, kept = peak(16, zeros=False), peak(16, zeros=True)  # @inspect dropped as B
     assert kept == dropped, "the same peak"
-    wide = [  # @hide
-        max(m.total for m in memory_over_a_step(32, 2, 512, zeros=zeros))
-        for zeros in (False, True)
-    ]
     question(r"""
         By how many bytes do zeros raise the peak of a model of width `32` with `2` hidden layers,
         at the large batch?
-    """, answer=wide[1] - wide[0], unit="B",
+    """, answer=max(m.total for m in memory_over_a_step(32, 2, 512, zeros=True))
+        - max(m.total for m in memory_over_a_step(32, 2, 512)), unit="B",
         why="As much as the gradients of the hidden layers take; the head adds nothing.")

@@ -8,7 +8,7 @@ from .regimes import three_regimes
 from .utilization import which_flops_enter_mfu
 from .whole import the_whole_model
 
-__beside__ = ("counters", "timing")
+__beside__ = ("counters", "timing", "units")
 
 
 def main() -> None:

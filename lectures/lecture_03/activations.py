@@ -7,17 +7,17 @@ import torch
 import torch.nn.functional as F
 from counters import flops, flops_by_operation, saved_bytes_of
 from einops import rearrange
-from hardware import GB
 from jaxtyping import Float
 from timing import one_thread
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from units import GB
 
 from litbook import aside, figure, misbelief, note, question
 
 from .block import Block, How, RMSNorm, Transformer, turns
 from .counts import Config, activation_bytes
-from .plots import plot_lines
+from .figures import plot_lines
 from .published import LLAMA_3_8B, SMALL
 
 
@@ -93,10 +93,10 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     assert sum(linear.values()) == 34, "per token and number of width"
     assert sum(square.values()) == 5, "per head and pair"
     note("Is it true? Write that block down, run it, and weigh what autograd puts aside.")
-    sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)      # @inspect sizes
-    exact = [34 * h + 5 * a * s for h, a, _, s in sizes]        # @inspect exact as B
+    sizes = (64, 4, 2, 32), (64, 8, 2, 32), (96, 4, 3, 48)  # @inspect sizes
+    exact = [34 * h + 5 * a * s for h, a, _, s in sizes]  # @inspect exact as B
     found = [kept_per_token(PaperBlock(h, a), h, b, s) for h, a, b, s in sizes]
-    over = [f - e for f, e in zip(found, exact)]                # @inspect over as B
+    over = [f - e for f, e in zip(found, exact)]  # @inspect over as B
     assert over == [8.0] * 3, "the formula, and two means and two deviations"
     note(r"""
         The paper leaves the norms' means and deviations out, as small, and so they are. GPT-3 has
@@ -104,7 +104,7 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
         by far:
     """)
     h, a, s = 12288, 96, 2048
-    share = 5 * a * s / (34 * h + 5 * a * s)                    # @inspect share as %
+    share = 5 * a * s / (34 * h + 5 * a * s)  # @inspect share as %
     assert round(share, 2) == 0.70, "is kept by attention's weights"
     question("From how many tokens on does the second term outweigh the first in GPT-3?",
              answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * h), unit="tokens",
@@ -138,10 +138,10 @@ def the_block_of_today_keeps_other_tensors() -> None:
 
     wide = Config(1, 96, 6, 3, 200, 100, 64)
     cases = (SMALL, 32), (SMALL, 64), (wide, 16)
-    found = [kept(c, s, "fused") for c, s in cases]             # @inspect found as B
+    found = [kept(c, s, "fused") for c, s in cases]  # @inspect found as B
     exact = [activation_bytes(c, s) for c, s in cases]
     assert found == exact, "fused: to the byte"
-    found = [kept(c, s, "written") for c, s in cases]           # @inspect found as B
+    found = [kept(c, s, "written") for c, s in cases]  # @inspect found as B
     exact = [activation_bytes(c, s, fused=False) for c, s in cases]
     assert found == exact, "written out: to the byte"
     note(r"""
@@ -213,13 +213,13 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     theirs = gradients(pieces)
     assert torch.allclose(gradients(lean), theirs), "the same gradients"
     kept = [kept_per_token(n, 64, 2, 16) for n in (RMSNorm(64), Lean(64))]
-    in_pieces = (kept[0] - 4) / 64                              # @measure in_pieces as B
-    in_one = (kept[1] - 4) / 64                                 # @inspect in_one as B
+    in_pieces = (kept[0] - 4) / 64  # @measure in_pieces as B
+    in_one = (kept[1] - 4) / 64  # @inspect in_one as B
     assert in_one == 2.0, "bytes a number in one piece"
     assert in_pieces >= in_one, "and where it runs as operations, no less"
     config = LLAMA_3_8B
-    with_pieces = activation_bytes(config, 8192, norm=8)        # @inspect with_pieces as B
-    more = with_pieces / activation_bytes(config, 8192) - 1     # @inspect more as %
+    with_pieces = activation_bytes(config, 8192, norm=8)  # @inspect with_pieces as B
+    more = with_pieces / activation_bytes(config, 8192) - 1  # @inspect more as %
     assert 0.29 < more < 0.30, "more for the whole block"
     note(r"""
         Both norms of a block, and beside them what attention keeps: queries, keys and values, and a
@@ -252,16 +252,16 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         block = with_lean_norms(Block(SMALL, how))
         return kept_per_token(block, SMALL.width, 1, context, SMALL.head)
 
-    written = [kept(s, "written") for s in contexts]            # @inspect written as B
-    fused = [kept(s, "fused") for s in contexts]                # @inspect fused as B
+    written = [kept(s, "written") for s in contexts]  # @inspect written as B
+    fused = [kept(s, "fused") for s in contexts]  # @inspect fused as B
     assert max(fused) == min(fused), "per token, at any length"
-    growth = [w - f for w, f in zip(written, fused)]            # @inspect growth as B
+    growth = [w - f for w, f in zip(written, fused)]  # @inspect growth as B
     per_pair = [(g / SMALL.heads + 4) / s for g, s in zip(growth, contexts)]
     assert per_pair == [2.0] * 4, "bytes per head and pair"
     note("Llama-3-8B was trained on `8192` tokens at a time [@llama3]. One layer, one sequence:")
     s = LLAMA_3_8B.context
-    layer = s * activation_bytes(LLAMA_3_8B, s)                 # @inspect layer as B
-    out = s * activation_bytes(LLAMA_3_8B, s, fused=False)      # @inspect out as B
+    layer = s * activation_bytes(LLAMA_3_8B, s)  # @inspect layer as B
+    out = s * activation_bytes(LLAMA_3_8B, s, fused=False)  # @inspect out as B
     assert 4.1 < out / layer < 4.2, "times as much, written out"
     lengths = [2**n for n in range(9, 18)]
     lines = {
@@ -308,31 +308,30 @@ def checkpointing_keeps_the_input_alone() -> None:
         large = Block(LLAMA_3_8B, "written")
         x = torch.empty(1, 4096, 4096, requires_grad=True)
         turn = turns(LLAMA_3_8B.head, 4096)
-    forward = flops(lambda: large(x, turn))                     # @inspect forward as FLOP
-    usual = flops(lambda: large(x, turn).sum().backward())      # @inspect usual as FLOP
+    forward = flops(lambda: large(x, turn))  # @inspect forward as FLOP
+    usual = flops(lambda: large(x, turn).sum().backward())  # @inspect usual as FLOP
     assert usual == 3 * forward, "one pass forward, two back"
     run = partial(checkpoint, large, x, turn, use_reentrant=False)
-    twice = flops(lambda: run().sum().backward())               # @inspect twice as FLOP
-    more = twice / usual - 1                                    # @inspect more as %
+    twice = flops(lambda: run().sum().backward())  # @inspect twice as FLOP
+    more = twice / usual - 1  # @inspect more as %
     assert 0.25 < more < 0.26, "more FLOPs"
     misbelief("Checkpointing every block costs a third more.", r"""
         That would be the whole forward pass. PyTorch stops recomputing as soon as the last tensor
         is there that the backward pass asks for. The last product of a block, `down`, makes nothing
         that is kept, and is not run again.
     """)
-    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width      # @inspect down as FLOP
+    down = 2 * 4096 * LLAMA_3_8B.hidden * LLAMA_3_8B.width  # @inspect down as FLOP
     assert twice - usual == forward - down, "without its last product"
-    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)     # @inspect saved
+    saved = activation_bytes(LLAMA_3_8B, 4096) / (2 * 4096)  # @inspect saved
     assert 20 < saved < 21, "times less than with fused attention"
     note(r"""
         While a block is being recomputed its activations are there after all, those of one layer at
         a time. And it is the inputs of all layers that are kept, so depth still counts.
     """)
-    inputs = 32 * 2 * 4096 * 8192  # @hide
     question(r"""
         Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` blocks
         take for one sequence of `8192` tokens?
-    """, answer=inputs, unit="B")
+    """, answer=32 * 2 * 4096 * 8192, unit="B")
 
 
 def recomputing_attention_alone_is_nearly_free() -> None:
@@ -349,15 +348,15 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     def step() -> None:
         block(x, turn).sum().backward()
 
-    whole = kept_per_token(block, 64, 1, 128, SMALL.head)       # @inspect whole as B
-    fused = activation_bytes(SMALL, 128)                        # @inspect fused as B
-    before = flops(step)                                        # @inspect before as FLOP
+    whole = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect whole as B
+    fused = activation_bytes(SMALL, 128)  # @inspect fused as B
+    before = flops(step)  # @inspect before as FLOP
     attend = block.attention.attend
     block.attention.attend = partial(checkpoint, attend, use_reentrant=False)
-    selective = kept_per_token(block, 64, 1, 128, SMALL.head)   # @inspect selective as B
+    selective = kept_per_token(block, 64, 1, 128, SMALL.head)  # @inspect selective as B
     assert whole - selective == 2 * 8 * 128, "the weights are gone"
     assert selective == fused - 4 * 8, "a little less than fused attention"
-    extra = flops(step) - before                                # @inspect extra as FLOP
+    extra = flops(step) - before  # @inspect extra as FLOP
     assert extra == 2 * 128 * 128 * 64, "for the scores alone"
     note(r"""
         As published, this saves `70%` of GPT-3's activations and costs `2.7%` more FLOPs: both
@@ -368,13 +367,13 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     with torch.device("meta"):
         layer = PaperBlock(12288, 96)
         x = torch.empty(1, 2048, 12288)
-    bill = flops_by_operation(lambda: layer(x))                 # @inspect bill as FLOP
+    bill = flops_by_operation(lambda: layer(x))  # @inspect bill as FLOP
     forward, again = sum(bill.values()), bill["aten.bmm"]
-    of_forward = again / forward                                # @inspect of_forward as %
+    of_forward = again / forward  # @inspect of_forward as %
     assert round(of_forward, 3) == 0.027, "of a forward pass"
-    of_step = again / (3 * forward)                             # @inspect of_step as %
+    of_step = again / (3 * forward)  # @inspect of_step as %
     assert round(of_step, 3) == 0.009, "of a step"
-    published = 2048 / (6 * 12288)                              # @inspect published as %
+    published = 2048 / (6 * 12288)  # @inspect published as %
     assert round(published / of_step) == 3, "times too much"
     note(r"""
         So `2.7%` is right for a forward pass, and a step has three passes' worth. For a step the
@@ -409,14 +408,14 @@ def logits_weigh_as_much_as_layers() -> None:
 
         return saved_bytes_of(loss, [*model.parameters()]) / tokens.numel()
 
-    small, large = kept(100), kept(1100)                        # @inspect small, large as B
-    per_word = (large - small) / 1000                           # @inspect per_word as B
+    small, large = kept(100), kept(1100)  # @inspect small, large as B
+    per_word = (large - small) / 1000  # @inspect per_word as B
     assert per_word == 4.0, "bytes per token and word"
     words, layer = LLAMA_3_8B.vocabulary, activation_bytes(LLAMA_3_8B, 8192)
-    layers = per_word * words / layer                           # @inspect layers
+    layers = per_word * words / layer  # @inspect layers
     assert 3 < layers < 3.1, "layers' worth, for the loss alone"
-    held = 8192 * words * per_word                              # @inspect held as B
-    blocks = 8192 * 32 * layer                                  # @inspect blocks as B
+    held = 8192 * words * per_word  # @inspect held as B
+    blocks = 8192 * 32 * layer  # @inspect blocks as B
     assert 0.09 < held / blocks < 0.1, "of what all blocks keep"
     note(r"""
         While the loss is computed the scores themselves, their copy in `float32` and the gradients

@@ -28,7 +28,7 @@ from .block import (
     written_attention,
 )
 from .counts import Config, attention_flops, block_weights, forward_flops, matrices, parameter_count
-from .plots import plot_matrices
+from .figures import plot_matrices
 from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_HALF_B, SMALL
 
 
@@ -80,11 +80,10 @@ def a_block_is_seven_matrices() -> None:
     """)
     share = 3 * d * h / by_hand  # @inspect share as %
     assert share == 0.75, "gate, up and down"
-    wide = Config(1, 128, 8, 8, 512, 100, 32)  # @hide
     question(r"""
         A block has width `128`, as many heads of keys as of queries, and is `512` wide inside the
         feed-forward part. How many weights are in its seven matrices?
-    """, answer=block_weights(wide), unit="weights",
+    """, answer=block_weights(Config(1, 128, 8, 8, 512, 100, 32)), unit="weights",
         why="For attention four squares of the width, and the rest for the feed-forward part.",
         hint="Without sharing, $d_{kv}$ is $d$.")
 
@@ -117,9 +116,11 @@ def rmsnorm_forgets_the_scale() -> None:
     layered = layer_norm(centered)
     assert torch.allclose(norm(centered), layered), "without a mean"
     assert not torch.allclose(norm(x), layer_norm(x)), "with one"
-    weights = sum(p.numel() for p in RMSNorm(4096).parameters())  # @hide
     question("How many parameters has a norm of width `4096`, and how many would LayerNorm have?",
-             answer=[weights, sum(p.numel() for p in nn.LayerNorm(4096).parameters())],
+             answer=[
+                 sum(p.numel() for p in norm.parameters())
+                 for norm in (RMSNorm(4096), nn.LayerNorm(4096))
+             ],
              unit="parameters")
 
 
@@ -150,7 +151,7 @@ def rotary_embedding_tells_distances() -> None:
     turned = rotate(q, turn[:, [39]])
     assert torch.allclose(turned.norm(), q.norm()), "as long as before"
     assert not torch.allclose(turned, q), "and elsewhere"
-    slow = turns(128, 2)[1, 1].asin().min()  # @hide
+    slow = turns(128, 2)[1, 1].asin().min()
     question(r"""
         The slowest of the `64` pairs in a head of `128` turns by how many radians from a token to
         the next? The base is `10000`.
@@ -198,8 +199,8 @@ def heads_of_queries_share_keys() -> None:
 
     assert key_weights(SMALL) == 64 * 16, "weights with sharing"
     assert key_weights(alone) == 64 * 64, "and without"
-    with torch.device("meta"):  # @hide
-        layer = Attention(LLAMA_3_8B, "fused")  # @hide
+    with torch.device("meta"):
+        layer = Attention(LLAMA_3_8B, "fused")
     question(r"""
         In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many
         weights does the matrix that makes keys have?
@@ -299,9 +300,8 @@ def a_counter_may_overlook_attention() -> None:
         it, and there attention costs nothing, it says. The fused kernels for CUDA are. Count with
         attention written out, or on a device whose kernel you know.
     """)
-    tokens = torch.zeros(1, 32, dtype=torch.int64)  # @hide
     question("What does the counter say for one sequence of `32` tokens through the written model?",
-             answer=flops(lambda: written(tokens)), unit="FLOP")
+             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), unit="FLOP")
 
 
 def published_counts_follow_from_eight_numbers() -> None:

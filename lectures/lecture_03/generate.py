@@ -1,26 +1,23 @@
 """Generating text: what is kept for each token, what is read for the next, and how fast that can be."""
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import torch
 from counters import flops
-from hardware import CARDS, GB, find
+from hardware import CARDS, find
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from timing import Timing, time_graph
 from torch import Tensor
+from units import GB, MICRO, GiB, KiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .block import Cache, Transformer, written_attention
 from .counts import Config, block_weights, cache_bytes, forward_flops, parameter_count
-from .plots import BLUE, GREEN, GREY, RED, blank
+from .figures import plot_paces
 from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
-
-KiB, GiB, MICRO = 2**10, 2**30, 1e-6
 
 
 def generating() -> None:
@@ -73,16 +70,15 @@ def a_cache_gives_the_same_answer_for_less() -> None:
         model(tokens[:, :1], caches)
         rest = tokens[:, 1:].split(1, dim=1)
         cached = flops(lambda: [model(token, caches) for token in rest])
-    counted = anew, cached                                      # @inspect counted as FLOP
+    counted = anew, cached  # @inspect counted as FLOP
     formula = (sum(forward_flops(SMALL, n, n) for n in lengths),
                sum(forward_flops(SMALL, 1, n) for n in lengths))
     assert counted == formula, "by the counter, by the formula"
-    saved = anew / cached                                       # @inspect saved as times
+    saved = anew / cached  # @inspect saved as times
     assert 5 < saved < 5.1, "a little more than half the length"
-    long = [forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001)]  # @hide
-    short = [forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)]  # @hide
     question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
-             answer=sum(long) / sum(short), unit="times", hint="half of what number, about?",
+             answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
+             / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), unit="times", hint="half of what number, about?",
              within=0.1)
 
 
@@ -100,13 +96,13 @@ def a_token_leaves_its_keys_and_values() -> None:
         $2 \cdot \text{layers} \cdot d_{kv}$ numbers. Llama-3-8B in `bfloat16`, for a single token
         and for the whole context that it was made for:
     """)
-    token = cache_bytes(LLAMA_3_8B, 1)                          # @inspect token as B
-    whole = weighed_cache(LLAMA_3_8B)                           # @inspect whole as B
+    token = cache_bytes(LLAMA_3_8B, 1)  # @inspect token as B
+    whole = weighed_cache(LLAMA_3_8B)  # @inspect whole as B
     assert token * LLAMA_3_8B.context == whole, "by the formula, by its tensors"
     assert token == 128 * KiB, "for one token"
     assert whole == GiB, "for one full context"
     note("Its ancestor had no shared heads, so every head of queries kept keys of its own [@gqa]:")
-    older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context      # @inspect older as B
+    older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @inspect older as B
     assert older / token == 4.0, "times as much for a token"
     misbelief("The cache of a larger model is larger in proportion.", rf"""
         It grows with layers and with the width of keys, and the width of keys need not grow. All
@@ -114,7 +110,7 @@ def a_token_leaves_its_keys_and_values() -> None:
         each [@llama3].
     """)
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @inspect sizes as times
-    caches = weighed_cache(LLAMA_3_405B) / whole                # @inspect caches as times
+    caches = weighed_cache(LLAMA_3_405B) / whole  # @inspect caches as times
     assert 50 < sizes < 51, "the largest has so many parameters"
     assert caches == 126 / 32, "and a cache with more layers, that is all"
     question(r"""
@@ -159,10 +155,10 @@ def reading_is_work_and_writing_is_waiting() -> None:
         tokens, caches = torch.zeros(1, 512).long(), model.caches(1)
     with torch.no_grad():
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
-        step = flops(lambda: model(tokens[:, 511:], caches))    # @inspect step as FLOP
+        step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
     assert prefill == forward_flops(MODEST, 511, 511), "all but one at once"
     assert step == decoding_flops(MODEST, 1, 512), "the last one"
-    more = 511 * step / prefill                                 # @inspect more as times
+    more = 511 * step / prefill  # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
     note(r"""
         And the bytes? For a single token every weight is read, and the cache of all tokens before
@@ -172,8 +168,8 @@ def reading_is_work_and_writing_is_waiting() -> None:
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
     last = torch.zeros(1, 1, dtype=torch.int64)
-    moved = bytes_moved(lambda: model(last, caches))            # @inspect moved as B
-    extra = moved / decoding_bytes(MODEST, 1, 512)              # @inspect extra as times
+    moved = bytes_moved(lambda: model(last, caches))  # @inspect moved as B
+    extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
     note(r"""
         So for a single token `decoding_bytes` can be trusted, with a model that does not fit here,
@@ -182,12 +178,12 @@ def reading_is_work_and_writing_is_waiting() -> None:
         bound:
     """)
     config, context = LLAMA_3_8B, 2048
-    read = decoding_bytes(config, 1, context)                   # @inspect read as B
-    alone = decoding_flops(config, 1, context) / read           # @inspect alone as FLOP/B
-    together = forward_flops(config, context, context) / read   # @inspect together as FLOP/B
+    read = decoding_bytes(config, 1, context)  # @inspect read as B
+    alone = decoding_flops(config, 1, context) / read  # @inspect alone as FLOP/B
+    together = forward_flops(config, context, context) / read  # @inspect together as FLOP/B
     assert round(alone, 1) == 1.1, "writing"
     assert alone * context == together, "reading, if that were all"
-    ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
+    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
     note(rf"""
         An {H100.name}
@@ -211,16 +207,16 @@ def bandwidth_sets_the_pace() -> None:
         known before anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context,
         with the bandwidth that datasheets print:
     """)
-    size = decoding_bytes(LLAMA_3_8B, 1, 0)                     # @inspect size as B
+    size = decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect size as B
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
     assert 223 < pace["H100 SXM"] < 224, "no program writes faster on one"
-    faster = pace["H200"] / pace["H100 SXM"]                    # @inspect faster as times
+    faster = pace["H200"] / pace["H100 SXM"]  # @inspect faster as times
     assert math.isclose(faster, 4.8 / 3.35), "same arithmetic, more bandwidth"
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)
     note(f"The bandwidths are from [{sources}]. What the arithmetic would allow is out of reach:")
-    possible = PEAK / decoding_flops(LLAMA_3_8B, 1, 0)          # @inspect possible as tokens/s
-    unused = possible / pace["H100 SXM"]                        # @inspect unused as times
+    possible = PEAK / decoding_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
+    unused = possible / pace["H100 SXM"]  # @inspect unused as times
     assert math.isclose(unused, PEAK / BANDWIDTH), "the ridge of the roofline"
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
         The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast
@@ -232,10 +228,10 @@ def bandwidth_sets_the_pace() -> None:
     """)
     model = Transformer(MODEST)
     tokens = torch.randint(MODEST.vocabulary, (1, 64))
-    single = quickest(lambda: model(tokens[:, :1]))             # @measure single as s
-    at_once = quickest(lambda: model(tokens))                   # @measure at_once as s
+    single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
+    at_once = quickest(lambda: model(tokens))  # @measure at_once as s
     apart = 64 * single
-    gain = apart / at_once                                      # @measure gain as times
+    gain = apart / at_once  # @measure gain as times
     assert at_once < apart, "all together take less than one after the other"
     question(r"""
         The same model with half a byte for each weight, on an H100: how many tokens a second, at
@@ -270,20 +266,20 @@ def a_batch_shares_the_weights() -> None:
         caches = full_caches(model, batch, 511)
         tokens = torch.zeros(batch, 1, dtype=torch.int64)
         grown.append(bytes_moved(partial(model, tokens, caches)))
-    ratio = grown[1] / grown[0]                                 # @inspect ratio as times
+    ratio = grown[1] / grown[0]  # @inspect ratio as times
     by_formula = [decoding_bytes(MODEST, batch, 512) for batch in (1, 16)]  # @inspect by_formula as B
-    predicted = by_formula[1] / by_formula[0]                   # @inspect predicted as times
-    above = ratio / predicted                                   # @inspect above
+    predicted = by_formula[1] / by_formula[0]  # @inspect predicted as times
+    above = ratio / predicted  # @inspect above
     assert 1 < above < 1.2, "weights once, and a cache for each"
     note(r"""
         With Llama-3-8B on an H100, at best: tokens per second of all sequences together, with short
         texts and with long ones.
     """)
     batches = [1, 4, 16, 64, 256]
-    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]      # @inspect short as tokens/s
-    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]      # @inspect long as tokens/s
+    short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
+    long = [pace_of(LLAMA_3_8B, b, 8192) for b in batches]  # @inspect long as tokens/s
     assert short[3] / short[0] > 58, "short: the weights are shared"
-    ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)         # @inspect ceiling as tokens/s
+    ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
     assert 0.9 < long[4] / ceiling < 1, "long: no batch helps beyond that"
     fits = room_for(LLAMA_3_8B, 128), room_for(LLAMA_3_8B, 8192)  # @inspect fits
     assert fits[1] == 59, "full contexts, and the card is full"
@@ -358,8 +354,8 @@ def a_guess_is_cheap_to_check() -> None:
         tokens = torch.zeros(1, guesses, dtype=torch.int64)
         moved.append(bytes_moved(partial(model, tokens, caches)))
         work.append(forward_flops(MODEST, guesses, 512))
-    dearer = work[1] / work[0]                                  # @inspect dearer as times
-    heavier = moved[1] / moved[0]                               # @inspect heavier as times
+    dearer = work[1] / work[0]  # @inspect dearer as times
+    heavier = moved[1] / moved[0]  # @inspect heavier as times
     assert dearer == 4.0, "four times the FLOPs"
     assert 1 < heavier < 1.1, "and hardly more bytes"
     note(r"""
@@ -370,7 +366,7 @@ def a_guess_is_cheap_to_check() -> None:
     a, n = 0.8, 4
     right = torch.rand(100_000, n) < a
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
-    expected = (1 - a ** (n + 1)) / (1 - a)                     # @inspect expected
+    expected = (1 - a ** (n + 1)) / (1 - a)  # @inspect expected
     assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
     assert round(drawn, 1) == round(expected, 1), "as drawn"
     question(r"""
@@ -419,17 +415,17 @@ def writing_is_timed_on_the_card() -> None:
     model = random_model(config)
     batches = [1, 8, 32]
     timed = [time_writing(model, b, context) for b in batches]  # @measure timed
-    paces = [b / t.seconds for b, t in zip(batches, timed)]     # @measure paces as tokens/s
+    paces = [b / t.seconds for b, t in zip(batches, timed)]  # @measure paces as tokens/s
     assert paces == sorted(paces), "together, many write more than few"
     pairs = list(zip(batches, timed))
     used = [decoding_bytes(config, b, context) / t.seconds for b, t in pairs]  # @measure used as B/s
     card = find(torch.cuda.get_device_name())
     if card is not None:
-        share = [rate / card.bandwidth for rate in used]        # @measure share as %
+        share = [rate / card.bandwidth for rate in used]  # @measure share as %
         assert max(share) <= 1, "never faster than the weights arrive"
     work = decoding_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
-        busy = work / card.bfloat16                          # @measure busy as %
+        busy = work / card.bfloat16  # @measure busy as %
         assert busy < used[0] / card.bandwidth, "less to do than memory has"
     rows = "\n".join(
         f"| {batch} | {t.seconds / MICRO:.0f} | {batch / t.seconds:,.0f} |"
@@ -441,20 +437,3 @@ def writing_is_timed_on_the_card() -> None:
         A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By
         which factor does each of the ten wait longer than the one did?
     """, answer=10 / 8, unit="times")
-
-
-def plot_paces(  # @hide
-    batches: Sequence[int], curves: Mapping[int, Sequence[float]], room: Mapping[int, int]
-) -> Figure:
-    """Tokens per second against the batch, a curve for each context; thin where the caches do not fit."""
-    fig, axes = blank(7, 3.6)
-    for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
-        inside = [b for b in batches if b <= room[context]]
-        axes.plot(batches, paces, color=color, lw=1, alpha=0.6)
-        axes.plot(inside, paces[:len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(list(batches), [str(b) for b in batches])
-    axes.set(xlabel="sequences", ylabel="tokens per second")
-    axes.legend(frameon=False, labelcolor=GREY)
-    return fig

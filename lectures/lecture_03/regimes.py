@@ -5,24 +5,21 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from counters import tensors_in
+from counters import Watching, tensors_in
 from hardware import CARDS
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from timing import Timing, one_thread, time_call, time_graph
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+from units import MICRO
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .block import Block, fused_attention, turns, written_attention
 from .counts import block_weights, matrices
-from .plots import BLUE, GREEN, GREY, RED, blank, plot_lines
+from .figures import plot_lines, plot_shares
 from .published import LLAMA_3_8B
 
-TERA = 10**12
-MICRO = 1e-6
 H100 = CARDS["H100 SXM"]
 PEAK, BANDWIDTH = 1979e12 / 2, H100.bandwidth  # dense bfloat16; held against the card in the first section
 LAUNCH = 5e-6  # seconds, assumed: what handing one operation to a GPU costs
@@ -63,7 +60,7 @@ class Operation(NamedTuple):
         return self.read + self.written
 
 
-class Traffic(TorchDispatchMode):
+class Traffic(Watching):
     """Inside, notes every operation with the bytes of the tensors that go in and come out.
 
     A view moves nothing. An embedding reads the rows that are looked up, not its table.
@@ -73,28 +70,19 @@ class Traffic(TorchDispatchMode):
         super().__init__()
         self.operations: list[Operation] = []
 
-    def __enter__(self) -> "Traffic":
-        super().__enter__()
-        return self
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        made = func(*args, **kwargs)
+    def see(self, operation: Any, args: Any, kwargs: Any, made: Any) -> None:
         given, results = tensors_in((args, kwargs)), tensors_in(made)
-        looks_up = func is torch.ops.aten.embedding.default
+        looks_up = operation is torch.ops.aten.embedding.default
         if looks_up:
             given = [given[1], *results]
-        work = flop_registry.get(func._overloadpacket)
+        work = flop_registry.get(operation._overloadpacket)
         spent = work(*args, **kwargs, out_val=made) if work else 0
-        changes = looks_up or func._schema.is_mutable
+        changes = looks_up or operation._schema.is_mutable
         if not changes and shares_memory(given, results):
             given, results = [], []
-        name = func._overloadpacket.__name__
-        operation = Operation(name, spent, bytes_of(given), bytes_of(results))
-        self.operations.append(operation)
-        return made
+        name = operation._overloadpacket.__name__
+        done = Operation(name, spent, bytes_of(given), bytes_of(results))
+        self.operations.append(done)
 
 
 def shares_memory(given: list[Tensor], results: list[Tensor]) -> bool:
@@ -134,7 +122,7 @@ def every_operation_has_an_intensity() -> None:
     """)
     card = H100.bfloat16, H100.bandwidth
     assert card == (PEAK, BANDWIDTH), "dense, in bfloat16"
-    ridge = PEAK / BANDWIDTH                                    # @inspect ridge as FLOP/B
+    ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert 295 < ridge < 296, "FLOPs while a byte arrives"
     note(r"""
         A product that turns $m$ tokens of $k$ numbers into $n$ each should do $2mkn$ FLOPs on
@@ -142,7 +130,7 @@ def every_operation_has_an_intensity() -> None:
         PyTorch carries out, and weighs the tensors that go in and come out. The gate of Llama-3-8B,
         for many tokens and for one:
     """)
-    k, n = matrices(LLAMA_3_8B)["gate"]                         # @inspect k, n
+    k, n = matrices(LLAMA_3_8B)["gate"]  # @inspect k, n
     with torch.device("meta"):
         w: Float[Tensor, "k n"] = torch.empty(k, n).bfloat16()
         many: Float[Tensor, "m k"] = torch.empty(2048, k).bfloat16()
@@ -159,11 +147,11 @@ def every_operation_has_an_intensity() -> None:
         any card that adds faster than it reads.
     """)
     single = operations_of(lambda: F.silu(gate))[0]
-    each = single.moved / gate.numel()                          # @inspect each as B
+    each = single.moved / gate.numel()  # @inspect each as B
     assert each == 4.0, "bytes for every number: one read, one written"
-    tokens = next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge)  # @hide
     question("How many tokens have to go through this gate together before arithmetic is the wait?",
-             answer=tokens, unit="tokens", hint="the intensity is a little less than the number of tokens")
+             answer=next(m for m in range(1, 999) if m * k * n / (m * k + k * n + m * n) > ridge),
+             unit="tokens", hint="the intensity is a little less than the number of tokens")
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -207,10 +195,10 @@ def a_block_moves_more_than_it_multiplies() -> None:
         kinds: products with weights, products of attention, and everything in between.
     """)
     done = block_operations(2048)
-    kernels = sum(op.moved > 0 for op in done)                  # @measure kernels
-    work = shares(by_kind(done, lambda op: op.flops))           # @inspect work as %
-    bytes_ = shares(by_kind(done, lambda op: op.moved))         # @inspect bytes_ as %
-    time = shares(by_kind(done, seconds_at_best))               # @inspect time as %
+    kernels = sum(op.moved > 0 for op in done)  # @measure kernels
+    work = shares(by_kind(done, lambda op: op.flops))  # @inspect work as %
+    bytes_ = shares(by_kind(done, lambda op: op.moved))  # @inspect bytes_ as %
+    time = shares(by_kind(done, seconds_at_best))  # @inspect time as %
     assert 0.9 < work["products with weights"] < 0.97, "of the FLOPs"
     assert work["all in between"] == 0, "nothing that a counter would count"  # @zero
     assert 0.65 < bytes_["all in between"] < 0.75, "and most of the bytes"
@@ -226,9 +214,8 @@ def a_block_moves_more_than_it_multiplies() -> None:
         On paper the block is a few large products. On the clock {time['all in between']:.0%} of its
         time goes to reading numbers, doing one thing to each, and writing them back.
     """)
-    short = shares(by_kind(block_operations(128), lambda op: op.moved))  # @hide
     question("What share of the bytes lies between the products if the sequence has only `128` tokens?",
-             answer=short["all in between"], unit="%", hint="the weights are read in any case")
+             answer=shares(by_kind(block_operations(128), lambda op: op.moved))["all in between"], unit="%", hint="the weights are read in any case")
 
 
 def normalized(x: Tensor, gain: Tensor) -> Tensor:
@@ -268,7 +255,7 @@ def fusion_saves_the_bytes_between_operations() -> None:
         gain = torch.empty(4096)
     norm, gate = passes(normalized, x, gain), passes(gated, x, up)
     chain = passes(lifted, x)
-    counts = [round(c, 2) for c in (*norm, *gate, *chain)]      # @inspect counts
+    counts = [round(c, 2) for c in (*norm, *gate, *chain)]  # @inspect counts
     assert counts[:2] == [7.0, 2.0], "a norm written out, and fused"
     assert counts[2:4] == [5.0, 3.0], "the gate of SwiGLU"
     assert counts[4:] == [20.0, 2.0], "ten additions in a row"
@@ -283,7 +270,7 @@ def fusion_saves_the_bytes_between_operations() -> None:
         The ten additions are ten additions, fused or not. They get {gains[2]:.0f} times as fast
         because nine tensors are never written.
     """)
-    as_written, least = passes(lambda a, b, c: a * b + c, x, up, x + 1)  # @hide
+    as_written, least = passes(lambda a, b, c: a * b + c, x, up, x + 1)
     question("`a * b + c` on three tensors: how many times as fast can fusion make it at best?",
         answer=as_written / least, unit="times",
         why="Six passes become four: what the product leaves is neither written nor read again.")
@@ -308,10 +295,10 @@ def fusion_changes_how_attention_grows() -> None:
     apart = [attention_bytes(written_attention, t) for t in lengths]  # @inspect apart as B
     fused = [attention_bytes(fused_attention, t) for t in lengths]  # @inspect fused as B
     assert fused[3] == 2 * fused[2], "fused, they grow with the tokens"
-    growth = apart[3] / apart[2]                                # @inspect growth as times
+    growth = apart[3] / apart[2]  # @inspect growth as times
     assert 3.8 < growth < 4, "written out, nearly four times"
     least = 4 * 1024 * 8 * 16 * 4
-    statistics = fused[3] - least                               # @inspect statistics as B
+    statistics = fused[3] - least  # @inspect statistics as B
     assert statistics == 4 * 8 * 1024, "and a number for each token and head"
     figure(plot_lines(lengths, {"written out": apart, "fused": fused}, "tokens", "bytes moved", log=True),
         caption="Bytes that attention moves, by the tensors that go in and out of its operations.",
@@ -337,18 +324,18 @@ def fusion_makes_no_product_faster() -> None:
         is the time at best on an H100, of computing or of reading and writing, whichever is longer;
         `by_kind` adds it up in three groups. First `2048` tokens at once:
     """)
-    many = by_kind(block_operations(2048), seconds_at_best)     # @inspect many as s
-    gain = sum(many.values()) / many["products with weights"]   # @inspect gain as times
+    many = by_kind(block_operations(2048), seconds_at_best)  # @inspect many as s
+    gain = sum(many.values()) / many["products with weights"]  # @inspect gain as times
     assert 2.1 < gain < 2.4, "more cannot be had"
     note(r"""
         The products with weights stay. They wait for arithmetic, not for memory, and moving fewer
         bytes around them leaves that as it was. Now a single token, the first of a text:
     """)
-    one = by_kind(block_operations(1), seconds_at_best)         # @inspect one as s
-    alone = sum(one.values()) / one["products with weights"]    # @inspect alone as times
+    one = by_kind(block_operations(1), seconds_at_best)  # @inspect one as s
+    alone = sum(one.values()) / one["products with weights"]  # @inspect alone as times
     assert round(alone, 3) == 1.001, "a thousandth or so"
-    weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH         # @inspect weights as s
-    above = one["products with weights"] / weights              # @inspect above
+    weights = 2 * block_weights(LLAMA_3_8B) / BANDWIDTH  # @inspect weights as s
+    above = one["products with weights"] / weights  # @inspect above
     assert above < 1.001, "the time is that of reading the weights"
     misbelief("Generating waits for memory, so fusion helps it most.", rf"""
         What it waits for are the weights, and each is read once already. All the rest, which fusion
@@ -356,7 +343,7 @@ def fusion_makes_no_product_faster() -> None:
         to what is read, and no fusion spares that. Fewer bytes per weight would help; and fusion
         does, but by saving *launches*, which come next.
     """)
-    few = by_kind(block_operations(64), seconds_at_best)  # @hide
+    few = by_kind(block_operations(64), seconds_at_best)
     question("And with `64` tokens at once: how many times as fast can the block become at best?",
         answer=sum(few.values()) / few["products with weights"], unit="times", within=0.03, why=r"""
             The weights are still read once, which takes as long as before. All else grows with the
@@ -416,9 +403,9 @@ def the_largest_of_three_times_decides() -> None:
     """)
     assert LAUNCH == 5e-6, "assumed, for each operation"
     lengths = [1, 8, 64, 512, 4096]
-    times = [three_times(t) for t in lengths]                   # @inspect times as s
+    times = [three_times(t) for t in lengths]  # @inspect times as s
     names = "arithmetic", "memory", "launches"
-    longest = [names[t.index(max(t))] for t in times]           # @inspect longest
+    longest = [names[t.index(max(t))] for t in times]  # @inspect longest
     assert longest == ["launches"] * 3 + ["memory"] * 2, "as it is written"
     work, traffic, launches = ([t[i] / MICRO for t in times] for i in range(3))
     figure(plot_lines(lengths, {"arithmetic": work, "memory": traffic, "launches": launches},
@@ -478,14 +465,14 @@ def eager_compiled_and_in_a_graph() -> None:
         at once; it changes nothing that runs. So the first should help where memory is the wait,
         the second where launching is. The same block with a single token and with two thousand:
     """)
-    few, _ = three_ways(1)                                      # @measure few
-    many, results = three_ways(2048)                            # @measure many
+    few, _ = three_ways(1)  # @measure few
+    many, results = three_ways(2048)  # @measure many
     apart = results["eager"] - results["compiled"]
     off = (apart.float().norm() / results["eager"].float().norm()).item()  # @measure off
     assert off < torch.finfo(torch.bfloat16).eps, "compiled, the same results"
-    gain = few["eager"].seconds / few["graph"].seconds          # @measure gain as times
+    gain = few["eager"].seconds / few["graph"].seconds  # @measure gain as times
     assert 1 < gain, "one token: a graph helps"
-    same = many["eager"].seconds / many["graph"].seconds        # @measure same as times
+    same = many["eager"].seconds / many["graph"].seconds  # @measure same as times
     assert same < gain, "many tokens: it has less to hide"
     rows = "\n".join(
         f"| {way} | {t.seconds / MICRO:.0f} | {many[way].seconds / MICRO:.0f} |"
@@ -497,17 +484,3 @@ def eager_compiled_and_in_a_graph() -> None:
         Eager, a block takes `400` µs for a token; in a graph, `150` µs. At `32` blocks, how many
         tokens a second does each give?
     """, answer=[1 / (32 * 400e-6), 1 / (32 * 150e-6)], unit="tokens/s")
-
-
-def plot_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:  # @hide
-    """One stacked bar for each entry, with the shares of its parts."""
-    fig, axes = blank(7, 1.3 + 0.45 * len(bars))
-    for row, parts in enumerate(bars.values()):
-        left = 0.0
-        for color, (name, share) in zip((BLUE, GREEN, RED), parts.items()):
-            axes.barh(-row, share, left=left, color=color, height=0.65, label="" if row else name)
-            left += share
-    axes.set_yticks([-row for row in range(len(bars))], list(bars))
-    axes.set(xlabel="share", xlim=(0, 1))
-    axes.legend(frameon=False, labelcolor=GREY, ncols=3, loc="lower center", bbox_to_anchor=(0.45, 1))
-    return fig

@@ -14,7 +14,7 @@ from litbook import aside, figure, misbelief, note, question
 
 from .block import Transformer, written_attention
 from .counts import Config, forward_flops, parameter_count
-from .plots import plot_lines
+from .figures import plot_lines
 from .published import LLAMA_3_8B, SMALL
 
 
@@ -52,7 +52,7 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         logits = model(tokens).flatten(0, 1)
         F.cross_entropy(logits, tokens.flatten()).backward()
 
-    counted = flops(step)                                       # @inspect counted as FLOP
+    counted = flops(step)  # @inspect counted as FLOP
     table = model.embedding.weight.numel()
     gains = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     weights = sum(p.numel() for p in model.parameters()) - table - gains
@@ -64,13 +64,12 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         The embedding is left out, and rightly: looking up a row multiplies nothing. But where one
         matrix is embedding and head in one, it is multiplied by, as the head, and has to stay.
     """)
-    too_many = 6 * (weights + table) / (6 * weights) - 1        # @inspect too_many as %
+    too_many = 6 * (weights + table) / (6 * weights) - 1  # @inspect too_many as %
     assert round(too_many, 3) == 0.072, "too many, if both tables are counted"
-    at = 6 * 7504924672 // (12 * 32 * 4096)  # @hide
     question(r"""
         Llama-3-8B has `7504924672` weights in blocks and head, `32` layers and width `4096`. At how
         many tokens of context does attention cost as much as all of them?
-    """, answer=at, unit="tokens", within=0.05,
+    """, answer=6 * 7504924672 // (12 * 32 * 4096), unit="tokens", within=0.05,
         why="Contexts of today are several times as long [@llama-32].")
 
 
@@ -84,12 +83,12 @@ def palm_published_both_numbers() -> None:
         chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.
     """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
-    promised = 6144 * 275e12                                    # @inspect promised as FLOP/s
+    promised = 6144 * 275e12  # @inspect promised as FLOP/s
     speed = 238.3e3
-    plain = speed * 6 * parameters / promised                   # @inspect plain as %
+    plain = speed * 6 * parameters / promised  # @inspect plain as %
     assert round(plain, 3) == 0.457, "published: 45.7 % without attention"
-    pairs = 12 * layers * width * context                       # @inspect pairs as FLOP
-    full = speed * (6 * parameters + pairs) / promised          # @inspect full as %
+    pairs = 12 * layers * width * context  # @inspect pairs as FLOP
+    full = speed * (6 * parameters + pairs) / promised  # @inspect full as %
     assert round(full, 3) == 0.462, "published: 46.2 % with attention"
     note(r"""
         Half a point is all that attention adds, with so wide a model and so short a context.
@@ -121,7 +120,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
 
     whole = written_attention(q, k, v)
     assert torch.allclose(in_blocks(16), whole), "the same result"
-    full = flops(lambda: written_attention(q, k, v))            # @inspect full as FLOP
+    full = flops(lambda: written_attention(q, k, v))  # @inspect full as FLOP
     shares = [flops(partial(in_blocks, s)) / full for s in (64, 32, 16, 2)]  # @inspect shares
     assert shares == [1, 3 / 4, 5 / 8, 33 / 64], "in 1, 2, 4 and 32 blocks"
     note(r"""
@@ -130,9 +129,8 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         [twelve](#training_costs_six_per_weight_and_twelve_per_pair) is a count of what the formula
         of attention says, and six, with the mask, of what the task needs.
     """)
-    blocks = [m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51]  # @hide
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
-             answer=blocks[0], unit="blocks",
+             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), unit="blocks",
              why="The last hundredths are dear: to halve what is wasted takes twice the blocks.")
 
 
@@ -156,7 +154,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     bill = flops_by_operation(lambda: attend(True).sum().backward())  # @inspect bill as FLOP
     forward, backward = bill.values()
     assert backward / forward == 2.5, "five products to two"
-    per_pair = (forward + backward) / (t * t * width)           # @inspect per_pair as FLOP
+    per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
     assert per_pair == 14.0, "instead of twelve"
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, "the counter does not look at the mask"  # @zero
@@ -216,7 +214,7 @@ def codebases_count_differently() -> None:
         - *Megatron-LM* adds up the matrices, and halves attention for the mask [@megatron-lm]. So
           does *MaxText* today [@maxtext].
     """)
-    names = list(CONVENTIONS)                                   # @inspect names
+    names = list(CONVENTIONS)  # @inspect names
 
     def relative(config: Config, context: int) -> list[float]:
         counts = [
@@ -225,13 +223,13 @@ def codebases_count_differently() -> None:
         base = counts[names.index("torchtitan")]
         return [round(count / base, 2) for count in counts]
 
-    short = relative(LLAMA_3_8B, 8192)                          # @inspect short
+    short = relative(LLAMA_3_8B, 8192)  # @inspect short
     assert short == [0.83, 1.05, 1, 0.89], "of what torchtitan counts"
     note(rf"""
         That is Llama-3-8B with `8192` tokens. What is an MFU of one half for torchtitan is
         {0.5 * short[-1]:.0%} for Megatron-LM. And with a context of `131072`:
     """)
-    long = relative(LLAMA_3_8B, 131072)                         # @inspect long
+    long = relative(LLAMA_3_8B, 131072)  # @inspect long
     assert long == [0.19, 1.01, 1, 0.59], "the same, with a long context"
     lengths = [2**n for n in range(11, 18)]
     lines = {
@@ -260,15 +258,15 @@ def codebases_count_differently() -> None:
 
     x = torch.randn(512, 512)
     with one_thread():
-        product = time_call(lambda: x @ x, repeats=5)           # @stepover
-        pace = time_call(step, repeats=3)                       # @stepover
-    reached = 2 * 512**3 / product.seconds                      # @measure reached as FLOP/s
-    rate = context / pace.seconds                               # @measure rate as tokens/s
+        product = time_call(lambda: x @ x, repeats=5)  # @stepover
+        pace = time_call(step, repeats=3)  # @stepover
+    reached = 2 * 512**3 / product.seconds  # @measure reached as FLOP/s
+    rate = context / pace.seconds  # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
         for name, c in CONVENTIONS.items()
-    }                                                           # @measure mfu
-    above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1             # @measure above as %
+    }  # @measure mfu
+    above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
     question(r"""
         A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by torchtitan's
@@ -294,14 +292,14 @@ def recomputation_is_work_but_not_the_models() -> None:
     def work(of: Transformer) -> int:
         return flops(lambda: of(tokens).sum().backward())
 
-    model_flops, hardware_flops = work(model), work(lean)       # @inspect model_flops, hardware_flops
-    busy = hardware_flops / model_flops                         # @inspect busy
+    model_flops, hardware_flops = work(model), work(lean)  # @inspect model_flops, hardware_flops
+    busy = hardware_flops / model_flops  # @inspect busy
     assert 1.24 < busy < 1.241, "HFU is that much higher than MFU"
     note(r"""
         PaLM reports both for its largest model, an HFU of `57.8%` and an MFU of `46.2%` [@palm].
         The ratio tells how much was recomputed:
     """)
-    palm = 57.8 / 46.2                                          # @inspect palm
+    palm = 57.8 / 46.2  # @inspect palm
     assert 1.25 < palm < 4 / 3, "a quarter more work, not quite a forward pass"
     misbelief("A higher utilization means a faster run.", r"""
         Of two runs on the same cards, the one with the higher HFU may be the slower: it may be busy
@@ -335,14 +333,14 @@ def a_long_context_can_lift_mfu_above_one() -> None:
         So the longer the context, the more of the reported FLOPs were never computed. Suppose that
         *everything* that a card computes for Llama-3-8B runs at one share of its promise:
     """)
-    share = 0.65                                                # @inspect share as %
+    share = 0.65  # @inspect share as %
     usual, true = CONVENTIONS["torchtitan"], Convention(False, 7)
     lengths = [2**n for n in range(13, 21)]
     counts = [
         [c.flops_per_token(LLAMA_3_8B, n) for n in lengths]
         for c in (usual, true)
     ]
-    reported = [share * u / t for u, t in zip(*counts)]         # @inspect reported
+    reported = [share * u / t for u, t in zip(*counts)]  # @inspect reported
     assert reported[0] < 0.72, "at 8192 tokens"
     assert reported[-1] > 1.09, "at a million"
     first = next(n for n, m in zip(lengths, reported) if m > 1)  # @inspect first

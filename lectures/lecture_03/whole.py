@@ -1,6 +1,5 @@
 """The whole model: its tables and its blocks, and a small one trained, with every number predicted first."""
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from time import perf_counter
@@ -10,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from counters import Alive, flops, saved_bytes_of
 from jaxtyping import Int
-from matplotlib.figure import Figure
 from timing import one_thread
 from torch import Tensor, nn
 
@@ -18,11 +16,9 @@ from litbook import aside, figure, note, question
 
 from .block import Transformer
 from .counts import Config, forward_flops, parameter_count
-from .plots import BLUE, GREY, RED, blank
+from .figures import plot_loss, plot_shares
 from .published import LLAMA_3_8B, LLAMA_32_1B, MODELS, QWEN_25_HALF_B
-from .regimes import operations_of, plot_shares, quickest, shares
-
-MiB = 2**20
+from .regimes import operations_of, quickest, shares
 
 
 def the_whole_model() -> None:
@@ -83,7 +79,7 @@ def small_models_are_largely_tables() -> None:
         """)
     note("The small ones are *tied*: one table serves at both ends. Untied, it would be there twice:")
     untied = parts_of(replace(LLAMA_32_1B, tied=False))
-    twice = untied["tables"] / sum(untied.values())             # @inspect twice as %
+    twice = untied["tables"] / sum(untied.values())  # @inspect twice as %
     assert 0.35 < twice < 0.36, "of a model of that size"
     question(r"""
         The smallest of these with a vocabulary of `32000` tokens instead, still tied. What share of
@@ -99,7 +95,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         second are multiplied with what comes out. The smaller Llama-3.2 [@llama-32], a single
         token, without data:
     """)
-    d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary         # @inspect d, rows
+    d, rows = LLAMA_32_1B.width, LLAMA_32_1B.vocabulary  # @inspect d, rows
     with torch.device("meta"):
         table = torch.empty(rows, d, dtype=torch.bfloat16)
         token = torch.zeros(1, dtype=torch.int64)
@@ -110,7 +106,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
     assert scores.read > table.nbytes, "the whole table does"
-    share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)     # @inspect share as %
+    share = scores.flops / forward_flops(LLAMA_32_1B, 1, 0)  # @inspect share as %
     assert 0.21 < share < 0.22, "of all FLOPs of a forward pass"
     note(r"""
         So which parameters belong into the rule of two FLOPs for each of them [@kaplan2020]? Those
@@ -166,7 +162,7 @@ def a_text_with_a_known_entropy() -> None:
     words: Int[Tensor, "word letter"] = lexicon()
     draws = torch.Generator().manual_seed(0)
     text: Int[Tensor, "sequences seq"] = write_text(words, 1, draws)
-    line = spelled(text[0, 1:])                                 # @inspect line
+    line = spelled(text[0, 1:])  # @inspect line
     different = {spelled(word) for word in words}
     assert len(different) == WORDS, "all words different"
     note(r"""
@@ -185,9 +181,9 @@ def a_text_with_a_known_entropy() -> None:
     ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
     assert by_letter[3] == 0, "the space is certain"  # @zero
-    totals = {round(sum(s), 9) for s in surprise}               # @inspect totals
+    totals = {round(sum(s), 9) for s in surprise}  # @inspect totals
     assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
-    floor = math.log(WORDS) / 4                                 # @inspect floor
+    floor = math.log(WORDS) / 4  # @inspect floor
     assert round(floor, 2) == 0.87, "for a token, on average"
     question(r"""
         With `256` words of three letters and a space, which loss is the lowest that a model can
@@ -218,7 +214,7 @@ def the_run_is_predicted() -> None:
         `{RUN.layers}` of them, `{RUN.width}` wide. Each of `{STEPS}` steps reads `{TOKENS}` tokens
         that were never seen before.
     """)
-    count = parameter_count(RUN)                                # @inspect count
+    count = parameter_count(RUN)  # @inspect count
     model = fresh_model()
     assert count == sum(p.numel() for p in model.parameters()), "parameters"
     note(r"""
@@ -229,20 +225,20 @@ def the_run_is_predicted() -> None:
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4  # @inspect start, floor
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
-        untrained = loss_of(model, held_out).item()             # @inspect untrained
+        untrained = loss_of(model, held_out).item()  # @inspect untrained
     assert math.isclose(untrained, start, rel_tol=0.05), "knows nothing yet"
     note(r"""
         **FLOPs.** Forward, and twice that backward. There is no first product whose input is data:
         below the first block lies the embedding, and it wants its gradient.
     """)
-    step = 3 * forward_flops(RUN, TOKENS, RUN.context)          # @inspect step as FLOP
+    step = 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect step as FLOP
     counted = flops(lambda: loss_of(model, held_out[:BATCH]).backward())
     assert counted == step, "as PyTorch counts"
-    total = STEPS * step                                        # @inspect total as FLOP
-    rule = 6 * count * TOKENS * STEPS / total                   # @inspect rule as %
+    total = STEPS * step  # @inspect total as FLOP
+    rule = 6 * count * TOKENS * STEPS / total  # @inspect rule as %
     assert 0.97 < rule < 0.99, "six for each parameter and token, against it"
     note("**Memory.** Parameters, gradients and two moments, `4` bytes each, and what autograd keeps:")
-    state = 4 * 4 * count                                       # @inspect state as B
+    state = 4 * 4 * count  # @inspect state as B
     text, known = held_out[:BATCH], model.parameters()
     kept = saved_bytes_of(lambda: loss_of(model, text), known)  # @inspect kept as B
     assert kept < state, "the batch is small"
@@ -292,11 +288,11 @@ def the_run() -> None:
     """The loss falls from the logarithm of the vocabulary to the entropy of the text."""
     note("Now it runs, on the processor that built this page. Is the loss what it was said to be?")
     run = trained()
-    first, last = run.losses[0], sum(run.losses[-20:]) / 20     # @measure first, last
+    first, last = run.losses[0], sum(run.losses[-20:]) / 20  # @measure first, last
     start, floor = math.log(RUN.vocabulary), math.log(WORDS) / 4
     held_out = write_text(lexicon(), 64, torch.Generator().manual_seed(9))
     with torch.no_grad():
-        reached = loss_of(run.model, held_out).item()           # @measure reached
+        reached = loss_of(run.model, held_out).item()  # @measure reached
     assert floor < reached < 1.1 * floor, "just above, on text it never saw"
     figure(plot_loss(run.losses, start, floor), caption=r"""
         Loss of each step. Dashed, what was predicted: the logarithm of the vocabulary, and the
@@ -310,11 +306,11 @@ def the_run() -> None:
         order anywhere. No such run can be faster than its FLOPs at the rate of the best product:
     """)
     a = torch.randn(512, 512)
-    peak = 2 * 512**3 / quickest(lambda: a @ a)                # @measure peak as FLOP/s
+    peak = 2 * 512**3 / quickest(lambda: a @ a)  # @measure peak as FLOP/s
     work = STEPS * 3 * forward_flops(RUN, TOKENS, RUN.context)  # @inspect work as FLOP
-    least, spent = work / peak, sum(run.seconds)                # @measure least as s, spent as s
+    least, spent = work / peak, sum(run.seconds)  # @measure least as s, spent as s
     assert least < spent, "as long as its products, and longer"
-    mfu = least / spent                                         # @measure mfu as %
+    mfu = least / spent  # @measure mfu as %
     note(r"""
         The rest goes to what was counted [earlier](#the_largest_of_three_times_decides): small
         products, passes over memory, calls, and the optimizer, which touches every parameter for so
@@ -351,15 +347,15 @@ def its_memory_is_measured() -> None:
     """)
     model = fresh_model()
     text = write_text(lexicon(), BATCH, torch.Generator().manual_seed(2))
-    weights = sum(p.nbytes for p in model.parameters())         # @inspect weights as B
+    weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
     kept = saved_bytes_of(lambda: loss_of(model, text), model.parameters())  # @inspect kept as B
-    made, averages = most_alive(model, text)                    # @measure made as B
+    made, averages = most_alive(model, text)  # @measure made as B
     assert averages == 2 * weights, "two for each parameter"
     assert kept < made, "all that autograd kept, and more"
     assert made < kept + weights, "but not the gradients besides"
-    peak = weights + averages + made                            # @measure peak as B
-    predicted = 4 * weights + kept                              # @inspect predicted as B
-    below = 1 - peak / predicted                                # @measure below as %
+    peak = weights + averages + made  # @measure peak as B
+    predicted = 4 * weights + kept  # @inspect predicted as B
+    below = 1 - peak / predicted  # @measure below as %
     assert peak < predicted, "less than the four together"
     note(r"""
         While the backward pass runs, gradients come and activations go. The last gradient arrives
@@ -391,26 +387,15 @@ def it_writes_what_it_read() -> None:
             token = torch.multinomial(chances, 1, generator=draws)
             written.append(token)
     text: Int[Tensor, "sequences seq"] = torch.cat(written, dim=1)
-    line = spelled(text[0])                                     # @measure line
+    line = spelled(text[0])  # @measure line
     known = {spelled(word) for word in lexicon()}
     words = [spelled(word) for word in text.reshape(-1, 4)]
-    right = sum(word in known for word in words) / len(words)   # @measure right as %
-    chance = len(known) / 27**4                                 # @inspect chance as %
+    right = sum(word in known for word in words) / len(words)  # @measure right as %
+    chance = len(known) / 27**4  # @inspect chance as %
     assert 0.85 < right < 1, "words of the lexicon, among all that it wrote"
-    unwritten = sum(word not in words for word in known)        # @measure unwritten
-    assert unwritten == 0, "and each of them was written"       # @zero
+    unwritten = sum(word not in words for word in known)  # @measure unwritten
+    assert unwritten == 0, "and each of them was written"  # @zero
     question(r"""
         How many words of three letters and a space could a model write that has learned only where
         the spaces are?
     """, answer=26**3, unit="words", why="Any letter could stand in each of the three places.")
-
-
-def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:  # @hide
-    """Loss against step, between two dashed lines."""
-    fig, axes = blank(7, 3.2)
-    axes.plot(range(1, len(losses) + 1), losses, color=BLUE, lw=1.5)
-    for level in (start, floor):
-        axes.axhline(level, color=RED, ls="--", lw=1)
-    axes.set(xlabel="step", ylabel="loss, nats a token", ylim=(0, None))
-    axes.tick_params(colors=GREY)
-    return fig

@@ -67,7 +67,8 @@ def test_what_settles_a_statement_stands_in_the_section_that_the_table_names(
 
 
 def text_of(lecture: Lecture, function: Function) -> str:
-    return "\n".join(lecture.files[function.file].lines[function.first - 1 : function.last])
+    """The text of a function, however its notes are wrapped: a blank for each run of white space."""
+    return " ".join(" ".join(lecture.files[function.file].lines[function.first - 1 : function.last]).split())
 
 
 def boxes(lecture: Lecture) -> list[tuple[str, str]]:
@@ -81,7 +82,7 @@ def boxes(lecture: Lecture) -> list[tuple[str, str]]:
             said = call.args[0]
             parts = said.values if isinstance(said, ast.JoinedStr) else [said]
             texts = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts]
-            found.append((getattr(function, "name", "<module>"), "".join(texts)))
+            found.append((getattr(function, "name", "<module>"), " ".join("".join(texts).split())))
     return found
 
 

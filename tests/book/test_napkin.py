@@ -207,7 +207,7 @@ def test_the_preview_has_the_calculator_and_shows_a_saved_card(repo: Path, tmp_p
     (tmp_path / "docs").mkdir()
     (tmp_path / "lectures" / calculator.BLOCK).mkdir()
     block_files = [str(calculator.BLOCK / name) for name in ("counts.py", "published.py")]
-    for name in ("hardware.py", "napkin.py", "references.bib", *block_files):
+    for name in ("hardware.py", "napkin.py", "units.py", "references.bib", *block_files):
         shutil.copyfile(repo / "lectures" / name, tmp_path / "lectures" / name)
     (tmp_path / "lectures" / "lecture_01.py").write_text(lecture())
     (tmp_path / "docs" / "index.md").write_text("<!-- cards -->\n\n<!-- formulas -->\n")

@@ -27,7 +27,8 @@ FENCE = re.compile(
 def tutorial(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[str, str]]]:
     """The folder with the tutorial's files, and its console blocks as (command, output) pairs."""
     folder = tmp_path_factory.mktemp("tutorial")
-    shutil.copy(repo / "lectures" / "hardware.py", folder)  # a lecture of the book finds it beside itself
+    for module in ("hardware.py", "units.py"):  # a lecture of the book finds them beside itself
+        shutil.copy(repo / "lectures" / module, folder)
     text = (repo / "docs" / "write-a-lecture.md").read_text(encoding="utf-8")
     commands: list[tuple[str, str]] = []
     for fence in FENCE.finditer(text):

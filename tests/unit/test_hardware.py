@@ -86,6 +86,6 @@ def test_what_a_card_reports_is_sourced_and_near_what_it_is_sold_by_in_powers_of
         assert (card.reported is None) == (card.seen == ""), name
         if card.reported is not None:
             assert f"{{{card.seen},\n" in library, name
-            sold = card.memory // hardware.GB * 2**30
+            sold = card.memory // 10**9 * 2**30
             assert 0.93 < card.reported / sold <= 1, name
     assert sum(card.reported is None for card in hardware.CARDS.values()) <= 5

@@ -284,12 +284,12 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     """A Matplotlib figure as SVG, with its caption."""
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
-    display(("SVG", file.getvalue()), *([("Markdown", f"*{common(caption)}*")] if caption else []))
+    display(("SVG", file.getvalue()), *([("Markdown", f"*{common(cleandoc(caption))}*")] if caption else []))
 
 
 def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:
     """A picture that does not travel with the notebook: what it shows, in words."""
-    note(f"*Picture: {alt}*")
+    note(f"*Picture: {cleandoc(alt)}*")
 
 
 def link(target: object, text: str = "") -> None:

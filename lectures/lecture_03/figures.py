@@ -1,0 +1,84 @@
+"""The code behind the figures, which the pages do not show."""  # @hide
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+from plots import BLUE, GOLD, GREEN, GREY, RED, blank
+
+
+def plot_matrices(models: Mapping[str, Mapping[str, tuple[int, int]]]) -> Figure:
+    """A bar for each model: the shares of a block's matrices in its weights."""
+    fig, axes = blank(7, 2.8)
+    colors = (BLUE, "#7f8bd6", "#a9b2ee", "#5c6bc0", GREEN, "#4fa980", "#9ad6b8")
+    for row, shapes in enumerate(models.values()):
+        total, left = sum(r * c for r, c in shapes.values()), 0.0
+        for color, (label, (rows, cols)) in zip(colors, shapes.items()):
+            share = rows * cols / total
+            axes.barh(-row, share, left=left, color=color, height=0.7, label="" if row else label)
+            left += share
+    axes.set_yticks([-row for row in range(len(models))], list(models))
+    axes.set(xlabel="share of the block's weights", xlim=(0, 1))
+    axes.legend(
+        frameon=False, labelcolor=GREY, ncols=7, loc="lower center", bbox_to_anchor=(0.45, 1),
+        handlelength=1, columnspacing=1,
+    )
+    return fig
+
+
+def plot_lines(
+    xs: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, *, log: bool
+) -> Figure:
+    """Labelled curves against a length that doubles; the upright axis is logarithmic if `log`."""
+    fig, axes = blank(7, 3.4)
+    for color, style, (name, ys) in zip(
+        (RED, BLUE, GREEN, GOLD, GREY), ("-", "-", "-", "--", ":"), lines.items()
+    ):
+        axes.plot(xs, ys, color=color, ls=style, lw=2, label=name)
+    axes.set_xscale("log", base=2)
+    if log:
+        axes.set_yscale("log")
+    axes.set_xticks(list(xs), [f"{x:,.0f}" for x in xs], fontsize=8)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.legend(frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_paces(
+    batches: Sequence[int], curves: Mapping[int, Sequence[float]], room: Mapping[int, int]
+) -> Figure:
+    """Tokens per second against the batch, a curve for each context; thin where the caches do not fit."""
+    fig, axes = blank(7, 3.6)
+    for color, (context, paces) in zip((BLUE, GREEN, RED), curves.items()):
+        inside = [b for b in batches if b <= room[context]]
+        axes.plot(batches, paces, color=color, lw=1, alpha=0.6)
+        axes.plot(inside, paces[:len(inside)], color=color, lw=2.5, label=f"{context:,} tokens of context")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(list(batches), [str(b) for b in batches])
+    axes.set(xlabel="sequences", ylabel="tokens per second")
+    axes.legend(frameon=False, labelcolor=GREY)
+    return fig
+
+
+def plot_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:
+    """One stacked bar for each entry, with the shares of its parts."""
+    fig, axes = blank(7, 1.3 + 0.45 * len(bars))
+    for row, parts in enumerate(bars.values()):
+        left = 0.0
+        for color, (name, share) in zip((BLUE, GREEN, RED), parts.items()):
+            axes.barh(-row, share, left=left, color=color, height=0.65, label="" if row else name)
+            left += share
+    axes.set_yticks([-row for row in range(len(bars))], list(bars))
+    axes.set(xlabel="share", xlim=(0, 1))
+    axes.legend(frameon=False, labelcolor=GREY, ncols=3, loc="lower center", bbox_to_anchor=(0.45, 1))
+    return fig
+
+
+def plot_loss(losses: Sequence[float], start: float, floor: float) -> Figure:
+    """Loss against step, between two dashed lines."""
+    fig, axes = blank(7, 3.2)
+    axes.plot(range(1, len(losses) + 1), losses, color=BLUE, lw=1.5)
+    for level in (start, floor):
+        axes.axhline(level, color=RED, ls="--", lw=1)
+    axes.set(xlabel="step", ylabel="loss, nats a token", ylim=(0, None))
+    axes.tick_params(colors=GREY)
+    return fig
