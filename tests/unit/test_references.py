@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from tests.running import command, record, section, write
@@ -97,17 +99,51 @@ def test_a_run_tells_links_and_citations_that_lead_nowhere(book: Path) -> None:
     done = command("--quiet", lecture)
     assert done.returncode == 1 and done.stderr == ""
     assert done.stdout == (
-        "lecture_sample.py:11:5: [@glue] is in no bibliography; did you mean [@glu]?\n"
-        f"{MARKED}"
+        "lecture_sample.py:11:18: [@glue] is in no bibliography; did you mean [@glu]?\n"
+        f"{MARKED}{'^':>18}\n"
         "    add it to references.bib\n\n"
-        "lecture_sample.py:11:5: no page shows a section, helper, class or line 'lecture_other.a_stop' to link to\n"
-        f"{MARKED}"
+        "lecture_sample.py:11:35: no page shows a section, helper, class or line 'lecture_other.a_stop' to link to\n"
+        f"{MARKED}{'^':>35}\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__\n\n"
         "0 claims hold, 0 fail, 0 not run; 2 references to nothing\n"
     )
 
 
-MARKED = '    note("As in [@glue], see [it](#lecture_other.a_stop).")\n    ^\n'
+MARKED = '    note("As in [@glue], see [it](#lecture_other.a_stop).")\n'
+
+
+def test_what_leads_nowhere_is_told_at_its_line_and_column_in_a_block(book: Path) -> None:
+    body = """\
+        note(r\"\"\"
+            The first line cites [@glu].
+
+            Then comes $\\alpha$ and [@glue], and on the next line
+            [a link](#one) is fine, [another](#lecture_other.a_stop) is not.
+        \"\"\")
+        link("#lecture_other.a_stop")
+        misbelief("Said [@none].", r\"\"\"
+            Run, as [others](#nobody)
+            [@glu] say.
+        \"\"\")
+    """
+    lecture = write(book, section(dedent(body)))
+    told = re.findall(
+        r"^lecture_sample.py:(\d+:\d+): (.*?)(?:;| to link to|$)", command("--quiet", lecture).stdout, re.M
+    )
+    missing = "no page shows a section, helper, class or line"
+    assert told == [
+        (place(lecture, "@glue"), "[@glue] is in no bibliography"),
+        (place(lecture, "#lecture_other.a_stop) is"), f"{missing} 'lecture_other.a_stop'"),
+        (place(lecture, '#lecture_other.a_stop")'), f"{missing} 'lecture_other.a_stop'"),
+        (place(lecture, "@none"), "[@none] is in no bibliography"),
+        (place(lecture, "#nobody"), f"{missing} 'nobody'"),
+    ]
+
+
+def place(file: Path, words: str) -> str:
+    """Line and column of the only place in a file where these words stand."""
+    before, _ = file.read_text(encoding="utf-8").split(words)
+    return f"{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
 
 def test_a_run_whose_references_are_there_says_nothing_of_them(book: Path) -> None:

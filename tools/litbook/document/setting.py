@@ -83,7 +83,7 @@ class Setting:
             address = self.resolve(written[1:])
             if address is None:
                 what = f"no page shows a section, helper, class or line {written[1:]!r} to link to"
-                self.report("broken-link", what, LINKED)
+                self.report("broken-link", what, LINKED, written)
             return address or ""
         if re.fullmatch(r"(https?://|mailto:)[^\s<>\"'`]+", written, re.IGNORECASE):
             return written
@@ -96,7 +96,7 @@ class Setting:
         try:
             return self.citations.number(key)
         except BibliographyError as error:
-            self.report("unknown-citation", str(error), "add it to references.bib")
+            self.report("unknown-citation", str(error), "add it to references.bib", f"@{key}")
             return None
 
     def refer(self, label: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from litbook.record.model import SCHEMA, Definition, Device, Environment, Piece,
 from litbook.render import books
 from litbook.render.books import INDEX, NOTHING_CITED, Book
 from litbook.render.evidence import here
+from litbook.render.sheet import FAR
 from litbook.text import source
 
 _NOWHERE = Environment("", "", "", "", 0, 0, 0, Device("", "", ""), {}, None, "", 0)
@@ -76,8 +77,11 @@ def lost(record: Record, folder: Path, bibliography: Bibliography | None) -> lis
             number=functools.partial(books.numbered, book, page),
         )
         lines = record.sources[section.file].text.split("\n")
-        for line, text in _prose(section, here(record, section).pieces):
+        texts = list(_prose(section, here(record, section).pieces))
+        for line, text in texts:
+            below = min((other for other, _ in texts if other > line), default=line + FAR)
             setting.place = Place(book.path(section), line, 1, lines[line - 1])
+            setting.ahead = lines[line - 1 : below - 1]
             for node in walk(grammar.read(text)) if "[" in text else ():
                 match node:
                     case Link(address=address):
