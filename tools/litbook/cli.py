@@ -154,12 +154,8 @@ def _parser(program: str, text: str) -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print only what went wrong, and the count of claims")
     add("--out", metavar="FILE", type=Path, help="write the record of the run to FILE, as JSON")
     add("--timeout", metavar="S", type=_seconds, help="stop after S seconds, naming the line reached")
-    add(
-        "--words",
-        choices=WORDS or None,
-        default="",
-        help="in whose words it is written (default: as its book says)",
-    )
+    tools, whose = WORDS or None, "in whose words it is written (default: as its book says)"
+    add("--words", choices=tools, default="", help=whose)
     return parser
 
 

@@ -46,17 +46,8 @@ def work(asked: dict[str, Any]) -> NoReturn:
             desk.end()
         listener = _find(asked["listener"])() if asked["listener"] else None
         try:
-            record = run.run(
-                Path(asked["path"]),
-                sections=asked["sections"],
-                device=asked["device"],
-                timeout=asked["timeout"],
-                seed=asked["seed"],
-                slow=asked["slow"],
-                words=asked["words"],
-                listener=listener,
-                owner=desk,
-            )
+            how = {name: asked[name] for name in ("sections", "device", "timeout", "seed", "slow", "words")}
+            record = run.run(Path(asked["path"]), **how, listener=listener, owner=desk)
         finally:
             if listener is not None and desk.here():
                 listener.end()

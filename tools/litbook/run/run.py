@@ -88,7 +88,11 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     lecture = source.usable(path, sections)
     texts, imported = beside.texts(lecture, path.parent)
     with _settings(device):
-        import_libraries(imported | ({"torch"} if device == "cuda" else set()))
+        # Of the large libraries those that it wants, so that their state can be noted before it runs.
+        for name in model.LIBRARIES:
+            if name in imported or (name == "torch" and device == "cuda"):
+                with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
+                    importlib.import_module(name)
         if device == "cuda" and not has_cuda():
             raise NoDevice(
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
@@ -125,14 +129,6 @@ def _settings(device: str) -> Iterator[None]:
         yield
     finally:
         state.set_environment(before)
-
-
-def import_libraries(wanted: set[str]) -> None:
-    """Import what is wanted of the large libraries, so that their state can be noted first."""
-    for name in model.LIBRARIES:
-        if name in wanted:
-            with contextlib.suppress(ImportError):  # the lecture's own import will say so, with its line
-                importlib.import_module(name)
 
 
 @contextlib.contextmanager

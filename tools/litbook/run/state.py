@@ -49,9 +49,26 @@ class Entry:
     write: Callable[[Any], object]
 
 
+_ALL = slice(None)  # the list stays, and gets back what was in it
+
+
 def entries() -> list[Entry]:
     """Every piece of state that is restored: the interpreter's, and the random state of libraries."""
-    return [*_interpreter(), *randomness()]
+    return [
+        Entry("environment variables", lambda: dict(os.environ), set_environment),
+        Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(_ALL, v)),
+        Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
+        Entry("finders", lambda: list(sys.meta_path), lambda v: sys.meta_path.__setitem__(_ALL, v)),
+        Entry("path hooks", lambda: list(sys.path_hooks), lambda v: sys.path_hooks.__setitem__(_ALL, v)),
+        Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+        Entry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+        Entry("trace function", sys.gettrace, sys.settrace),
+        Entry("profile function", sys.getprofile, sys.setprofile),
+        Entry("warning filters", lambda: list(warnings.filters), _set_filters),
+        Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
+        Entry("signal handlers", lambda: {it: signal.getsignal(it) for it in _SIGNALS}, _set_signals),
+        *randomness(),
+    ]
 
 
 @contextlib.contextmanager
@@ -69,13 +86,13 @@ def restored() -> Iterator[None]:
     try:
         yield
     finally:
-        found = is_now()
+        now = is_now()
         for kept, put_back in names:
             put_back(kept)  # first of all, and with nothing that a lecture can replace
         for entry, value in reversed(before):
             with contextlib.suppress(Exception):  # one that cannot be restored must not keep the others
                 entry.write(value)
-        if other := sorted(name for name in was if name != "_" and found.get(name) is not was[name]):
+        if other := sorted(name for name in was if name != "_" and now.get(name) is not was[name]):
             raise Replaced(
                 f"the lecture replaces {', '.join(other[:5])} of builtins, and so the recorder: no verdict\n"
                 "    define it under a name of its own in the lecture"
@@ -95,31 +112,11 @@ def temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _interpreter() -> list[Entry]:
-    return [
-        Entry("environment variables", lambda: dict(os.environ), set_environment),
-        Entry("sys.path", lambda: list(sys.path), lambda v: sys.path.__setitem__(slice(None), v)),
-        Entry("sys.argv", lambda: list(sys.argv), lambda v: setattr(sys, "argv", v)),
-        Entry("import hooks", lambda: (list(sys.meta_path), list(sys.path_hooks)), _set_import_hooks),
-        Entry("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-        Entry("digits of integers", sys.get_int_max_str_digits, sys.set_int_max_str_digits),
-        Entry("trace function", sys.gettrace, sys.settrace),
-        Entry("profile function", sys.getprofile, sys.setprofile),
-        Entry("warning filters", lambda: list(warnings.filters), _set_filters),
-        Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
-        Entry("signal handlers", lambda: {it: signal.getsignal(it) for it in _SIGNALS}, _set_signals),
-    ]
-
-
 def set_environment(value: dict[str, str]) -> None:
     """Make these the environment variables, and no others."""
     for name in set(os.environ) - set(value):
         del os.environ[name]
     os.environ.update(value)
-
-
-def _set_import_hooks(value: tuple[list[Any], list[Any]]) -> None:
-    sys.meta_path[:], sys.path_hooks[:] = value
 
 
 def _set_filters(value: list[Any]) -> None:
@@ -147,11 +144,11 @@ def _set_signals(value: dict[signal.Signals, Any]) -> None:
 
 def randomness() -> list[Entry]:
     """The random state: every section starts from its seed; what runs after it finds that from before."""
-    found = [Entry("random", random.getstate, random.setstate)]
+    states = [Entry("random", random.getstate, random.setstate)]
     if numpy := sys.modules.get("numpy"):
-        found.append(Entry("numpy random", numpy.random.get_state, numpy.random.set_state))
+        states.append(Entry("numpy random", numpy.random.get_state, numpy.random.set_state))
     if torch := sys.modules.get("torch"):
-        found.append(Entry("torch random", torch.random.get_rng_state, torch.random.set_rng_state))
+        states.append(Entry("torch random", torch.random.get_rng_state, torch.random.set_rng_state))
         if torch.cuda.is_available():
-            found.append(Entry("CUDA random", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
-    return found
+            states.append(Entry("CUDA random", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+    return states
