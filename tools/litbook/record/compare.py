@@ -50,8 +50,6 @@ FIRST = 3  # turns at the start of a loop that every record keeps
 WIDEST = 90  # characters of one value
 SHOWN = 4  # changes of one value that are spelled out
 
-Scale = float | None  # a tensor's largest magnitude, where there is one
-
 
 @dataclass(frozen=True)
 class Change:
@@ -63,9 +61,8 @@ class Change:
     by: str = ""
 
     def __str__(self) -> str:
-        return f"{self.at}{': ' if self.at else ''}was {self.was}, is {self.now}" + (
-            f", by {self.by}" if self.by else ""
-        )
+        at, by = f"{self.at}: " if self.at else "", f", by {self.by}" if self.by else ""
+        return f"{at}was {self.was}, is {self.now}{by}"
 
 
 @dataclass(frozen=True)
@@ -114,8 +111,7 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             "    compare two records of one lecture"
         )
     paths = [source.path for source in fresh.sources] or [fresh.lecture]
-    differences: list[Difference] = []
-    pairs: list[_Pair] = []
+    differences, pairs = list[Difference](), list[_Pair]()
     for now in filter(fresh.was_asked, fresh.sections):
         was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
         if was is None:
@@ -132,11 +128,9 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
         differences += [difference for pair in pairs for difference in pair.compare()]
     except RecursionError:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
-    order = {path: number for number, path in enumerate(paths)}
-    differences.sort(key=lambda it: (order.get(it.place.path, 0), it.place.line))
-    return Comparison(
-        tuple(differences), sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
-    )
+    differences.sort(key=lambda it: (paths.index(it.place.path), it.place.line))
+    values, claims = sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
+    return Comparison(tuple(differences), values, claims)
 
 
 # ---------------------------------------------------------------------------- one section, now and then
@@ -161,13 +155,11 @@ def _runs(section: Section) -> dict[Shown, list[_Run]]:
         if value.kind != "inspect" or value.address:
             continue
         runs = found.setdefault((_shower(section, value.frame), value.text), [])
-        run = runs[-1] if runs else None
-        goes_on = (
-            run is not None and value.loop is not None and (run.frame, run.loop) == (value.frame, value.loop)
-        )
-        if run is None or not goes_on or value.turn in run.turns:
-            runs.append(run := _Run(value.frame, value.loop))
-        run.turns[value.turn] = value
+        place = value.frame, value.loop
+        same = runs and value.loop is not None and (runs[-1].frame, runs[-1].loop) == place
+        if not same or value.turn in runs[-1].turns:
+            runs.append(_Run(*place))
+        runs[-1].turns[value.turn] = value
     return found
 
 
@@ -274,7 +266,7 @@ class _Pair:
             self.values += len(series.at)
             found = [
                 Change(f"turn {turn}", _text(a), _text(b), by)
-                for turn, a, b in zip(series.at, before.values, series.values, strict=True)
+                for turn, a, b in zip(series.at, before.values, series.values, strict=False)
                 if (by := apart(a, b, name)) is not None
             ]
             told = [change for it in self.differences if it.what == series.text for change in it.changes]
@@ -294,9 +286,7 @@ class _Pair:
 
     def compare_claims(self) -> None:
         """Verdicts, and both sides of every comparison where the claim mentions nothing measured."""
-        claims, earlier = (
-            grouped(section.claims, lambda claim: claim.text) for section in (self.now, self.was)
-        )
+        claims, earlier = (grouped(it.claims, lambda claim: claim.text) for it in (self.now, self.was))
         for text, here in claims.items():
             there = earlier.get(text, [])
             if len(here) != len(there):  # the text of the section is the same: somebody edited the recording
@@ -310,8 +300,8 @@ class _Pair:
                     continue
                 for side, recorded in zip(claim.operands, before.operands, strict=False):
                     if side.value is not None and recorded.value is not None and not side.address:
-                        found = self.changes(recorded.value, side.value)
-                        self.add("claim", None, claim.line, side.text, found)
+                        changed = self.changes(recorded.value, side.value)
+                        self.add("claim", None, claim.line, side.text, changed)
 
 
 def _change(at: str, was: int, now: int) -> Change:
@@ -343,10 +333,8 @@ def changes(was: model.Snapshot, now: model.Snapshot, at: str = "") -> list[Chan
             items = enumerate(zip(was.items, now.items, strict=False))
             return [change for i, (a, b) in items for change in changes(a, b, f"{at}[{i}]")]
         case model.Mapping(), model.Mapping():
-            names, others = (
-                [getattr(key, "text", None) or _summary(key) for key in mapping.keys]
-                for mapping in (was, now)
-            )
+            both = was.keys, now.keys
+            names, others = ([getattr(key, "text", None) or _summary(key) for key in keys] for keys in both)
             if was.length != now.length or names != others:
                 return [Change(f"{at} keys", _bounded(", ".join(names)), _bounded(", ".join(others)))]
             named = zip(names, was.items, now.items, strict=False)
@@ -379,8 +367,8 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
         for number in ((tensor.stats.min, tensor.stats.max) if tensor.stats else tensor.values)
         if number is not None
     )
-    largest = max((abs(number) for number in numbers if number is not None and _finite(number)), default=None)
-    largest = None if largest is None else float(largest)
+    finite = (abs(number) for number in numbers if number is not None and _finite(number))
+    largest = float(max(finite, default=0))
 
     if was.stats is None or now.stats is None:
         if was.stats is not now.stats:
@@ -413,7 +401,7 @@ def _tensor_changes(was: model.Tensor, now: model.Tensor, at: str) -> list[Chang
 # ---------------------------------------------------------------------------- comparing two numbers
 
 
-def apart(was: model.Number, now: model.Number, name: str, largest: Scale = None) -> str | None:
+def apart(was: model.Number, now: model.Number, name: str, largest: float = 0.0) -> str | None:
     """By how much two numbers of the format `name` differ, in words; None where that is within tolerance.
 
     `largest` is the largest magnitude of the tensor that holds them.
@@ -432,7 +420,7 @@ def apart(was: model.Number, now: model.Number, name: str, largest: Scale = None
     except OverflowError:
         return "more than a float can hold"
     tolerance = TOLERANCES.get(ALIASES.get(name, name), UNKNOWN)
-    if gap <= tolerance * max(bigger, NOISE * (largest or 0.0)):
+    if gap <= tolerance * max(bigger, NOISE * largest):
         return None
     return f"{_relative(f'{gap:.3g}', a, b)}; {name} may differ by {tolerance:.2g} of it"
 
@@ -471,9 +459,8 @@ def _text_changes(was: str, now: str, at: str) -> list[Change]:
         plain = pattern.sub(instead, plain[0]), pattern.sub(instead, plain[1])
     if plain[0] == plain[1]:
         return []
-    same = next(
-        (i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now))
-    )
+    parted = (i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b)
+    same = next(parted, min(len(was), len(now)))
     start = same - WIDEST // 2 if max(len(was), len(now)) > WIDEST and same > WIDEST // 2 else 0
     return [Change(at, *(_bounded(("…" if start else "") + text[start:]) for text in (was, now)))]
 

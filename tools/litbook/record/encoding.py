@@ -9,12 +9,12 @@ readable.
 from __future__ import annotations
 
 import errno
-import functools
 import json
 import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ AGAIN = "record it again"
 _ENTRIES = ("definitions", "sections")
 _ON_ONE_LINE = ("steps", "calls", "unreached", "asked")  # lists that nobody reads element by element
 _ENCODER = msgspec.json.Encoder()
-_fields = functools.cache(msgspec.structs.fields)
+_fields = cache(msgspec.structs.fields)
 
 
 # ---------------------------------------------------------------------------- writing
@@ -83,12 +83,11 @@ def loads(text: str, where: str = "record") -> Record:
     Raises `RecordError`, naming `where`, for text that is cut short, was changed by hand into something that
     no run writes, or is of an older or a newer schema.
     """
-    read: Callable[..., Any] = functools.partial(msgspec.json.decode, text)
+    read: Callable[..., Any] = partial(msgspec.json.decode, text)
     try:
         if "\\ud" in text:  # half a surrogate pair, see `_lines`; but json takes NaN, and 1e999 for infinity
             strictly = msgspec.json.decode
-            data = json.loads(text, parse_float=strictly, parse_constant=strictly)
-            read = functools.partial(msgspec.convert, data)
+            read = partial(msgspec.convert, json.loads(text, parse_float=strictly, parse_constant=strictly))
         schema = read(type=_Head).schema
     except msgspec.ValidationError:
         raise RecordError(f"{where} is not a record: it has no schema number\n    {AGAIN}") from None

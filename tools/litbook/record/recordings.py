@@ -29,14 +29,15 @@ def read(file: Path, lecture: str) -> model.Record:
         record = encoding.read(file, shown)
     except RecordError as error:
         raise _refusal(str(error)) from None
-    device = record.environment.device
+    slug = record.environment.device.slug or record.environment.device.kind
     if record.lecture != lecture:
         raise _refusal(f"{shown} is a recording of another lecture: {record.lecture[:80]!r}")
-    if file.name != f"{lecture}.{device.slug or device.kind}.json":
-        raise _refusal(f"{shown} is a recording of another device: {device.slug[:80]!r}")
-    if not PLAIN.fullmatch(device.slug or device.kind):
-        name = (device.slug or device.kind)[:80]
-        raise _refusal(f"{shown} has a device whose name is not of small letters, digits and -: {name!r}")
+    if file.name != f"{lecture}.{slug}.json":
+        raise _refusal(f"{shown} is a recording of another device: {slug[:80]!r}")
+    if not PLAIN.fullmatch(slug):
+        raise _refusal(
+            f"{shown} has a device whose name is not of small letters, digits and -: {slug[:80]!r}"
+        )
     if record.asked:
         raise _refusal(f"{shown} is the record of some sections, not of the lecture")
     return record
@@ -93,13 +94,12 @@ def renewed(recording: model.Record | None, record: model.Record, name: str) -> 
                 f"{now.name} has changed, and sections that are not recorded now use it\n"
                 "    record the whole lecture: leave the sections out"
             )
+    definitions = recording.definition_of | {key: record.definition_of[key] for key in fresh}
     asserts = [*(it for it in recording.asserts if it.key not in new), *record.asserts]
     return replace(
         record,
         environment=recording.environment,
-        definitions=tuple(
-            {**recording.definition_of, **{key: record.definition_of[key] for key in fresh}}.values()
-        ),
+        definitions=tuple(definitions.values()),
         sections=tuple((new | kept)[it.key] for it in record.sections if it.key in new | kept),
         seconds=recording.seconds,
         asked=(),
