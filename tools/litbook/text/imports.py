@@ -161,18 +161,14 @@ class Names:
             known = ((alias, self._numbers.get(alias.name)) for alias in node.names)
             yield from ((alias, other, "") for alias, other in known if other is not None)
         elif isinstance(node, ast.ImportFrom):
-            other = self._numbers.get(self._absolute(file, node))
+            # The full name of the module that is imported from; "" for what lies above the lecture.
+            package, module = self.files[0].module, node.module or ""
+            if node.level:
+                inside = node.level == 1 and package and self.files[file].module
+                module = f"{package}.{module}".rstrip(".") if inside else ""
+            other = self._numbers.get(module)
             if other is not None:
                 yield from ((alias, other, alias.name) for alias in node.names)
-
-    def _absolute(self, file: int, node: ast.ImportFrom) -> str:
-        """The full name of the module that is imported from; "" for what lies above the lecture."""
-        package = self.files[0].module
-        if node.level == 0:
-            return node.module or ""
-        if node.level > 1 or not package or not self.files[file].module:
-            return ""
-        return f"{package}.{node.module}" if node.module else package
 
     # -- meanings
 
@@ -226,7 +222,11 @@ def find_circles(names: Names, problems: list[Problem]) -> None:
 
     def follow(file: int, path: list[int]) -> None:
         if file in path:
-            _circle(names, path[path.index(file) :], edges, problems)
+            circle = [*path[path.index(file) :], file]
+            what = f"a circular import: {' -> '.join(names.files[i].name or '__init__' for i in circle)}"
+            place = names.files[file].at(edges[file][circle[1]])
+            way_out = "move what they need of each other into a file of its own"
+            problems.append(Problem("circular-import", what, place, way_out))
         elif file not in done:
             for other in edges[file]:
                 follow(other, [*path, file])
@@ -234,13 +234,3 @@ def find_circles(names: Names, problems: list[Problem]) -> None:
 
     for file in range(len(edges)):
         follow(file, [])
-
-
-def _circle(
-    names: Names, circle: list[int], edges: list[dict[int, ast.alias]], problems: list[Problem]
-) -> None:
-    called = [names.files[i].name or "__init__" for i in (*circle, circle[0])]
-    what = f"a circular import: {' -> '.join(called)}"
-    alias = edges[circle[0]][circle[1] if len(circle) > 1 else circle[0]]
-    way_out = "move what they need of each other into a file of its own"
-    problems.append(Problem("circular-import", what, names.files[circle[0]].at(alias), way_out))

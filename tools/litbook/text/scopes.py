@@ -67,7 +67,9 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
             todo += _parts(at, names)
         elif kind is not ast.Constant:
             if kind is ast.AugAssign and isinstance(at.target, ast.Name):  # type: ignore[attr-defined]
-                todo.append((_read(at.target), names))  # type: ignore[attr-defined]
+                # `x += 1` reads `x`.
+                read = ast.Name(at.target.id, ast.Load())  # type: ignore[attr-defined]
+                todo.append((ast.copy_location(read, at.target), names))  # type: ignore[attr-defined]
             names = names.hide(_type_parameters(at)) if "type_params" in at.__dict__ else names
             todo += [(child, names) for child in children(at)]
 
@@ -76,11 +78,6 @@ def _means_the_module(name: ast.Name, names: _Names) -> bool:
     if name.id in names.here or (type(name.ctx) is not ast.Load and name.id not in names.shared):
         return False
     return not (names.private and name.id.startswith("__") and not name.id.endswith("__"))
-
-
-def _read(target: ast.Name) -> ast.Name:
-    """`x += 1` reads `x`."""
-    return ast.copy_location(ast.Name(target.id, ast.Load()), target)
 
 
 def _parts(block: ast.AST, names: _Names) -> Iterator[tuple[ast.AST, _Names]]:
@@ -98,8 +95,9 @@ def _parts(block: ast.AST, names: _Names) -> Iterator[tuple[ast.AST, _Names]]:
             here = (names.below - shared) | mine
             yield from ((node, _Names(here, here, shared, names.private)) for node in _body(block))
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            inside = names._replace(here=names.below).hide(_targets(block))
             first = block.generators[0]
+            targets = frozenset(name for it in block.generators for name in _bound(ast.walk(it.target)))
+            inside = names._replace(here=names.below).hide(targets)
             yield from ((node, inside) for node in children(block) if node is not first)
             yield from ((node, inside) for node in (first.target, *first.ifs))
 
@@ -246,9 +244,3 @@ def _arguments(function: Function) -> Iterator[ast.arg]:
 
 def _body(block: Block) -> list[ast.AST]:
     return [block.body] if isinstance(block, ast.Lambda) else [*block.body]
-
-
-def _targets(comprehension: ast.AST) -> frozenset[str]:
-    """The names that a comprehension's `for` gives values."""
-    generators: list[ast.comprehension] = comprehension.generators  # type: ignore[attr-defined]
-    return frozenset(name for it in generators for name in _bound(ast.walk(it.target)))

@@ -194,20 +194,14 @@ def mark_of(decorator: ast.expr) -> str:
     return name if name == ("requires" if called else "aside") else ""
 
 
-def _exact_segment(text: str, node: ast.expr) -> str:
-    """As `ast.get_source_segment`, which reads the whole text at every call. Columns count bytes of UTF-8."""
-    last_line, last_column = node.end_lineno, node.end_col_offset
-    if last_line is None or last_column is None:
-        return ""
-    lines = [line.encode() for line in lines_of(text)[node.lineno - 1 : last_line]]
-    lines[-1] = lines[-1][:last_column]
-    lines[0] = lines[0][node.col_offset :]
-    return b"\n".join(lines).decode()
-
-
 def segment(text: str, node: ast.expr) -> str:
     """The user's own text of an expression, on one line; rewritten where comments stand in between."""
-    segment = _exact_segment(text, node) or ast.unparse(node)
+    # As `ast.get_source_segment`, which reads the whole text at every call. Columns count bytes of UTF-8.
+    lines = [line.encode() for line in lines_of(text)[node.lineno - 1 : node.end_lineno or 0]]
+    if lines:
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+    segment = b"\n".join(lines).decode() or ast.unparse(node)
     if "\n" not in segment:
         return segment
     if "#" in segment or '"""' in segment or "'''" in segment:
