@@ -265,7 +265,6 @@ NOBODYS = set(
     "Float Tensor Nov CUDA".split()
 )
 
-STANDIN = {"Warning", "Table", "Equation"}  # a notebook's own module reads notes, and knows no catalogue
 # What a run says of its failures is in the record, and English as Python's own errors are.
 FAILURES = (
     "@inspect δ.όχι raised AttributeError: 'int' object has no attribute 'όχι'",
@@ -296,8 +295,7 @@ def test_every_word_of_the_engine_on_a_page_is_in_the_catalogue(site: Path) -> N
         text = "\n".join(it for it in map(outside, texts) if it not in told)
         for failure in FAILURES:
             text = text.replace(failure, "")
-        known = NOBODYS | STANDIN if "notebooks" in file.parts else NOBODYS
-        if words := set(re.findall(r"[A-Za-z]{2,}", text)) - known:
+        if words := set(re.findall(r"[A-Za-z]{2,}", text)) - NOBODYS:
             found[str(file.relative_to(site))] = words
     assert found == {}
 

@@ -9,11 +9,12 @@ import markdown
 import pytest
 from tests.running import command, record, section, write
 
+from litbook.document import grammar
 from litbook.document.bibliography import BibliographyError
+from litbook.document.markdown import Plain
 from litbook.errors import Place, Problem
 from litbook.notebook import ipynb
 from litbook.render import page, prose
-from litbook.render.standin import common
 from litbook.text import source, unbacked
 
 IDIOMS = r'''
@@ -218,7 +219,8 @@ def test_a_notebook_says_the_same_in_markdown_that_every_reader_knows(told):
         "Table 1 and Equation 1, and Equation 2",
     ):
         assert part in text
-    assert "NUMBERS.update({'tab:widths': 1, 'eq:loss': 1, 'eq:later': 2})" in text
+    assert "'[@tab:widths]:': '**Table 1.**'" in text
+    assert "'[@eq:later]': 'Equation 2'" in text
 
 
 def test_a_terminal_prints_names_where_it_has_no_numbers_yet(tmp_path):
@@ -238,11 +240,13 @@ def test_a_terminal_prints_names_where_it_has_no_numbers_yet(tmp_path):
 
 def test_code_and_mathematics_are_left_as_they_are():
     text = '`[^a]` and $x[^a]$[^a]\n\n```\n!!! tip "T"\n[^a]\n```\n\n$$\n[^a]\n$$\n\n[^a]: It.'
-    assert common(text) == text.replace("$[^a]\n\n```", "$¹\n\n```").replace("[^a]: It.", "\n¹ It.")
+    assert Plain().markdown(grammar.read(text)) == text.replace("$[^a]\n\n```", "$¹\n\n```").replace(
+        "[^a]: It.", "¹ It."
+    )
 
 
 def test_a_page_of_a_notebook_is_made_of_what_a_page_may_hold(told):
-    text = common(told.by_key["one"].pieces[3].text, {"tab:widths": 1})
+    text = Plain().markdown(grammar.read(told.by_key["one"].pieces[3].text))
     found = prose.Setting(prose.Citations({}))
     assert "<blockquote>" in prose.blocks(text, found)[0]
     assert [it.slug for it in found.problems] == ["unknown-citation"]

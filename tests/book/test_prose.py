@@ -22,7 +22,8 @@ from litbook.document import bibliography, grammar
 from litbook.errors import Place, Problem
 from litbook.html import bibliography as references
 from litbook.html import formulas
-from litbook.render import markup, notebook_prose, page, prose
+from litbook.notebook.note import Prose
+from litbook.render import markup, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -338,12 +339,12 @@ def test_a_reference_reads_authors_title_year():
 ODD = ["-", "=", "[", "![", "*", "#", "> ", "$", "`", "_", "(", "<", "&", "\\", "|", "|-", "{", "~~~\n", "http://a[", "[a](",
        "[a][", "[@a;", "$$", "$$ x\n", "!!! note\n", "- ", "- \n", "- a\n", "    - a\n", "1. ", "# a\n", "> a\n", "*_",
        "??? a\n", '=== "a"\n', "[^a]", "[^a]: ", ": a\n", "[@tab:a]: ", "[@eq:a]: $$", "- [x] ", "==a", "\\(", ":::"]  # fmt: skip
-NOTES = notebook_prose.Prose({}, {}, {}, {}, {})
+NOTES = Prose({}, {}, {}, {}, {})
 
 
 def everywhere(text: str) -> str:
     """A note as a page, a notebook and a terminal have it; the page comes back."""
-    notebook = NOTES.markdown(text)
+    notebook = NOTES.note(text)
     markdown2html_mistune(notebook)
     Console(file=io.StringIO(), width=100).print(Markdown(text))
     return site(text)

@@ -53,7 +53,15 @@ BOXES = {
 SHARED = {"project": "errors", "optional": "errors", "files": "errors", "checks": "cli"}
 BACK_ENDS = ("html", "notebook", "terminal")  # each walks the document, and none reads another's text
 SHARED |= dict.fromkeys(("document", *BACK_ENDS), "render")
-NOTES = ("bibliography", "grammar", "labels", "note", "setting", "visible")  # of `document`: notes as data
+NOTES = (
+    "bibliography",
+    "grammar",
+    "labels",
+    "markdown",
+    "note",
+    "setting",
+    "visible",
+)  # of `document`: notes as data
 OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
     "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
     "display": Box({"errors", "record", "snapshot", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),

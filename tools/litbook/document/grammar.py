@@ -61,6 +61,7 @@ from litbook.document.note import (
     Term,
     Terms,
     Text,
+    kind,
     plain,
 )
 from litbook.document.visible import visible
@@ -158,9 +159,8 @@ def _box(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     token = state.push("box_open", "", 1)
     token.map, token.meta = [first, last], {"match": match}
     title = next((match[it] for it in ("title", "name", "tab") if match[it] is not None), None)
-    kind = (match["kinds"] or match["folded"] or "").partition(" ")[0].capitalize()
     words = state.push("inline", "", 0)
-    words.map, words.children, words.content = [first, first + 1], [], kind if title is None else title
+    words.map, words.children, words.content = [first, first + 1], [], title or ""
     token.meta["titled"] = title is not None
     _inside(state, first + 1, last, indent)
     state.push("box_close", "", -1)
@@ -527,7 +527,8 @@ class _Tree:
                 return Quote(at, self.blocks(node.children, depth + 1))
             case "bullet_list" | "ordered_list":
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
-                return List(at, tuple(self.item(it, depth + 1) for it in node.children), start)
+                items = tuple(self.item(it, depth + 1) for it in node.children)
+                return List(at, items, start, node.markup)
             case "terms":
                 return Terms(at, tuple(self.term(it, depth + 1) for it in node.children))
             case "fence" | "code_block":
@@ -589,18 +590,22 @@ class _Tree:
 
     def box(self, at: int, node: SyntaxTreeNode, depth: int) -> Block:
         """A box, a fold or a tab; one without a text is refused."""
-        opening, titled = node.meta["match"], node.meta["titled"]
-        title, inside = self.words(node.children[0]), self.blocks(node.children[1:], depth)
-        if not inside:
-            words = plain(title) if opening["tab"] is None else ""
-            what = f"the box or tab {words!r} is empty: nothing below it is indented"
-            self.refuse(what, "indent its text by four spaces", words)
-        if opening["tab"] is not None:
-            return Tabs(at, (Tab(at, title, inside, "+" in opening["set"]),))
+        opening = node.meta["match"]
+        words, inside = self.words(node.children[0]), self.blocks(node.children[1:], depth)
         kinds = tuple((opening["kinds"] or opening["folded"] or "").lower().split())
-        if opening["open"] is None:
-            return Box(at, kinds, title, titled, inside)
-        return Fold(at, kinds, title, titled, inside, bool(opening["open"]))
+        title = words if node.meta["titled"] else None
+        block: Tabs | Box | Fold
+        if opening["tab"] is not None:
+            block = Tabs(at, (Tab(at, words, inside, "+" in opening["set"]),))
+        elif opening["open"] is None:
+            block = Box(at, kinds, title, inside)
+        else:
+            block = Fold(at, kinds, title, inside, bool(opening["open"]))
+        if not inside:
+            name = "" if isinstance(block, Tabs) else kind(block) if title is None else plain(title)
+            what = f"the box or tab {name!r} is empty: nothing below it is indented"
+            self.refuse(what, "indent its text by four spaces", name)
+        return block
 
     # -- what stands in a line
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from litbook.document.note import Display, Name, Note, walk
+from litbook.document.note import Box, Display, Fold, Name, Note, kind, walk
 from litbook.render.catalogue import _, later
 
 KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
+
+BOXES = (later("Note"), later("Info"), later("Tip"), later("Important"), later("Example"), later("Question"),
+         later("Warning"), later("Danger"), later("Quote"), later("Abstract"), later("Success"))  # fmt: skip
+
+
+def boxed(box: Box | Fold) -> str:
+    """`Tip`, in the site's language: what stands above a box that has no title."""
+    return _(kind(box))
 
 
 def named(label: str, number: int | None = None) -> str:

@@ -163,10 +163,11 @@ class Item(Node):
 
 @dataclass(frozen=True, slots=True)
 class List(Node):
-    """A list; `start` is the first number of a numbered one."""
+    """A list; `start` is the first number of a numbered one, `mark` the sign before or behind each."""
 
     items: tuple[Item, ...]
     start: int | None = None
+    mark: str = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +229,10 @@ class Table(Node):
 
 @dataclass(frozen=True, slots=True)
 class Box(Node):
-    """`!!! tip "Title"`: `kinds` are its words; of a title that only repeats the first, `titled` is false."""
+    """`!!! tip "Title"`: `kinds` are its words. Without a title, None, `kind` says what stands there."""
 
     kinds: tuple[str, ...]
-    title: tuple[Inline, ...]
-    titled: bool
+    title: tuple[Inline, ...] | None
     children: tuple[Block, ...]
 
 
@@ -241,8 +241,7 @@ class Fold(Node):
     """`??? note "Title"`: a box that opens, `???+` one that is open."""
 
     kinds: tuple[str, ...]
-    title: tuple[Inline, ...]
-    titled: bool
+    title: tuple[Inline, ...] | None
     children: tuple[Block, ...]
     open: bool = False
 
@@ -326,6 +325,11 @@ def _walk(values: Iterable[object]) -> Iterator[Node]:
             yield from _walk(getattr(value, it.name) for it in fields(value))
         elif isinstance(value, tuple):
             yield from _walk(value)
+
+
+def kind(box: Box | Fold) -> str:
+    """`Tip`: what stands above a box that has no title."""
+    return box.kinds[0].capitalize() if box.kinds else ""
 
 
 def plain(children: Iterable[Inline]) -> str:

@@ -18,14 +18,28 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import assert_never
 
-from litbook.document import amounts, pieces
-from litbook.document.bibliography import Bibliography
-from litbook.document.blocks import Answer, Told
+from litbook.document import amounts, grammar, pieces
+from litbook.document.bibliography import Bibliography, names
+from litbook.document.blocks import (
+    Answer,
+    Figure,
+    Image,
+    Link,
+    Misbelief,
+    Output,
+    Prose,
+    Question,
+    Speech,
+    Told,
+)
+from litbook.document.labels import named
+from litbook.document.markdown import escaped
+from litbook.document.note import Citation, walk
 from litbook.record import model
 from litbook.render import books, evidence, standin, values
 from litbook.render.catalogue import _, day, later
-from litbook.render.notebook_prose import plain
 from litbook.render.notebook_values import in_words
 from litbook.render.order import moments
 from litbook.render.standin import bounded, one_line
@@ -118,7 +132,8 @@ class Notebook:
 
     `levels` are those of the headings of its sections, by number of their function; `known` are the headings
     of the sections that are here, by their names, `elsewhere` the titles of the parts that others stand in,
-    `addresses` where these stand in the lecture's pages, from its folder.
+    `addresses` where these stand in the lecture's pages, from its folder. `said` has the names and citations
+    of notes that code hands over, as they are written, and in words.
     """
 
     lecture: str
@@ -130,7 +145,8 @@ class Notebook:
     known: Mapping[str, str]
     elsewhere: Mapping[str, str]
     addresses: Mapping[str, str]
-    numbers: dict[str, int]
+    numbers: Mapping[str, int]
+    said: Mapping[str, str]
 
 
 # ---------------------------------------------------------------------------- making them
@@ -250,8 +266,12 @@ def _notebook(
     made, record, root = _Making(run, layout), run.record, run.section(layout.root)
     _opening(made, shelf, book, {_top(name) for name in modules})
     numbers = {label: it.number for label, it in shelf.numbers.items()}
-    _setup(made, modules, numbers)
+    head, made.cells = made.cells, []
     _items(made)
+    body, made.cells = made.cells, head
+    said = _said(body, numbers, shelf.bibliography)
+    _setup(made, modules, said)
+    made.cells += body
 
     # For what stands in another notebook: the title of its part.
     here = [run.section(item.function) for item in layout.items if isinstance(item, cells.Section)]
@@ -270,7 +290,32 @@ def _notebook(
         {it.name: titles.get(page, record.title) for it, page in others},
         {it.name: f"{books.way(books.INDEX, page)}#{shelf.anchor(it)}" for it, page in others},
         numbers,
+        said,
     )
+
+
+def _said(cells: Sequence[Cell], numbers: Mapping[str, int], bibliography: Bibliography) -> dict[str, str]:
+    """The names and citations of notes that code hands over: each as it is written, and in words."""
+    said = {f"[@{label}]:": f"**{named(label, number)}.**" for label, number in numbers.items()}
+    said |= {f"[@{label}]": named(label, number) for label, number in numbers.items()}
+    results = (it for cell in cells if isinstance(cell, Program) for it in cell.results)
+    for block in (it.block for it in results if isinstance(it, Handed)):
+        match block:
+            case Prose(_, text) | Question(_, text) | Link(_, text) | Figure(caption=text):
+                texts = [text]
+            case Misbelief(_, claim, run):
+                texts = [claim, run]
+            case Image() | Output() | Speech():
+                texts = []
+            case _:
+                assert_never(block)
+        for note in map(grammar.read, texts):
+            for citation in (it for it in walk(note) if isinstance(it, Citation)):
+                works = [(key, bibliography.get(key)) for key in citation.keys]
+                words = [f"{names(it)} {it.year}".strip() if it else f"@{key}?" for key, it in works]
+                mark = note.text[citation.at : note.text.index("]", citation.at) + 1]
+                said[mark] = f"({'; '.join(map(escaped, words))})"
+    return said
 
 
 # ---------------------------------------------------------------------------- the opening
@@ -303,16 +348,16 @@ def _opening(made: _Making, shelf: books.Book, book: str, beside: set[str]) -> N
     if missing := [name for name in strangers if name not in ON_COLAB]:
         needs += " " + _("On Colab, run `{command}` first.", command=f"%pip install {' '.join(missing)}")
     what = _("{place}. This notebook runs on its own, from top to bottom. {needs}", place=place, needs=needs)
-    how = _(_HOW, machine=plain(record.environment.machine_name))
+    how = _(_HOW, machine=escaped(record.environment.machine_name))
     made.prose("opening", Title(title, 1, root.name), Remark(what), Remark(how))
 
 
-def _setup(made: _Making, modules: Mapping[str, str], numbers: Mapping[str, int]) -> None:
+def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -> None:
     """The files that come along, the lecture's imports and constants."""
     layout, fold = made.layout, ("hide-input",)
     # What stands in for the engine, and what is so in this notebook alone.
     ours = inspect.getsource(standin)
-    ours += f"\nSEED = {made.run.record.environment.seed}\nNUMBERS.update({dict(numbers)!r})"
+    ours += f"\nSEED = {made.run.record.environment.seed}\nSAID.update({dict(said)!r})"
     files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours, **_files(layout, modules)}
     title = _("A folder of its own, for the files that come along and for what the cells write")
     lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
@@ -388,7 +433,7 @@ def _apart(above: Code, code: Code) -> bool:
 def _heading(made: _Making, item: cells.Section) -> None:
     """A section begins: its title, and why its cells may do nothing or stand as a function."""
     section, known = made.run.section(item.function), made.run.of(made.run.section(item.function))
-    stamp = plain(known.stamp)
+    stamp = escaped(known.stamp)
     parts: list[Part] = []
     if item.function != made.layout.root:
         title = (section.heading or section.name) + _(" (aside)") * section.aside
@@ -402,7 +447,7 @@ def _heading(made: _Making, item: cells.Section) -> None:
         parts.append(Remark(_("*This section takes minutes. The outputs are from {stamp}.*", stamp=stamp)))
     if item.why and not item.device:
         why, mark, name = item.why.partition(": ")
-        reason = plain(_(why) + mark + name)
+        reason = escaped(_(why) + mark + name)
         parts.append(Remark(_("*This section stays a function: {why}.*", why=reason)))
     if parts:
         made.prose(f"heading of {section.name}", *parts)

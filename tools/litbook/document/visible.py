@@ -30,3 +30,13 @@ def spell(character: str, kept: str = "\u200d") -> str:
     """
     hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in kept
     return f"⟨U+{ord(character):04X}⟩" if hidden else character
+
+
+def one_line(text: str) -> str:
+    """The text in one line, nothing hidden in it."""
+    return " ".join("".join(visible(text)).split())
+
+
+def whole(text: str) -> str:
+    """Text that UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -55,8 +55,6 @@ from litbook.render.catalogue import _, later
 from litbook.render.markup import Html, tag
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
-BOXES = (later("Note"), later("Info"), later("Tip"), later("Important"), later("Example"), later("Question"),
-         later("Warning"), later("Danger"), later("Quote"), later("Abstract"), later("Success"))  # fmt: skip
 _TASKS = {True: ("☑", later("done")), False: ("☐", later("to do"))}
 _NUMBER = re.compile(r"[-−]?[\d_,.]*\d(?:e[-+]?\d+)?")  # in backticks: text, no code
 _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
@@ -156,8 +154,9 @@ class _Writer:
             case Table():
                 return self.table(block)
             case Box(kinds=kinds, title=title, children=children):
-                words = [NEW_LINE, tag("p", self.title(block), class_="admonition-title")] if title else []
-                return tag("div", *words, self.blocks(children), class_=" ".join(["admonition", *kinds]))
+                words = tag("p", self.title(block), class_="admonition-title")
+                head = [] if title == () else [NEW_LINE, words]
+                return tag("div", *head, self.blocks(children), class_=" ".join(["admonition", *kinds]))
             case Fold(kinds=kinds, children=children, open=is_open):
                 summary = tag("summary", self.title(block))
                 state = "open" if is_open else None
@@ -204,8 +203,7 @@ class _Writer:
 
     def title(self, box: Box | Fold) -> Html:
         """The title of a box; of one without, its kind in the site's language."""
-        words = plain(box.title)
-        return _text(_(words)) if words in BOXES else self.line(box.title)
+        return _text(labels.boxed(box)) if box.title is None else self.line(box.title)
 
     def tabs(self, tabs: Tabs) -> Html:
         """Tabs that need no script: a button for each, and only the text of the chosen one is shown."""

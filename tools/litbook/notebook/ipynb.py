@@ -22,6 +22,7 @@ from litbook.document.blocks import (
     Speech,
     Told,
 )
+from litbook.document.markdown import escaped
 from litbook.document.notebook import (
     Cell,
     Ended,
@@ -36,10 +37,11 @@ from litbook.document.notebook import (
     Words,
     notebooks,
 )
+from litbook.document.visible import one_line, whole
+from litbook.notebook.note import Prose as Markdown
 from litbook.record.model import Record
-from litbook.render import figures, markup, notebook_prose, standin, values
+from litbook.render import figures, markup, standin, values
 from litbook.render.catalogue import _
-from litbook.render.notebook_prose import one_line, plain, whole
 from litbook.text.words import ASKED
 
 
@@ -58,7 +60,7 @@ class _File:
 
     def __init__(self, notebook: Notebook) -> None:
         self.notebook = notebook
-        self.prose = notebook_prose.Prose(
+        self.prose = Markdown(
             notebook.bibliography, notebook.known, notebook.elsewhere, notebook.levels, notebook.numbers
         )
         self.counts: Counter[str] = Counter()
@@ -126,11 +128,11 @@ class _File:
         """A part of a cell of prose as Markdown."""
 
         def worded(text: str) -> str:
-            return self.prose.markdown(text, function)
+            return self.prose.note(text, function)
 
         match part:
             case Title(text, level):
-                return f"{'#' * level} {self.prose.markdown(text)}"
+                return f"{'#' * level} {self.prose.phrase(text)}"
             case Remark(text):
                 return text
             case Prose(_, text):
@@ -142,12 +144,12 @@ class _File:
             case Question():
                 return self.question(part, worded)
             case Link(_, text, target):
-                return self.prose.markdown(pieces.link(text, target))
+                return self.prose.phrase(pieces.link(text, target))
             case Image(_, _, alt, caption):
-                caption = f"\n\n*{self.prose.markdown(caption)}*" if caption else ""
+                caption = f"\n\n*{self.prose.phrase(caption)}*" if caption else ""
                 if _embedded(part) is None:
-                    return _("*Picture: {alt}*", alt=plain(alt)) + caption
-                return f"![{plain(alt)}](attachment:picture){caption}"
+                    return _("*Picture: {alt}*", alt=escaped(alt)) + caption
+                return f"![{escaped(alt)}](attachment:picture){caption}"
             case Figure() | Output() | Speech():
                 return ""
         assert_never(part)
@@ -161,7 +163,7 @@ class _File:
         if part.hint:
             parts.append(folded.format(_("Hint"), worded(part.hint)))
         if answer := part.answer:
-            where = f" ({plain(answer.stamp)})" if answer.stamp else ""
+            where = f" ({escaped(answer.stamp)})" if answer.stamp else ""
             value = markup.text(values.line(answer.value, answer.unit))
             why = f"\n\n{worded(part.why)}" if part.why else ""
             parts.append(folded.format(_("Answer"), f"<code>{value}</code>{where}{why}"))
@@ -212,7 +214,7 @@ class _File:
     def display(self, text: str) -> Any:
         """Markdown that a cell shows."""
         data = {
-            "text/markdown": whole(standin.common(text, self.notebook.numbers)),
+            "text/markdown": whole(standin.told(text, dict(self.notebook.said))),
             "text/plain": "<IPython.core.display.Markdown object>",
         }
         return _node(output_type="display_data", metadata={}, data=data)

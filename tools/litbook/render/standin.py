@@ -263,9 +263,19 @@ def display(*pieces: tuple[str, str]) -> None:
         shown.display(getattr(shown, kind)(data))
 
 
+SAID: dict[str, str] = {}  # `[@fig:rate]`, `[@key]`: what the notebook says for each, in words
+
+
+def told(text: str, said: dict[str, str] = SAID) -> str:
+    """A note as Jupyter shows it: its own Markdown, but for names and citations."""
+    for mark, words in said.items():
+        text = text.replace(mark, words)
+    return text
+
+
 def note(text: str) -> None:
     """Prose, from inside a function or a loop."""
-    display(("Markdown", common(cleandoc(text))))
+    display(("Markdown", told(cleandoc(text))))
 
 
 def misbelief(said: str, run: str) -> None:
@@ -284,7 +294,7 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     """A Matplotlib figure as SVG, with its caption."""
     file = io.StringIO()
     fig.savefig(file, format="svg", bbox_inches="tight")
-    display(("SVG", file.getvalue()), *([("Markdown", f"*{common(cleandoc(caption))}*")] if caption else []))
+    display(("SVG", file.getvalue()), *([("Markdown", f"*{told(cleandoc(caption))}*")] if caption else []))
 
 
 def image(path: object, *, alt: str, caption: str = "", width: int | None = None) -> None:
@@ -335,94 +345,6 @@ def run_coroutine(coroutine: Any, **options: Any) -> Any:
     """`asyncio.run` for a notebook, whose own event loop is already running in this thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(lambda: asyncio.runners.run(coroutine, **options)).result()
-
-
-# ---------------------------------------------------------------------------- a note in plain Markdown
-
-NUMBERS: dict[str, int] = {}  # of the figures, tables and equations that have a name
-KINDS = {"fig": "Figure", "tab": "Table", "eq": "Equation"}
-LABEL = r"\[@((?:fig|tab|eq):[\w.-]+)\]"
-BOX = re.compile(r'( *)(?:(?:!!!|\?{3}\+?) ?((?:[\w-]+ *)*?)|={3}[+!]*)(?: *"(.*)")? *')
-WORD = re.compile(
-    rf"(`+).+?(?<!`)\1(?!`)|\$\$.+?\$\$|(?<![\\$\w])\$(?![\s$])[^$]+?(?<!\s)\$(?![\d$])|\[\^([^\]\s]+)\]|{LABEL}(:?)"
-)
-
-
-def named(label: str, numbers: dict[str, int]) -> str:
-    """`Figure 2` for `fig:rate`; `Figure rate` where no numbers are known."""
-    kind, _, name = label.partition(":")
-    return f"{KINDS[kind]} {numbers.get(label, name)}"
-
-
-def boxed(line: str) -> str:
-    """The title of the box or tab that a line opens; nothing for any other line."""
-    box = BOX.fullmatch(line)
-    return (box[3] or (box[2] or "").partition(" ")[0].capitalize()) if box else ""
-
-
-def owning(text: str) -> str:
-    """A box that opens a text owns what follows at the margin: dedenting has moved it there."""
-    head, _, rest = text.partition("\n")
-    first = rest.lstrip("\n").partition("\n")[0]
-    if not boxed(head) or not first or first[0] == " " or boxed(first):
-        return text
-    return head + "\n" + re.sub(r"^(?=.)", "    ", rest, flags=re.MULTILINE)
-
-
-def common(text: str, numbers: dict[str, int] = NUMBERS, notes: tuple[str, ...] = ()) -> str:
-    """A note for readers that know boxes, tabs, footnotes, terms, tasks and names only as plain Markdown."""
-    notes = notes or tuple(dict.fromkeys(re.findall(r"\[\^([^\]\s]+)\](?!:)", text)))
-    lines, done, closing, term = owning(text).split("\n"), list[str](), "", False
-    while lines:
-        line = lines.pop(0)
-        if (formula := re.match(rf"( *){LABEL}: *(\$\$.*)", line)) and not closing:
-            done += [f"{formula[1]}**{named(formula[2], numbers)}.**", ""]
-            line = formula[1] + formula[3]
-        opening = re.match(r" *(`{3,}|~{3,}|\$\$)(.*)", line)
-        if closing or (opening and not (opening[1] == "$$" and "$$" in opening[2])):
-            ends = line.rstrip().endswith(closing) if closing == "$$" else line.lstrip().startswith(closing)
-            closing = "" if closing and ends else closing or (opening[1] if opening else "")
-            done.append(line)
-        elif title := boxed(line):
-            inside = common("\n".join(_indented(lines, line)), numbers, notes).strip("\n")
-            margin = line[: len(line) - len(line.lstrip())] + "> "
-            done += [f"{margin}{it}".rstrip() for it in [f"**{title}**", "", *inside.split("\n")]] + [""]
-        elif foot := re.match(r"\[\^([^\]\s]+)\]:[ ]*(.*)", line):
-            inside = "\n".join([f"[^{foot[1]}] {foot[2]}", *_indented(lines, line)])
-            done += ["", common(inside, numbers, notes)]
-        elif (meaning := re.match(r" {0,3}: {1,3}(\S.*)", line)) and any(done):
-            while not term and not done[-1]:
-                done.pop()
-            done[-1:] = [done[-1]] if term else [f"**{done[-1].strip()}**", ""]
-            done.append(f"- {_words(meaning[1], numbers, notes)}")
-            term = True
-        else:
-            term = term and (not line or line[0] == " ")
-            done.append(_words(line, numbers, notes))
-    return "\n".join(done)
-
-
-def _indented(lines: list[str], above: str) -> list[str]:
-    """Takes from `lines` those that stand four columns inside `above`, and gives them without that."""
-    margin, found = " " * (len(above) - len(above.lstrip()) + 4), list[str]()
-    while lines and (lines[0].startswith(margin) or not lines[0].strip()):
-        found.append(lines.pop(0)[len(margin) :])
-    return found
-
-
-def _words(line: str, numbers: dict[str, int], notes: tuple[str, ...]) -> str:
-    """Within a line: footnotes as ¹, names as `Figure 1`, tasks as ☑."""
-
-    def word(match: re.Match[str]) -> str:
-        if match[3]:
-            return f"**{named(match[3], numbers)}.**" if match[4] else named(match[3], numbers)
-        if match[2] in notes:
-            return str(notes.index(match[2]) + 1).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return match[0]
-
-    sign = {" ": "☐", "x": "☑", "X": "☑"}
-    line = re.sub(r"^( *(?:[-*+]|\d+[.)]) +)\[([ xX])\](?= )", lambda m: m[1] + sign[m[2]], line)
-    return WORD.sub(word, line)
 
 
 if __name__ == "litbook":  # in a notebook

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from litbook.document import pieces
+from litbook.document import grammar, pieces
 from litbook.document.blocks import (
     Answer,
     Figure,
@@ -27,11 +27,11 @@ from litbook.document.blocks import (
     Speech,
     Told,
 )
+from litbook.document.markdown import Plain
 from litbook.errors import Place
 from litbook.record import model
 from litbook.render import values
 from litbook.render.report import harmless
-from litbook.render.standin import common
 from litbook.text.lecture import Function, Statement
 from litbook.text.words import calls
 
@@ -152,7 +152,7 @@ class Terminal:
         match block:
             case Prose(_, text):
                 self._gap()
-                text = common(harmless(text))
+                text = plain(harmless(text))
                 self._say(Markdown(text) if self.console.is_terminal else text)
                 self._gap()
             case Misbelief(_, said, run):
@@ -173,21 +173,21 @@ class Terminal:
                 self._gap()
             case Figure(_, _, alt, caption) | Image(_, _, alt, caption):
                 kind = type(block).__name__.lower()
-                words = common(harmless(caption)) or harmless(alt)
+                words = plain(harmless(caption)) or harmless(alt)
                 self._say(Text(f"[{kind}: {words}]", style="magenta"))
             case Link(_, text, target):
                 address = target.removeprefix("function:").replace("cite:", "@", 1)
-                self._say(f"[{common(harmless(text))}] {address}")
+                self._say(f"[{plain(harmless(text))}] {address}")
             case Output(_, text):
                 self._print(harmless(text))
             case Speech(_, text):
-                self._say(Text(f"[speaker note] {common(harmless(text))}", style="dim"))
+                self._say(Text(f"[speaker note] {plain(harmless(text))}", style="dim"))
             case _:
                 assert_never(block)
 
     def _speak(self, head: str, style: str, text: str) -> None:
         """Prose behind words of our own."""
-        self._say(Text.assemble((head, style), common(harmless(text))))
+        self._say(Text.assemble((head, style), plain(harmless(text))))
 
     def value(self, value: model.Value, shown: model.Snapshot | None) -> None:
         """An inspected expression of a section; without a value where more of them are not printed."""
@@ -288,6 +288,11 @@ class Terminal:
         while parent is not None:
             depth, parent = depth + 1, self.functions[parent].parent
         return depth
+
+
+def plain(text: str) -> str:
+    """A note as Markdown that can be read as it stands."""
+    return Plain().markdown(grammar.read(text))
 
 
 def _where(environment: model.Environment) -> str:
