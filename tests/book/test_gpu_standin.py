@@ -102,9 +102,13 @@ def test_what_cycles_hold_is_in_no_bill(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_a_recording_with_every_gpu_section_stays_below_a_megabyte(lecture: Path, big: model.Record) -> None:
+def test_two_recordings_with_every_section_stay_below_a_megabyte_and_a_half(
+    lecture: Path, big: model.Record
+) -> None:
     committed = lecture.parent / "recordings" / "lecture_02.cpu.json"
-    assert len(recordings.dumps(big)) + committed.stat().st_size < 2**20
+    assert (
+        len(recordings.dumps(big)) + committed.stat().st_size < 3 * 2**19
+    )  # format 4 spells out what format 3 left out
 
 
 def test_a_card_that_is_too_small_gets_smaller_sizes_and_the_record_says_so(lecture: Path) -> None:
@@ -152,7 +156,9 @@ def test_the_gpu_sections_of_lecture_03_run_to_their_end_at_the_sizes_of_a_large
     ]
     assert [1 + text.count("\n|") for text in texts if "|---|" in text] == [2 + 4, 2 + 3]
     committed = LECTURE_03.parent / "recordings" / "lecture_03.cpu.json"
-    assert len(recordings.dumps(record)) + committed.stat().st_size < 2**20
+    assert (
+        len(recordings.dumps(record)) + committed.stat().st_size < 3 * 2**19
+    )  # format 4 spells out what format 3 left out
 
 
 # ---------------------------------------------------------------------------- the stand-in itself
