@@ -122,7 +122,9 @@ class _Walk:
                 self.setting.level = 1 if function is None else self.notebook.levels.get(function, 1)
                 return [block for part in parts for block in self.part(part)]
             case Program(_, text, results, tags, title):
-                block = code.fence(text.strip("\n"), "python", tabindex=0)
+                # A file that comes along is folded, and long: its colours would be most of the page.
+                language = "" if text.startswith("%%writefile") else "python"
+                block = code.fence(text.strip("\n"), language, tabindex=0)
                 outputs = [it for result in results for it in self.output(result)]
                 if "hide-cell" in tags:
                     block, outputs = _folded(title, block, *outputs), []
