@@ -55,7 +55,7 @@ def probed_code(text: str, filename: str, mode: str) -> tuple[types.CodeType, An
 
 def steps(probes: Any) -> int:
     """How many steps were heard; of a recorder, how many statements ran at all."""
-    return 0 if probes is None else Counting.steps or sum(probes.log.reached)
+    return 0 if probes is None else Counting.steps or len(probes.log.reached)
 
 
 class Counting:

@@ -27,7 +27,7 @@ from litbook.text.lecture import Lecture
 FILE = "program.py"
 
 
-HANDED_BACK = {"claim": 0, "operand": 1, "said": 1}  # which of its arguments a probe hands back
+HANDED_BACK = {"claim": 0, "operand": 1, "message": 1}  # which of its arguments a probe hands back
 
 
 class Notes:
@@ -45,6 +45,9 @@ class Notes:
                 name == "verdict"
             ):  # as the ones whose caption is computed: what came of it, and of which claim
                 self.calls.append(("fails" if arguments[2] else "holds", arguments[1]))
+            elif name in ("enter", "turn"):  # with the step of the first statement, where it follows at once
+                number, first, *values = arguments
+                self.calls += [(name, number, *values), *([("step", first)] if first != -1 else [])]
             else:
                 self.calls.append((name, *arguments))
             if name == "section":
@@ -99,7 +102,7 @@ def outcome(text: str, probes: str, lecture: bool = False) -> dict[str, Any]:
     if probes == "silent":
         assert kept.count > 1, "no probe ran"
     elif probes == "recorder":
-        assert any(kept.log.reached), "no probe ran"
+        assert kept.log.reached, "no probe ran"
     return {"namespace": visible(module.__dict__), "output": output.getvalue(), "error": error}
 
 
@@ -1128,8 +1131,8 @@ def shown(text: str) -> list[Any]:
     """What every watch showed, in order: (expression, value), or (expression, "raised")."""
     notes, found, _ = heard(text)
     return [
-        (found.watches[call[1]].text, call[2] if call[0] == "watch" else "raised")
-        for call in notes.of("watch", "missed")
+        (found.watches[call[1]].text, {"watch": call[-1], "clear": None, "missed": "raised"}[call[0]])
+        for call in notes.of("watch", "clear", "missed")
     ]
 
 

@@ -24,8 +24,9 @@ from types import CodeType, FunctionType
 
 from litbook.mutants import forks
 from litbook.mutants.changes import Change, changes
+from litbook.probe.events import Listener
 from litbook.probe.instrument import instrument_files
-from litbook.probe.recorder import Listener, Recorder
+from litbook.probe.recorder import Recorder
 from litbook.record import compare, model
 from litbook.run import run
 from litbook.run.environment import environment

@@ -39,7 +39,8 @@ from litbook.mutants import claims as mutants
 from litbook.mutants import forks
 from litbook.mutants.claims import Mutant, Trial
 from litbook.probe.axes import Sizes, mismatch
-from litbook.probe.recorder import Listener, Recorder
+from litbook.probe.events import Listener
+from litbook.probe.recorder import Recorder
 from litbook.record import model
 from litbook.run import run
 from litbook.snapshot.snapshot import snapshot

@@ -12,15 +12,15 @@ namespaces and custom metaclasses see nothing, `del` and shadowing cannot hurt, 
 constant load and a call. Every probe carries the line of the statement it belongs to, so tracebacks keep
 their line numbers.
 
-    before every statement     step(statement)
-    first in every function    enter(function, its arguments ...)
-    before / in a loop         loop(statement), turn(statement)
-    after an inspected line    try: watch(n, expression)  except Exception: missed(n)
+    before every statement     step(statement), but where one of the next two has it as its `first`
+    first in every function    enter(function, first, its arguments ...)
+    before / in a loop         loop(statement), turn(statement, first)
+    after an inspected line    try: watch(n, expression)  except Exception: missed(n);  clear(n)
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
-    any other assert           assert test or false(statement), said(statement, message)
+    any other assert           assert test or false(statement), message(statement, message)
     around any, around claims  try: ...  except Exception: stumbled(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
     any other annotation       try: annotated(statement, annotation)  except Exception: pass
@@ -55,10 +55,11 @@ class Probes(Protocol):
     """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
 
     def step(self, statement: int) -> None: ...
-    def enter(self, function: int, *arguments: object) -> None: ...
+    def enter(self, function: int, first: int, *arguments: object) -> None: ...
     def loop(self, statement: int) -> None: ...
-    def turn(self, statement: int) -> None: ...
+    def turn(self, statement: int, first: int) -> None: ...
     def watch(self, watch: int, value: object) -> None: ...
+    def clear(self, watch: int) -> None: ...
     def missed(self, watch: int) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
@@ -71,7 +72,7 @@ class Probes(Protocol):
     def axes(self, claim: int, annotation: object, value: object) -> None: ...
     def unread(self, claim: int) -> None: ...
     def false(self, statement: int) -> None: ...
-    def said(self, statement: int, message: Any) -> Any: ...
+    def message(self, statement: int, given: Any) -> Any: ...
     def stumbled(self, first: int, last: int) -> None: ...
     def annotated(self, statement: int, annotation: object) -> None: ...
 
@@ -192,16 +193,16 @@ class _Writer:
         while first < len(body) and _is_future_import(body[first]):
             first += 1
         at = body[min(first, len(body) - 1)]
-        enter = self._enter(node, at)
         shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
         behind = [probe for statement in body[:first] for probe in self._behind(statement)]
-        return [*body[:first], enter, *behind, *shown, *self._block(body[first:])]
-
-    def _enter(self, node: ast.Module | Definition, at: Placed) -> ast.stmt:
-        """`enter(f, a, b)`: always with the arguments, as a jump around them would be seen by a tracer."""
+        block, begins = self._block(body[first:]), -1
+        if first < len(body) and not behind and not shown and not self._is_claim(at):
+            block, begins = block[1:], self.lecture.statement_of[at]  # one probe for both
+        # Always with the arguments, as a jump around them would be seen by a tracer.
         taken = [] if isinstance(node, ast.Module | ast.ClassDef) else parameters(node)
         names = [_at(at, ast.Name(name, ast.Load())) for _, name in taken]
-        return self._probe("enter", at, self.lecture.function_of[node], *names)
+        enter = self._probe("enter", at, self.lecture.function_of[node], begins, *names)
+        return [*body[:first], enter, *behind, *shown, *block]
 
     def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
         """The probes of a statement that must come first in its body, so that none can stand before it."""
@@ -266,7 +267,7 @@ class _Writer:
     def _watch(self, number: int, at: Placed) -> ast.stmt:
         watch = self.lecture.watches[number]
         if watch.kind == "clear":
-            return self._probe("watch", at, number, _at(at, ast.Constant(None)))
+            return self._probe("clear", at, number)
         for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
             ast.copy_location(node, at)
         probe = self._probe("watch", at, number, watch.node)
@@ -316,10 +317,17 @@ class _Writer:
 
     def _looped(self, node: ast.For | ast.AsyncFor | ast.While, number: int) -> list[ast.stmt]:
         new = copy.copy(node)
-        turn = [self._probe("turn", node, number)] if self.folding else []
-        new.body = [*turn, *self._watches(node, node), *self._block(node.body)]
+        watches, body = self._watches(node, node), self._block(node.body)
         new.orelse = self._block(node.orelse)
-        return [self._probe("loop", node, number), new] if turn else [new]
+        if not self.folding:
+            new.body = [*watches, *body]
+            return [new]
+        first = node.body[0]
+        if watches or self._is_claim(first):  # nothing of ours stands first, or what comes in between
+            new.body = [self._probe("turn", node, number, -1), *watches, *body]
+        else:  # one probe for both
+            new.body = [self._probe("turn", first, number, self.lecture.statement_of[first]), *body[1:]]
+        return [self._probe("loop", node, number), new]
 
     def _compound(self, node: ast.stmt) -> ast.stmt:
         """`if`, `with`, `try`, `match`: the same statement around probed blocks. Others: themselves."""
@@ -365,7 +373,7 @@ class _Writer:
         number, message = self.lecture.statement_of[node], node.msg
         test = _at(node.test, ast.BoolOp(ast.Or(), [node.test, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
-            message = self._call("said", message, number, message)
+            message = self._call("message", message, number, message)
         return self._stumbling([node], lambda: [_at(node, ast.Assert(test, message))])
 
     def _stumbling(self, run: list[ast.stmt], write: Callable[[], list[ast.stmt]]) -> ast.stmt:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import compress
 
 from msgspec.structs import replace
 
-from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, Seen
+from litbook.probe.captions import bounded
+from litbook.probe.events import Entered, Event, Handed, Log, LoopState, Missed, Seen
 from litbook.probe.numbering import Numbering
 from litbook.record import model
-from litbook.record.limits import CALLS, FIRST, LAST, MESSAGE
+from litbook.record.limits import CALLS, FIRST, LAST
 from litbook.snapshot.snapshot import as_snapshot
 from litbook.snapshot.storages import Storages
 from litbook.text.claims import is_address
@@ -95,13 +95,13 @@ class Making:
         if len(self._logs) < CALLS:
             self._logs.append(log)
             return
-        self.reached.update(compress(range(len(log.reached)), log.reached))
+        self.reached |= log.reached
         self._entered.update(*(self.functions[first:end] for first, end in log.spans))
-        self._dropped += log.dropped + sum(1 for it in log.events if len(it) == 2 and type(it) is tuple)
+        self._dropped += log.dropped + sum(1 for event in log.events if type(event) is int)
 
     def all_reached(self) -> set[int]:
         """The statements of the lecture that ran in it."""
-        return self.reached.union(*(compress(range(len(it.reached)), it.reached) for it in self._logs))
+        return self.reached.union(*(log.reached for log in self._logs))
 
     def _make(self) -> None:
         """All that the logs hold, once."""
@@ -117,28 +117,27 @@ class Making:
             self._number_of(function)
 
     def _take(self, log: Log, event: Event) -> None:
-        if type(event) is not tuple:
-            self._take_named(log, event)
-        elif len(event) == 2:
-            number, statement = event
-            frame = self._frame_of(log, number)
-            if frame is not None:
-                self._steps.append((frame, self.numbering.within[statement]))
-        elif len(event) == 4:
-            self._take_frame(log, Entered._make(event))
-        else:
-            self._take_value(log, Seen._make(event))
-
-    def _take_named(self, log: Log, event: object) -> None:
-        if isinstance(event, Begun):
-            if self._frame_of(log, event.loop.frame) is not None:
-                self._loop_at[id(event.loop)] = len(self._loops)
-                self._loops.append(event.loop)
-        elif isinstance(event, Handed):
-            frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
-            if frame is not None:
-                answer = None if event.answer is None else self._kept.keep(event.answer)
-                self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+        match event:
+            case int():
+                number, statement = divmod(event, self.numbering.scale)
+                frame = self._frame_of(log, number)
+                if frame is not None:
+                    self._steps.append((frame, self.numbering.within[statement]))
+            case Entered():
+                self._take_frame(log, event)
+            case LoopState():
+                if self._frame_of(log, event.base // self.numbering.scale) is not None:
+                    self._loop_at[id(event)] = len(self._loops)
+                    self._loops.append(event)
+            case Handed():
+                frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
+                if frame is not None:
+                    answer = None if event.answer is None else self._kept.keep(event.answer)
+                    self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+            case Missed():
+                self._take_value(log, (event.base, event.watch, None, None, 0), event.error)
+            case _:
+                self._take_value(log, event)
 
     @property
     def _step(self) -> int:
@@ -204,31 +203,33 @@ class Making:
 
     # -- values
 
-    def _take_value(self, log: Log, it: Seen) -> None:
-        frame = self._frame_of(log, it.frame)
+    def _take_value(self, log: Log, seen: Seen, error: str = "") -> None:
+        base, watch, kept, loop, turn = seen
+        number = base // self.numbering.scale
+        frame = self._frame_of(log, number)
         if frame is None:
             return
-        asked = self.lecture.watches[it.watch]
-        shown = asked.kind != "clear" and not it.error
+        asked = self.lecture.watches[watch]
+        shown = asked.kind != "clear" and not error
         self._values.append(
             model.Value(
                 step=self._step,
                 frame=frame,
-                line=self.numbering.line(self.functions[it.frame], asked.line),
+                line=self.numbering.line(self.functions[number], asked.line),
                 text=asked.text,
-                value=self._kept.keep(as_snapshot(it.kept)) if shown else None,
+                value=self._kept.keep(as_snapshot(kept)) if shown else None,
                 reads=() if isinstance(asked.node, ast.Name) else tuple(sorted(reads(asked.node))),
                 kind=asked.kind,  # type: ignore[arg-type]  # one of the three
                 unit=asked.unit,
-                error=bounded(it.error),
-                loop=self._loop_at.get(id(it.loop)) if it.loop is not None else None,
-                turn=it.turn,
+                error=bounded(error),
+                loop=self._loop_at.get(id(loop)) if loop is not None else None,
+                turn=turn,
                 address=is_address(asked.node),
             )
         )
 
     def _loop(self, state: LoopState) -> model.Loop:
-        frame = self._frame_at[state.frame]
+        frame = self._frame_at[state.base // self.numbering.scale]
         statement = self.lecture.statements[state.statement]
         first = range(min(FIRST, state.count))
         last = range(max(FIRST, state.count - LAST), state.count)
@@ -241,7 +242,7 @@ class Making:
                 asked = self.lecture.watches[number]
                 yield model.Series(
                     place,
-                    self.numbering.line(self.functions[state.frame], asked.line),
+                    self.numbering.line(self.functions[state.base // self.numbering.scale], asked.line),
                     asked.text,
                     tuple(thinned.at),
                     tuple(model.number(v) if not isinstance(v, str) else v for v in thinned.values),
@@ -325,8 +326,3 @@ def claim_of(
         ),
         why=found.why or (f"needs {missing}" if missing else ""),
     )
-
-
-def bounded(message: str, most: int = MESSAGE) -> str:
-    """The message, cut where it is too long."""
-    return message if len(message) <= most else message[:most] + " … cut"

@@ -15,7 +15,7 @@ from typing import Literal
 from litbook.record import model
 from litbook.text.lecture import Lecture
 from litbook.text.scopes import binds
-from litbook.text.tree import FunctionNode, parameters
+from litbook.text.tree import Definition, FunctionNode, parameters
 from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
@@ -33,6 +33,7 @@ class Numbering:
         for number, statement in enumerate(lecture.statements):
             self.within.append(len(self.own[statement.function]))
             self.own[statement.function].append(number)
+        self.scale = max(1, len(lecture.statements))  # a step is its frame's number times this, plus its own
         self.spoken: set[int] = set()  # statements of code that turn out to be words
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
@@ -42,6 +43,7 @@ class Numbering:
             for node, number in lecture.function_of.items()
             if isinstance(node, FunctionNode)
         }
+        self.loop_of_watch, self.owner_of_watch = _around_watches(lecture)
 
     def line(self, function: int, line: int) -> int:
         """A line of a file, counted from the first of the function; that one is 0."""
@@ -132,3 +134,24 @@ class Numbering:
             child for anchor in self.lecture.untouched for child in ast.walk(anchor) if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
+
+
+def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
+    """For every watch, the innermost loop around it in its own function, or -1; and that function."""
+    loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
+
+    def walk(node: ast.AST, loop: int, owner: int) -> None:
+        inside = lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
+        within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
+        for number in lecture.watches_of.get(node, []):
+            loops[number], owners[number] = inside, within
+        within = lecture.function_of.get(node, owner)
+        for name, value in ast.iter_fields(node):
+            around = loop if name == "orelse" else inside
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
+                    walk(child, -1 if isinstance(child, Definition) else around, within)
+
+    for file in lecture.files:
+        walk(file.tree, -1, 0)
+    return loops, owners

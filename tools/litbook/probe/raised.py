@@ -11,14 +11,14 @@ from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
 
-from litbook.probe.making import bounded
+from litbook.probe.captions import bounded
 from litbook.probe.numbering import Numbering
 from litbook.record.limits import LONGEST_LINE, TRACE
 from litbook.record.model import LIBRARIES
 from litbook.text.lecture import INSTALLED, Lecture
 
 
-def said(error: BaseException | None) -> str:
+def text_of(error: BaseException | None) -> str:
     """Type and text of an exception, also of one whose text raises."""
     name = type(error).__name__
     try:
@@ -84,7 +84,7 @@ def way_out(lecture: Lecture, error: BaseException) -> str:
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
     places = [(lecture.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
-    if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
+    if not places or places[-1][0] is None or not _AMBIGUOUS.match(text_of(error)):
         return ""
     for asked in lecture.claims:
         test = asked.node.test if isinstance(asked.node, ast.Assert) else None

@@ -24,8 +24,9 @@ from typing import NoReturn, Protocol
 from litbook.errors import Interrupted, LitbookError, Place, TimedOut
 from litbook.optional import Missing
 from litbook.probe import author, raised
+from litbook.probe.events import Listener
 from litbook.probe.instrument import instrument_files
-from litbook.probe.recorder import Listener, Recorder
+from litbook.probe.recorder import Recorder
 from litbook.project import WORDS, Project
 from litbook.record import model
 from litbook.run import beside, ending, state

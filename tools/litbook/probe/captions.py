@@ -1,0 +1,66 @@
+"""What is said of an assert and of an error: its caption as text, the data that it names, never too much.
+
+In go what an author has given, and a function that is running; out comes text. It knows no recorder.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Container
+from inspect import CO_OPTIMIZED
+from types import FrameType, ModuleType
+
+from litbook.record import model
+from litbook.record.limits import BRIEF, MESSAGE, NAMES
+from litbook.snapshot.snapshot import snapshot, spelled
+
+
+def bounded(message: str) -> str:
+    """The message, cut where it is too long."""
+    return message if len(message) <= MESSAGE else message[:MESSAGE] + " … cut"
+
+
+def caption_of(given: object) -> str:
+    """A claim's message as text: of what is no string its `str`, which may raise or never end."""
+    if isinstance(given, str):
+        return bounded(str.__str__(given))
+    return bounded(spelled(given))
+
+
+def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ()) -> str:
+    """The data that a failing assert names, but for what is `told`, a line each: `x is tensor([1, 2])`."""
+    nodes = list(ast.walk(asked)) if asked is not None else []
+    names = sorted((n for n in nodes if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
+        n.arg for n in nodes if isinstance(n, ast.arg)
+    }
+    known = _values(frame, [name.id for name in names if name.id not in bound and name.id not in told])
+    data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
+    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
+
+
+def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
+    """What the names are in a function that is running. It keeps nothing alive for having been asked."""
+    here, around = frame.f_locals, frame.f_globals
+    found = {
+        name: here[name] if name in here else around[name] for name in names if name in here or name in around
+    }
+    # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
+    # The namespace of a class body is no copy.
+    if type(here) is dict and sys.getrefcount(here) == 3 and frame.f_code.co_flags & CO_OPTIMIZED:
+        here.clear()
+    return found
+
+
+def _briefly(value: object) -> str:
+    """A value on one line; of one that is too long for that the kind and the beginning."""
+    if type(value) is str:
+        text = repr(value[: BRIEF + 1])
+    else:
+        text = repr(value) if type(value) in (int, float) else " ".join(spelled(value).split())
+    if len(text) <= BRIEF:
+        return text
+    shown = snapshot(value)
+    kind = f"{shown.dtype} {list(shown.shape)}" if isinstance(shown, model.Tensor) else shown.type
+    return f"{kind}: {text[:BRIEF]} …"
