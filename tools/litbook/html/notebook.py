@@ -35,10 +35,12 @@ from litbook.document.notebook import (
     Title,
     Words,
 )
+from litbook.html import finished
 from litbook.html.bibliography import references
+from litbook.html.finished import Page
 from litbook.render import books, code, figures, markup, pictures, prose, values
 from litbook.render.catalogue import _
-from litbook.render.markup import Html, Page, tag
+from litbook.render.markup import Html, tag
 from litbook.text.words import ASKED
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
@@ -60,7 +62,7 @@ def page(notebook: Notebook, place: str, github: str = "") -> Page:
     works = references(walk.setting.citations)
     head = [markup.heading(2, _("References"), "references"), works] if works else []
     blocks = [first, _links(place, github), *rest, *head]
-    return markup.page(blocks, f"title: {json.dumps(title)}\nsearch:\n  exclude: true\n")
+    return finished.page(blocks, meta=f"title: {json.dumps(title)}\n")
 
 
 def way(name: str, notebook: str, takes: str) -> Html:

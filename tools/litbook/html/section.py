@@ -158,7 +158,14 @@ class _Walk:
                     tag("div", notes, class_="lb-v", style=f"--s:{row.rows}"),
                     markup.SPACE,
                 ]
-        return tag("section", *cells, class_="lb-code", role="group", aria_label=text.span(numbers))
+        return tag(
+            "section",
+            *cells,
+            class_="lb-code",
+            role="group",
+            aria_label=text.span(numbers),
+            data_search_exclude=None if self.sheet.anchored else "1",  # a search finds it where it belongs
+        )
 
     def shelved(self, thing: Shelved) -> Html:
         """One thing that is taller than a line."""

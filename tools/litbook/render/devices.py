@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from litbook.document import amounts, margin
+from litbook.document.search import Passage
+from litbook.html import finished
+from litbook.html.finished import Page
 from litbook.record.model import LIBRARIES, Record
 from litbook.render import books, markup, prose, report
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
-from litbook.render.markup import Html, Page, tag
+from litbook.render.markup import Html, tag
 
 TITLE = later("Devices")
 SHOWN = 40  # differences listed for one recording; the rest is counted
@@ -46,7 +49,7 @@ def page(lectures: Sequence[Edition], found: Found) -> Page:
         parts += [markup.heading(2, title, it.folder), _machines(it), _missing(it)]
         for recording in it.elsewhere():
             parts += _differing(it, recording, found)
-    return markup.page(parts)
+    return finished.page(parts, [Passage("", _(TITLE), (_(INTRODUCTION),))])
 
 
 # ---------------------------------------------------------------------------- the machines

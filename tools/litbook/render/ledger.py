@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from litbook.document import margin
+from litbook.document.search import Passage
+from litbook.html import finished
+from litbook.html.finished import Page
 from litbook.record.model import Claim, Environment, Record, Section, grouped
 from litbook.render import badge, books, markup, prose, values, verdicts
 from litbook.render.books import Book
 from litbook.render.catalogue import _, day, later, ngettext, number
 from litbook.render.edition import Edition
 from litbook.render.evidence import Evidence, here
-from litbook.render.markup import Html, Page, tag
+from litbook.render.markup import Html, tag
 
 SCHEMA = 1  # of claims.json
 
@@ -72,7 +75,7 @@ def page(lectures: Sequence[Edition]) -> Page:
         failing = [entry for entry in _entries(it) if entry.verdict == "fails"]
         parts += [markup.heading(2, title, it.folder), _runs(it), tag("ul", *links, class_="lb-parts")]
         parts += [_table(it, book, failing, "..")] if failing else []
-    return markup.page(parts)
+    return finished.page(parts, [Passage("", _("Ledger"), (words.strip(),))])
 
 
 def titles(it: Edition) -> list[tuple[str, str]]:
@@ -102,7 +105,7 @@ def part(it: Edition, name: str) -> Page:
     none = tag("p", _("No claim here has this verdict."), class_="lb-nothing", role="status")
     title = markup.heading(1, _("Ledger: {page}", page=dict(titles(it))[name]))
     blocks = [title, lead, _runs(it), _filters(), _table(it, book, entries, up), none, every]
-    return markup.page(blocks, "search:\n  exclude: true\n")
+    return finished.page(blocks)
 
 
 def _way(it: Edition, name: str) -> str:

@@ -7,8 +7,8 @@ A page is Markdown, and its HTML blocks pass through Python-Markdown untouched o
 one line and hold nothing that a preprocessor reacts to. So every block is built here: line ends become
 character references, controls become visible, and every attribute is quoted and escaped.
 
-What others need to know of finished HTML it carries with it, so that nobody reads it: the ids in it, a
-heading its element, a page its blocks.
+What others need to know of finished HTML it carries with it, so that nobody reads it: the ids in it, and a
+heading its element.
 """
 
 from __future__ import annotations
@@ -38,13 +38,6 @@ class Heading(Html):
 
     __slots__ = ("element",)
     element: Html
-
-
-class Page(str):
-    """The Markdown of a page; `blocks` are the headings and blocks of HTML that it is made of."""
-
-    __slots__ = ("blocks",)
-    blocks: tuple[Html, ...]
 
 
 NOTHING, SPACE = Html(""), Html(" ")
@@ -148,14 +141,6 @@ def table(head: Iterable[object], rows: Iterable[Html], **attributes: object) ->
 def cells(values: Iterable[object]) -> list[Html]:
     """The cells of a row, each with one of these."""
     return [tag("td", value) for value in values]
-
-
-def page(blocks: Iterable[Html], meta: str = "") -> Page:
-    """The Markdown of a page, below the lines of YAML that say what MkDocs is to make of it."""
-    shown = (*filter(None, blocks),)
-    made = Page((f"---\n{meta}---\n\n" if meta else "") + "\n\n".join(shown) + "\n")
-    made.blocks = shown
-    return made
 
 
 def heading(level: int, inside: object, name: str = "", class_: str = "", label: str = "") -> Heading:

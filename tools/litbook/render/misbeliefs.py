@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from litbook.document.bibliography import Bibliography
+from litbook.document.search import Passage
+from litbook.html import finished
 from litbook.html.bibliography import references
+from litbook.html.finished import Page
 from litbook.record.model import Piece, Section
 from litbook.render import books, markup, prose
 from litbook.render.books import Book
 from litbook.render.catalogue import _, later, ngettext
 from litbook.render.edition import Edition
 from litbook.render.evidence import gather
-from litbook.render.markup import Html, Page, tag
+from litbook.render.markup import Html, tag
 
 TITLE = later("Commonly said, measured otherwise")
 
@@ -61,7 +64,7 @@ def page(lectures: Sequence[Edition], bibliography: Bibliography = books.NOTHING
         *groups,
         *([markup.heading(2, _("References"), "references"), works] if works else []),
     ]
-    return markup.page(parts)
+    return finished.page(parts, [Passage("", _(TITLE))])
 
 
 def _summary(total: int) -> str:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from litbook.document import search
 from litbook.document import section as document
 from litbook.document.bibliography import Entry
 from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
+from litbook.document.search import Passage
 from litbook.errors import Problem
+from litbook.html import finished
 from litbook.html.bibliography import references
+from litbook.html.finished import Page
 from litbook.html.section import body, heading, show
 from litbook.record.model import Record, Section
 from litbook.render import books, drawings, markup, path, player, prose, questions, script_words, verdicts
@@ -20,7 +24,7 @@ from litbook.render.books import Book
 from litbook.render.catalogue import _, day, ngettext
 from litbook.render.catalogue import number as count
 from litbook.render.evidence import statements
-from litbook.render.markup import Html, Page, tag
+from litbook.render.markup import Html, tag
 from litbook.render.sheet import Sheet, Text
 
 EXCERPT = 12  # lines of code at most, on the front page
@@ -71,7 +75,8 @@ def shelf(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Page:
     blocks = [_lecture(*lecture) for lecture in lectures]
     found = [it for _, record, recordings in lectures for it in verdicts.rulings(record, recordings)]
     summary = [tag("p", verdicts.counts(found), class_="lb-summary")] if found else []
-    return markup.page([markup.heading(1, _("Lectures")), *summary, *blocks])
+    title = _("Lectures")
+    return finished.page([markup.heading(1, title), *summary, *blocks], [Passage("", title)])
 
 
 def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
@@ -83,7 +88,7 @@ def strip(lectures: Sequence[tuple[str, Record, Sequence[Record]]]) -> Html:
         links = (_link(f"lectures/{folder}/{_address(book, it)}", it, setting) for it in book.parts)
         rows.append(tag("p", title, tag("small", " · ", _("{time} to read", time=path.hours(book)))))
         rows.append(tag("ol", *(tag("li", it) for it in links)) if book.parts else markup.NOTHING)
-    return tag("div", *rows, class_="lb-all")
+    return tag("div", *rows, class_="lb-all", data_search_exclude="1")
 
 
 def drawing(record: Record, name: str) -> Html:
@@ -185,7 +190,7 @@ def _single(book: Book, way: Html) -> Page:
         _foot(book, record.sections, None),
         script_words.data(_scripts(sheet)),
     ]
-    return markup.page(parts)
+    return finished.page(parts, search.passages(book, books.INDEX))
 
 
 def _contents(book: Book, way: Html) -> Page:
@@ -205,7 +210,7 @@ def _contents(book: Book, way: Html) -> Page:
         _foot(book, record.sections, None),
         script_words.data(_scripts(sheet)),
     ]
-    return markup.page(parts)
+    return finished.page(parts, search.passages(book, books.INDEX))
 
 
 def _part(book: Book, number: int, way: Html) -> Page:
@@ -232,7 +237,7 @@ def _part(book: Book, number: int, way: Html) -> Page:
         _foot(book, mine, part),
         script_words.data(_scripts(sheet)),
     ]
-    return markup.page(parts)
+    return finished.page(parts, search.passages(book, page))
 
 
 def _scripts(sheet: Sheet) -> list[str]:

@@ -14,6 +14,7 @@ from litbook.document import notebook
 from litbook.document.bibliography import Bibliography
 from litbook.errors import LitbookError, Problem
 from litbook.html import notebook as notebook_page
+from litbook.html.finished import Page
 from litbook.notebook import ipynb
 from litbook.project import Project
 from litbook.record.model import Record
@@ -30,7 +31,7 @@ from litbook.render import (
 )
 from litbook.render.catalogue import _, later
 from litbook.render.edition import Edition
-from litbook.render.markup import Html, Page
+from litbook.render.markup import Html
 from litbook.site.editions import Found, differing
 from litbook.site.editions import problems as problems_of
 

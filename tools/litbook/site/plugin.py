@@ -29,8 +29,10 @@ from mkdocs.utils import nest_paths
 from litbook import optional
 from litbook.document.bibliography import Bibliography
 from litbook.document.bibliography import read as read_bibliography
+from litbook.document.search import Passage
 from litbook.errors import LitbookError, NotFound
 from litbook.html import notebook as notebook_page
+from litbook.html.finished import Page
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
 from litbook.render import catalogue, frame, verdicts
@@ -38,7 +40,7 @@ from litbook.render import page as front
 from litbook.render import report as failures
 from litbook.render.catalogue import _
 from litbook.render.edition import Edition
-from litbook.render.markup import Heading, Page
+from litbook.render.markup import Heading
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -114,6 +116,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
+        self.found: dict[str, Sequence[Passage]] = {}  # what a search finds of them, by their address
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -222,7 +225,11 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
         frame.headed(page)
-        page.content = search.quiet(page.content)
+        if made := self.made.get(page.file.src_uri):
+            page.meta["search"] = {"exclude": True}  # what Material would read of it is known already
+            self.found[page.url] = made.passages
+        else:
+            page.content = search.quiet(page.content)
         return context
 
     def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
@@ -236,7 +243,7 @@ class LitbookPlugin(BasePlugin[Options]):
     @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
-        search.split(Path(config["site_dir"]), self.config.synonyms)
+        search.split(Path(config["site_dir"]), self.config.synonyms, self.found)
         self._end()
         if config["strict"] and self.problems:
             raise Abort(verdict(self.problems))

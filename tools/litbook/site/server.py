@@ -126,7 +126,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def _page(self, content: bytes, epoch: int, status: int) -> None:
         text = content.decode("utf-8", "replace")
-        text = re.sub(r"<body[^>]*>", lambda m: m[0] + self.site.banner(), text, count=1)
+        head, body, rest = text.partition("<body")
+        attributes, end, rest = rest.partition(">")
+        text = "".join([head, body, attributes, end, self.site.banner() if end else "", rest])
         before, end, after = text.rpartition("</body>")
         script = f'<script src="{SCRIPT_AT}" data-epoch="{epoch}"></script>'
         text = f"{before or after}{script}{end}{after if end else ''}"
