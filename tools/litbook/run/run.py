@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import gc
 import importlib
 import io
 import os
@@ -36,6 +35,7 @@ from litbook.run.modules import Modules
 from litbook.snapshot.foreign import alarm
 from litbook.text import source
 from litbook.text.lecture import INSTALLED, Lecture
+from litbook.text.tree import frozen
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913  all that one may ask of a run
         if listener is not None:
             listener.begin(lecture, place)
         with (
-            _libraries_aside(),
+            frozen(),
             state.temporary_folder() as folder,
             _own_modules(path.parent),
             WORDS[words](path) if words else contextlib.nullcontext(),
@@ -129,21 +129,6 @@ def _settings(device: str) -> Iterator[None]:
         yield
     finally:
         state.set_environment(before)
-
-
-@contextlib.contextmanager
-def _libraries_aside() -> Iterator[None]:
-    """The garbage collector leaves alone what there is before the lecture: torch has 200,000 objects.
-
-    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
-    """
-    before = gc.get_freeze_count()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if before == 0:
-            gc.unfreeze()
 
 
 def _seed(seed: int) -> None:
