@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 from tests.running import LITBOOK, record, section, write
 
 from litbook.mutants import trials
@@ -296,6 +297,21 @@ def test_a_claim_that_fails_is_shown_with_its_values_and_said_once(repo: Path, t
     assert done.stdout.startswith(
         "lecture_sample.py:12: claim fails: four\n    assert x == 4\n    3 == 4\n      x is 3\n\n1 claim, "
     )
+
+
+def test_torch_has_one_thread_while_claims_are_tried_whoever_imports_it(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    file = write(tmp_path, section("assert torch.get_num_threads() == 1", "import torch\n"))
+    assert command(repo, file).returncode == 0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        (tried,), _ = trials.try_claims(file)
+        assert (tried.unsteady, torch.get_num_threads()) == ("", 2)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_an_unusable_lecture_ends_the_command_with_2(repo: Path, tmp_path: Path) -> None:

@@ -23,17 +23,24 @@ _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they ar
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
-    try:
-        import torch
-    except ModuleNotFoundError:  # then it has no threads
-        yield
+    if (torch := sys.modules.get("torch")) is None:
+        # A lecture that imports it has it read the environment; one that does not need not wait for it.
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
         return
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
 
 
 def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None = None) -> list[Any]:
