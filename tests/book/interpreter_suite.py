@@ -11,6 +11,8 @@ test, {"test id": "ok" | "FAIL ..." | ...}.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import json
 import sys
@@ -24,6 +26,9 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 def load(name: str, mode: str) -> tuple[types.ModuleType, Any]:
     """The module `test.<name>`, compiled with the probes that `mode` names; and those probes."""
+    # It brings typing_extensions, which changes `typing`: plain and probed tests see the same.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("msgspec")
     spec = importlib.util.find_spec(f"test.{name}")
     assert spec is not None and spec.origin is not None
     module = importlib.util.module_from_spec(spec)
