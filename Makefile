@@ -5,7 +5,8 @@
 #                On Linux the default index serves the CUDA build (gigabytes). The CPU build is enough here;
 #                PyTorch's installation page names the index that has it. CI sets this variable.
 #   PORT         where `make serve` listens                  make serve PORT=8001
-#   JOBS         processes for the test suite; default: two  make test JOBS=1
+#   JOBS         processes for the test suite; default:      make test JOBS=1
+#                three, for two cores: some tests wait
 #   ARGS         more arguments for pytest                   make test ARGS="-k layers"
 #                or, in `make bench`, for the benchmarks     make bench ARGS=--quick
 #                or, in `make record`, for `litbook record`  make record ARGS=--approve
@@ -14,7 +15,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 PORT ?= 8000
 ARGS ?=
-JOBS ?= 2
+JOBS ?= 3
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -28,6 +29,15 @@ WORKERS := $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscop
 # Material for MkDocs prints a notice about MkDocs 2 on every build; pyproject.toml holds MkDocs below 2.
 export NO_MKDOCS_2_WARNING := true
 
+# Images of containers often set it. Each of the suite's many processes would compile the whole engine anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+# $(call beside_types,COMMAND): mypy is busy on one core, so COMMAND runs beside it; both must succeed.
+define beside_types
+@mkdir -p build; (set -x; $(PY) -m mypy) >build/types 2>&1 & types=$$!; \
+  (set -x; $(1)); status=$$?; wait $$types || status=2; cat build/types; exit $$status
+endef
+
 NOT_SLOW := $(if $(CI),,-m 'not slow')
 # The Python files that differ from where this branch left main, the new ones too.
 CHANGED = $(shell { git diff --name-only --diff-filter=d $$(git merge-base HEAD main || echo HEAD); \
@@ -40,7 +50,7 @@ WORKS := $(shell $(PY) -c 'import importlib.util, os, pip; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help site test quick check coverage size words build serve record unbacked unrun mutants trial bench clean FORCE
+.PHONY: help site test quick check style coverage size words build serve record unbacked unrun mutants trial pins bench clean FORCE
 
 help:  ## list the targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -53,20 +63,22 @@ site: build  ## run the lectures, build site/, say how to open it
 	@echo 'or open the file'
 	@echo '    $(CURDIR)/site/index.html'
 
-test: check build  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
+test: style  ## lint, types, strict docs build, the whole test suite; what is marked slow in CI only
+	$(call beside_types,$(PY) -m mkdocs build --strict)
 	LITBOOK_SITE='$(CURDIR)/site' $(PY) -m pytest $(WORKERS) $(NOT_SLOW) $(ARGS)
 
 quick: $(STAMP)  ## about a minute: lint of what changed since main, types, unit tests
 	$(if $(CHANGED),$(PY) -m ruff check --force-exclude $(CHANGED))
 	$(if $(CHANGED),$(PY) -m ruff format --check --force-exclude $(CHANGED))
-	$(PY) -m mypy
-	$(PY) -m pytest tests/unit $(WORKERS) -m 'not slow' $(ARGS)
+	$(call beside_types,$(PY) -m pytest tests/unit $(WORKERS) -m "not slow" $(ARGS))
 
-check: $(STAMP)  ## lint, format and types, without changing a file
+check: style  ## lint, format and types, without changing a file
+	$(PY) -m mypy
+
+style: $(STAMP)
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) tools/notes.py
-	$(PY) -m mypy
 
 # The suite as in `make test`; what failed there fails here too, after the report.
 coverage: $(STAMP)  ## which lines and branches of the engine the suite reaches, also through child processes
@@ -104,6 +116,10 @@ unrun: $(STAMP)  ## run the lectures; list claims that neither this run nor a re
 mutants: $(STAMP)  ## change every claim a little, and list those that hold all the same (minutes)
 	$(LITBOOK) check --mutants $(ARGS)
 
+# After a change in pyproject.toml or constraints.txt. Makes an environment with uv in build/ on first use.
+pins:  ## make requirements.txt anew: what is installed, each file by its hash
+	PYTHON='$(PYTHON)' .ci/pins
+
 # Wants a quiet machine and many minutes. Makes an environment with edtrace in build/ on first use.
 # Downloads what a site needs, into a folder of its own; CI runs it on each push.
 trial:  ## install the wheel where nothing is, begin a book, and build it with MkDocs and with ProperDocs
@@ -119,9 +135,10 @@ clean:  ## remove .venv, the site and every cache
 
 # The stamp says "complete". It goes before anything changes and comes back last, so that what was interrupted
 # is seen as such: without a stamp .venv is made anew, with an old one it is brought up to date.
-# setuptools first: --no-build-isolation builds with the pinned one. torch next, alone and without its
-# dependencies: only torch may come from TORCH_INDEX, all else comes from the default index.
-$(STAMP): pyproject.toml constraints.txt $(if $(filter yes,$(WORKS)),,FORCE)
+# First all that requirements.txt has, each file by its hash; setuptools is in it, and --no-build-isolation builds with
+# that. torch next, alone and without its dependencies: only torch may come from TORCH_INDEX, all else comes from the
+# default index, and so does what a CUDA build of torch needs beside it. pip names what is missing then.
+$(STAMP): pyproject.toml constraints.txt requirements.txt $(if $(filter yes,$(WORKS)),,FORCE)
 	@command -v '$(PYTHON)' >/dev/null || { \
 	  echo 'There is no $(PYTHON). Install Python 3.11 or later, or name one: make PYTHON=/path/to/python3' >&2; exit 1; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -135,8 +152,9 @@ $(STAMP): pyproject.toml constraints.txt $(if $(filter yes,$(WORKS)),,FORCE)
 	  echo '$(PYTHON) -m venv --clear $(VENV)'; \
 	  '$(PYTHON)' -m venv --clear $(VENV); \
 	fi
-	$(PIP) install -q -c constraints.txt setuptools
+	$(PIP) install -q --require-hashes --no-deps -r requirements.txt
 	$(PIP) install -q -c constraints.txt --no-deps $(if $(TORCH_INDEX),--index-url '$(TORCH_INDEX)') torch
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[torch,site,dev]'
+	$(PIP) install -q -c constraints.txt torch
+	$(PIP) install -q --no-deps --no-build-isolation -e .
 	$(PIP) check
 	@touch $(STAMP)

@@ -22,8 +22,8 @@ def built(folder: str) -> Found:
     from mkdocs.config import load_config
 
     from litbook.document import notebook
+    from litbook.html import page, player
     from litbook.record import compare
-    from litbook.render import page, player
     from litbook.run import process
 
     parts: dict[str, float] = {}

@@ -205,7 +205,7 @@ def pages(lecture: str, rounds: int) -> Found:
 
     The record is read from its JSON, as for a page drawn later; the notebook is in memory. A folder has none.
     """
-    from litbook.render import page
+    from litbook.html import page
     from litbook.run.run import run
 
     path = Path(lecture)
@@ -251,7 +251,7 @@ def growth(kind: str, size: int, rounds: int, edtrace: bool) -> Found:
 
 def _grown(case: texts.Case, lecture: Path, rounds: int) -> Found:
     """One lecture, stage by stage: median seconds of each, and how much it left."""
-    from litbook.render import page
+    from litbook.html import page
     from litbook.run.run import run
     from litbook.text import source
 

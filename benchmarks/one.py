@@ -61,8 +61,8 @@ def silence() -> Iterator[None]:
 
 def litbook(lecture: Path) -> Found:
     """Run, record, write the record, draw the pages."""
+    from litbook.html import page
     from litbook.probe import vector
-    from litbook.render import page
     from litbook.run import run
     from litbook.text import source
 
@@ -105,8 +105,7 @@ def litbook(lecture: Path) -> Found:
 
 def bibliography_of(lecture: Path) -> Any:
     """What the lecture may cite: the sources beside it, if there are any."""
-    from litbook.document import bibliography
-    from litbook.render import books
+    from litbook.document import bibliography, books
 
     sources = lecture.parent / "references.bib"
     return bibliography.read(sources) if sources.exists() else books.NOTHING_CITED

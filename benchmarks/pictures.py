@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from litbook.html import figures
 from litbook.probe import vector
-from litbook.render import figures
 
 Found = dict[str, Any]
 BLUE, RED, GREEN, GOLD, GREY = "#5566cc", "#cc5533", "#1f9a5b", "#c0912a", "#808894"  # on any paper

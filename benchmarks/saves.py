@@ -74,9 +74,9 @@ class Served:
             text = self.get(path)
             if there(text):
                 return text
-            epoch = re.search(r"/livereload/(\d+)", text)
-            if epoch:
-                self.get(f"livereload/{epoch[1]}")
+            news = re.search(r'data-news="(\d+-\d+)"', text)
+            if news:
+                self.get(f"livereload/{news[1]}?/{path}")
             else:
                 time.sleep(0.1)
         raise RuntimeError(f"{path} did not become new within {PATIENCE:.0f} s")

@@ -67,7 +67,7 @@ def within(log: Path) -> None:
     timed(run, "run", "run", log, lambda *_, sections, **__: sections)
     timed(source, "usable", "read", log)
     timed(run, "instrument_files", "probes", log)
-    timed(run, "_run_section", "sections", log)
+    timed(run.Execution, "section", "sections", log)
 
 
 if __name__ == "__main__":

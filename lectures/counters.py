@@ -83,5 +83,7 @@ class Alive(Watching):
             if storage._cdata not in given:
                 entry = StorageWeakRef(storage), storage.nbytes()
                 self.made[storage._cdata] = entry
-        alive = [n for ref, n in self.made.values() if not ref.expired()]
-        self.most = max(self.most, sum(alive))
+        there = self.made.items()
+        self.made = {at: it for at, it in there if not it[0].expired()}
+        alive = sum(size for _, size in self.made.values())
+        self.most = max(self.most, alive)

@@ -32,6 +32,8 @@ CACHE = 32 * 2**20  # bytes of cache where the system does not say
 ROOM = 4  # as many times the cache do all sets together fill: of twice, some would still be found in it
 MOST = 512  # sets of buffers
 CAPTURED = 16  # calls in a graph, at least
+SLACK = 4  # times by which a time may differ from what is expected of it: other programs may run beside it
+BUSY = 16  # times as long as its products take that a run of small tensors may take
 
 
 @dataclass(frozen=True)

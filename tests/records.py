@@ -49,7 +49,8 @@ def _section(numbering: Numbering, index: int) -> Section:
         keys[index], kind, it.file, it.first, it.last - it.first + 1, it.name, it.heading,
         parent=keys[it.parent] if it.parent is not None else "",
         body=numbering.line(index, it.body) if it.body else 0,
-        requires=it.requires, hidden=it.hidden, digest=it.digest,
+        requires=it.requires, hidden=it.hidden, digest=numbering.digests[keys[index]].text,
+        depends=numbering.digests[keys[index]].all,
         statements=numbering.statements(index, range(len(numbering.lecture.statements))),
     )  # fmt: skip
 

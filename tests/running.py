@@ -40,7 +40,7 @@ optional.bring_in("edtrace", "display.asking")  # as the process of a run does, 
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")  # as in conftest.py
 T = TypeVar("T")
-WORKERS = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
+WORKERS = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]  # what `make test` gives to pytest
 
 Done = subprocess.CompletedProcess[str]
 Env = Mapping[str, str | None]  # None: not set

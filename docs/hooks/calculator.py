@@ -22,10 +22,11 @@ from unittest.mock import patch
 
 from mkdocs.structure.files import File, Files
 
+from litbook.document import values
 from litbook.document.bibliography import Bibliography, read
 from litbook.errors import LitbookError
-from litbook.render import markup, values
-from litbook.render.markup import Html
+from litbook.html import markup
+from litbook.html.markup import Html
 
 BLOCK = Path("lecture_03")  # the folder of `counts.py` and `published.py`
 FORMATS = ("float32", "tf32", "bfloat16", "float16", "float8")

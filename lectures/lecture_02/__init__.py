@@ -44,7 +44,7 @@ def main() -> None:
         to the code.
     """)
     note(r"""
-        Read the *core* in order; it carries the argument, and fits into an evening. Between its
+        Read the *core* in order; it carries the argument, and fits into two evenings. Between its
         sections stand *asides*, folded to their headings: a special case, one more format, what a
         library does at its edges. The argument goes on without them. This page counts both, and
         says above how long the core takes to read.

@@ -23,8 +23,8 @@ def to_e2m1(x: Tensor) -> Tensor:
 def four_bits_hold_eight_sizes() -> None:
     """Four bits hold eight sizes, and the largest number decides how many come out as zero."""
     note(r"""
-        Some cards multiply in four bits. What can such a number be? E2M1 has a sign, two bits of
-        exponent and one of fraction [@ocp-mx], so all its sizes can be written down:
+        Some cards multiply in four bits [@ocp-mx]. What can such a number be? E2M1 has a sign, two
+        bits of exponent and one of fraction [@ocp-mx], so all its sizes can be written down:
     """)
 
     def value(code: int) -> float:

@@ -328,11 +328,11 @@ def the_first_layer_has_nothing_below() -> None:
     assert two_layers(b, d, k, data=True)[1] == claimed, "now it is true"
     costs = [2 * b * d * d, 2 * b * d * k]
     figure(plot_products(costs),
-        caption="The products of a training step of two layers. Grey: the one nobody needs.",
+        caption="The products of a training step of two layers. Dashed: the one that nobody needs.",
         alt=r"""
             Bars for two layers. The wide first layer has a forward product and a weight gradient of
-            equal length, and its input gradient is a dashed grey outline. The narrower second layer
-            has three short bars: forward, weight gradient, input gradient.
+            equal length, and its input gradient is a dashed outline. The narrower second layer has
+            three short bars: forward, weight gradient, input gradient.
         """)
     y = torch.empty(8, 8, device="meta")
     for _ in range(10):

@@ -242,7 +242,7 @@ def a_rate_is_too_small_right_or_too_large() -> None:
         {rates[1]} and {rates[2]} fall to the floor of the format, {rates[3]} wanders around its
         start, and {rates[4]} climbs off the page within the first steps.
     """)
-    misbelief("`10` steps at another learning rate are a bit of tuning.", r"""
+    misbelief("Ten steps at another learning rate are a bit of tuning.", r"""
         CS336 set `0.1`, which its loop ignored [@cs336]. Had it listened, the last batch loss would
         still have been noise. What makes rates comparable is a fixed seed, a fixed test batch and
         enough steps.

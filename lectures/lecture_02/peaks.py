@@ -398,7 +398,7 @@ def a_sparse_peak_halves_the_answer() -> None:
     """Divided by the sparse peak, every utilization is half of what it is."""
     note(r"""
         The same trace repeats the product in `bfloat16`: `0.033` s, or `2.684e14` FLOP/s [@cs336].
-        Again it is a single measurement; two days before, the same code had `0.031` s.
+        Again it is a single measurement; two days before, the same code had `0.031` s [@cs336].
     """)
     work, rate = 2 * 16384 * 32768 * 8192, 2.684e14
     seconds = round(work / rate, 3)  # @inspect seconds as s

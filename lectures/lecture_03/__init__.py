@@ -33,5 +33,5 @@ def main() -> None:
     three_regimes()
     note("**Writing.** What is kept for each token, what is read for the next, and how fast that can be:")
     generating()
-    note("**All of it.** The tables at both ends, and a run whose every number is predicted first:")
+    note("**All of it.** The tables at both ends, and a run that is predicted before it starts:")
     the_whole_model()

@@ -18,7 +18,7 @@ from litbook import aside, figure, misbelief, note, question
 from .block import Block, How, RMSNorm, Transformer, turns
 from .counts import Config, activation_bytes
 from .figures import plot_lines
-from .published import LLAMA_3_8B, SMALL
+from .published import LLAMA_2_7B, LLAMA_3_8B, SMALL
 
 
 def the_activations_of_a_block() -> None:
@@ -77,12 +77,12 @@ def kept_per_token(
 
 
 def a_published_formula_counts_thirty_four_bytes() -> None:
-    """The block of GPT-3 keeps 34 bytes per token and width, and five per head and pair."""
+    """A dense block of GPT-3's shape keeps 34 bytes per token and width, and five per head and pair."""
     note(r"""
         With $s$ tokens in each of $b$ sequences, $a$ heads and width $h$, a layer keeps
         $34\,sbh + 5\,as^2b$ bytes in a 16-bit format [@korthikanti2022]. (The letters are the
-        paper's: its $h$ is the width, our $d$.) The formula is a list: two bytes for each number
-        that some backward pass will ask for, one for each place of a dropout mask.
+        paper's: its $h$ is the width, our $d$.) The formula is a list [@korthikanti2022]: two bytes
+        for each number that some backward pass will ask for, one for each place of a dropout mask.
     """)
     linear = {
         "inputs of the norms": 2 + 2, "input of queries, keys, values": 2,
@@ -99,15 +99,24 @@ def a_published_formula_counts_thirty_four_bytes() -> None:
     over = [f - e for f, e in zip(found, exact)]  # @inspect over as B
     assert over == [8.0] * 3, "the formula, and two means and two deviations"
     note(r"""
-        The paper leaves the norms' means and deviations out, as small, and so they are. GPT-3 has
-        `96` heads, width `12288`, and reads `2048` tokens. There the second term is the larger one
-        by far:
+        The paper leaves the norms' means and deviations out, as small, and so they are. On a
+        processor each takes `2` bytes in `bfloat16`. A card keeps them in `float32`, as `meta`
+        says, which knows its kernels' shapes and formats:
+    """)
+    x = torch.empty(2, 32, 64, dtype=torch.bfloat16, device="meta")
+    _, mean, deviation = torch.native_layer_norm(x, [64], None, None, 1e-5)
+    on_card = 2 * (mean.nbytes + deviation.nbytes) / (2 * 32)  # @inspect on_card as B
+    assert on_card == 16.0, "for a token, on a card"
+    note(r"""
+        GPT-3 has `96` heads, width `12288`, and reads `2048` tokens [@gpt3]. If all its layers are
+        dense, as the paper takes them, the second term is the larger one by far. (GPT-3 itself
+        alternates dense attention with one that looks at fewer pairs [@gpt3].)
     """)
     h, a, s = 12288, 96, 2048
     share = 5 * a * s / (34 * h + 5 * a * s)  # @inspect share as %
     assert round(share, 2) == 0.70, "is kept by attention's weights"
     question("From how many tokens on does the second term outweigh the first in GPT-3?",
-             answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * h), unit="tokens",
+             answer=next(s for s in range(1, 9999) if 5 * a * s > 34 * h), check=34 * 12288 // (5 * 96) + 1, unit="tokens",
              why="GPT-3 was trained on more than twice as many at a time.")
 
 
@@ -121,12 +130,21 @@ def the_block_of_today_keeps_other_tensors() -> None:
         - each norm keeps its input and one number, $2d + 4$ bytes;
         - the projections, `out`, and gate with up keep an input each, $6d$;
         - attention keeps queries, keys and values, $2d + 4d_{kv}$,
-        - and if it is fused one `float32` for each head, $4a$; if not, $2as$;
+        - and if it is fused one `float32` for each of $a$ heads, $4a$; if not, a weight for each of
+          the $T$ tokens of the text, $2aT$;
         - the feed-forward part keeps $8h$.
+
+        With fused attention, and without the few numbers of norms and heads, that is
+
+        [@eq:activations]: $$
+        \text{bytes a token leaves in a layer} \approx 12\,d + 4\,d_{kv} + 8\,h
+        $$
     """)
+    rounded = 12 * SMALL.width + 4 * SMALL.kv_width + 8 * SMALL.hidden
     d, kv, h, a = SMALL.width, SMALL.kv_width, SMALL.hidden, SMALL.heads
     listed = 2 * (2 * d + 4) + 6 * d + (2 * d + 4 * kv) + 8 * h + 4 * a  # @inspect listed as B
     assert listed == activation_bytes(SMALL, SMALL.context) == 2152, "fused"
+    assert listed - rounded == 2 * 4 + 4 * a, "and the few numbers"
     note(r"""
         The formula and what autograd keeps, for the same block with norms that keep what is listed
         (why that has to be said, the aside below tells):
@@ -146,15 +164,26 @@ def the_block_of_today_keeps_other_tensors() -> None:
     assert found == exact, "written out: to the byte"
     note(r"""
         Per number of width a block of Llama-3-8B keeps more than the block of the paper, even
-        without attention's weights. It is the wider feed-forward part.
+        without attention's weights. Is its feed-forward part wider? It is narrower. But of what is
+        as wide as the inside of that part, four tensors are kept, and in the paper's block two:
+        what goes into GELU, and what comes out.
     """)
     each = activation_bytes(LLAMA_3_8B, 8192) / LLAMA_3_8B.width  # @inspect each as B
     assert 41 < each < 41.1, "instead of 34"
+    inner = LLAMA_3_8B.hidden / LLAMA_3_8B.width  # @inspect inner
+    assert inner == 3.5, "times the width, where the paper's block has 4"
+    four, two = 4 * 2 * inner, 2 * 2 * 4  # @inspect four, two as B
+    assert four - two == 12, "bytes more"
+    fewer = each - four / 2  # @inspect fewer as B
+    assert 27 < fewer < 27.1, "with two such tensors it would keep less than 34"
+    older = activation_bytes(LLAMA_2_7B, 4096) / LLAMA_2_7B.width  # @inspect older as B
+    assert 37.5 < older < 37.6, "more than 34, too, with 2.7 times d"
     share = 8 * LLAMA_3_8B.hidden / activation_bytes(LLAMA_3_8B, 8192)  # @inspect share as %
     assert 0.68 < share < 0.69, "in gate, SiLU, up and product"
     question(r"""
         How many bytes does a token leave in all `32` layers of Llama-3-8B, with fused attention?
-    """, answer=32 * activation_bytes(LLAMA_3_8B, 8192), unit="B")
+    """, answer=32 * activation_bytes(LLAMA_3_8B, 8192),
+        check=32 * (2 * (2 * 4096 + 4) + 6 * 4096 + 2 * 4096 + 4 * 1024 + 4 * 32 + 8 * 14336), unit="B")
 
 
 class LeanNorm(torch.autograd.Function):
@@ -227,7 +256,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     """)
     norms = 2 * (8 * config.width + 4)
     attention = 2 * config.width + 4 * config.kv_width + 4 * config.heads
-    assert norms / attention > 5.2, "times what its attention keeps"
+    assert 5.2 < norms / attention < 5.3, "times what its attention keeps"
     note(r"""
         PyTorch has such a kernel for CUDA and none for the CPU. `activation_bytes` counts on it,
         and takes `norm=8` where there is none.
@@ -235,7 +264,7 @@ def a_norm_in_pieces_keeps_float32_copies() -> None:
     question(rf"""
         How many bytes do the two norms of a block of Llama-3-8B, `{config.width}` wide, keep for
         each token if they run in pieces?
-    """, answer=norms, unit="B")
+    """, answer=norms, check=2 * (in_pieces * 4096 + 4) if in_pieces == 8 else None, unit="B")
 
 
 def written_attention_keeps_a_weight_per_pair() -> None:
@@ -282,6 +311,8 @@ def written_attention_keeps_a_weight_per_pair() -> None:
         At `131072` tokens, how many times as much does written-out attention keep in a layer of
         Llama-3-8B as fused attention?
     """, answer=round(lines["written out"][-1] / lines["fused"][-1]), unit="times", within=0.05)
+    by_hand = 1 + 32 * (2 * 131072 - 4) / activation_bytes(LLAMA_3_8B, 1)
+    assert round(by_hand) == 51, "times, by the weights of 32 heads"
 
 
 def checkpointing_keeps_the_input_alone() -> None:
@@ -331,7 +362,7 @@ def checkpointing_keeps_the_input_alone() -> None:
     question(r"""
         Every block of Llama-3-8B is checkpointed. How many bytes do the inputs of its `32` blocks
         take for one sequence of `8192` tokens?
-    """, answer=32 * 2 * 4096 * 8192, unit="B")
+    """, answer=32 * 2 * 4096 * 8192, check=2 * 2**30, unit="B", why="A number takes `2` bytes, and each block keeps its input.")
 
 
 def recomputing_attention_alone_is_nearly_free() -> None:
@@ -375,17 +406,18 @@ def recomputing_attention_alone_is_nearly_free() -> None:
     assert round(of_step, 3) == 0.009, "of a step"
     published = 2048 / (6 * 12288)  # @inspect published as %
     assert round(published / of_step) == 3, "times too much"
-    note(r"""
-        So `2.7%` is right for a forward pass, and a step has three passes' worth. For a step the
-        paper's appendix prints a factor of $1 + s/6h$ [@korthikanti2022], which is three times what
-        it says is added: what is computed again has no backward pass of its own. Even less is left
-        where, as above, the sums are not run again. Fused attention has the same trade built in: it
-        keeps no weights, and computes them again.
+    note(rf"""
+        So `{of_forward:.1%}` is right for a forward pass, and a step has three passes' worth. For a
+        step the paper's appendix prints a factor of $1 + s/6h$ [@korthikanti2022], which is three
+        times what it says is added: what is computed again has no backward pass of its own. Even
+        less is left where, as above, the sums are not run again. Fused attention has the same trade
+        built in: it keeps no weights, and computes them again.
     """)
     question(r"""
         What share of a step of GPT-3's layer are both products if the sequence is `8192` tokens
         long? The matrices take $24h^2$ FLOPs per token, attention $4sh$, forward.
-    """, answer=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05,
+    """, answer=4 * 8192 / (3 * (24 * 12288 + 4 * 8192)),
+        check=16 * again / (3 * (4 * (forward - again) + 16 * again)), unit="%", within=0.05,
         why="The share grows hardly less than the context did.")
 
 
@@ -428,4 +460,4 @@ def logits_weigh_as_much_as_layers() -> None:
     question(r"""
         How many GB do the softmax's outputs of `8192` tokens take in `float32`, with the vocabulary
         of Llama-2, `32000`?
-    """, answer=round(8192 * 32000 * 4 / GB, 2), unit="GB")
+    """, answer=8192 * 32000 * 4 / GB, check=held / 128256 * 32000 / GB, unit="GB")

@@ -22,6 +22,7 @@ from .block import (
     RMSNorm,
     SwiGLU,
     Transformer,
+    Turns,
     fused_attention,
     rotate,
     turns,
@@ -35,17 +36,27 @@ from .published import LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, MISTRAL_7B, QWEN_25_
 def a_block_of_today() -> None:
     """A block of today."""
     note(r"""
-        Llama, Mistral and Qwen are built from one block, and it is no longer that of the first
-        Transformer [@vaswani2017]. Four things were exchanged: the norm, the way positions are
-        told, how many heads have keys of their own, and the feed-forward part. Each is a few lines
-        of code. Together they decide every number in this lecture.
+        Llama, Mistral and the Qwen models up to version 2.5 are built from one block, and it is no
+        longer that of the first Transformer [@vaswani2017]:
+
+        - the norm is another one, and it stands at another place: before attention and before the
+          feed-forward part, where it stood after each addition;
+        - positions are told by turning queries and keys, no longer by adding to the tokens;
+        - several heads of queries share one head of keys and values;
+        - the feed-forward part has a gate;
+        - dropout is gone, and so are nearly all biases.
+
+        Each is a few lines of code. Together they decide every number in this lecture. Later models
+        change more: some give heads a size that is not width over heads, normalize queries and
+        keys, or let most layers look no further than a *window* of the last tokens. Mistral-7B has
+        such a window. The formulas here leave these out.
     """)
     note(r"""
-        What stayed is the plan. A token is a row of $d$ numbers. A block adds to it twice,
-        `x + attention(norm(x))` and then `x + feed_forward(norm(x))`. What runs through all blocks,
-        and is only ever added to, is the *residual stream*. In attention each token makes a query,
-        a key and a value. A *score* is the product of a query and a key, and the softmax of a
-        token's scores says how much of each value it takes.
+        A token is a row of $d$ numbers. A block adds to it twice, `x + attention(norm(x))` and then
+        `x + feed_forward(norm(x))`. What runs through all blocks, and is only ever added to, is the
+        *residual stream*. In attention each token makes a query, a key and a value. A *score* is
+        the product of a query and a key, and the softmax of a token's scores says how much of each
+        value it takes.
     """)
     a_block_is_seven_matrices()
     rmsnorm_forgets_the_scale()
@@ -60,10 +71,18 @@ def a_block_of_today() -> None:
 def a_block_is_seven_matrices() -> None:
     """A block is seven matrices, and most of its weights are not attention's."""
     note(r"""
-        How many parameters has a block, and where are they? A small configuration, to count by
-        hand. Queries and what leaves attention are as wide as the model, $d$; keys and values are
-        narrower, $d_{kv}$; inside the feed-forward part a token is $h$ numbers wide. Each norm has
-        $d$ *gains*, the factors that it learns.
+        How many parameters has a block, and where are they? Queries and what leaves attention are
+        as wide as the model, $d$; keys and values are narrower, $d_{kv}$; inside the feed-forward
+        part a token is $h$ numbers wide. Each norm has $d$ *gains*, the factors that it learns. In
+        the matrices and gains of one block there are
+
+        [@eq:block]: $$
+        \underbrace{2d^2 + 2\,d\,d_{kv}}_{\text{attention}} +
+        \underbrace{3\,d\,h}_{\text{feed-forward}}
+        + \underbrace{2d}_{\text{gains}}
+        $$
+
+        parameters. A small one, to be counted:
     """)
     config = SMALL  # @inspect config
     block = Block(config)
@@ -83,18 +102,19 @@ def a_block_is_seven_matrices() -> None:
     question(r"""
         A block has width `128`, as many heads of keys as of queries, and is `512` wide inside the
         feed-forward part. How many weights are in its seven matrices?
-    """, answer=block_weights(Config(1, 128, 8, 8, 512, 100, 32)), unit="weights",
+    """, answer=4 * 128 * 128 + 3 * 128 * 512, check=block_weights(Config(1, 128, 8, 8, 512, 100, 32)), unit="weights",
         why="For attention four squares of the width, and the rest for the feed-forward part.",
         hint="Without sharing, $d_{kv}$ is $d$.")
 
 
 def rmsnorm_forgets_the_scale() -> None:
-    """RMSNorm brings every token to one length, and what came before is forgotten."""
+    """RMSNorm forgets how large the numbers of a token were."""
     note(r"""
         LayerNorm subtracts the mean, divides by the standard deviation, multiplies by gains and
-        adds biases. RMSNorm keeps the second and third step, with the root of the mean square for a
-        deviation [@rmsnorm]. Is the rest missed? A token of `64` numbers whose mean square is one
-        is, as an arrow, as long as the root of their number:
+        adds biases. RMSNorm keeps the second and third step, and divides by the root of the mean
+        square [@rmsnorm]. What does that do to a token? As long as all gains are one, the mean
+        square becomes one. Then a token of `64` numbers, taken as an arrow, has the root of `64` as
+        its length:
     """)
     norm = RMSNorm(64, eps=0).double()
     x: Float[Tensor, "b t d"] = torch.randn(2, 5, 64).double()
@@ -105,11 +125,35 @@ def rmsnorm_forgets_the_scale() -> None:
     eight = torch.full_like(lengths, 8)
     assert torch.allclose(lengths, eight), "8, the root of 64"
     note(r"""
-        So whatever the residual stream has grown to, the matrices behind a norm see tokens of one
-        length. Multiply the stream by a hundred, and they do not notice:
+        Gains that are learned give each number another weight, and then lengths differ. What stays
+        true with any gains: multiply the stream by a hundred, and the matrices behind a norm do not
+        notice.
     """)
+    learned = RMSNorm(64, eps=0).double()
+    nn.init.uniform_(learned.gain, 0.5, 1.5)
+    spread = learned(x).norm(dim=-1)  # @inspect spread
+    assert spread.max() > 1.02 * spread.min(), "lengths differ"
     loud = 100 * x
-    assert torch.allclose(norm(loud), y), "the scale is gone"
+    assert torch.allclose(learned(loud), learned(x)), "the scale is gone"
+    note(r"""
+        So far a small number was left out, `eps`. It is added to the mean square, so that a token
+        of zeros is not divided by zero, and it is felt where numbers are small. Of the size with
+        which models begin, `0.02`, and with `1e-5`:
+    """)
+    quiet, usual = 0.02 * y, RMSNorm(64).double()
+    lengths = usual(quiet).norm(dim=-1)  # @inspect lengths
+    assert 7.90 < lengths.min() < lengths.max() < 7.91, "not quite 8"
+    before, after = usual(quiet), usual(100 * quiet)
+    change = ((after - before).norm() / before.norm()).item()  # @inspect change as %
+    assert round(change, 2) == 0.01, "changed by a hundredfold stream"
+    note(r"""
+        A norm stands before attention and before the feed-forward part, and what these return is
+        added to a stream that is not normalized. Written out:
+    """)
+    block, turn = Block(SMALL).double(), turns(SMALL.head, 5).double()
+    middle = x + block.attention(block.before_attention(x), turn)
+    after = middle + block.feed_forward(block.before_feed_forward(middle))
+    assert torch.allclose(block(x, turn), after), "a block is this"
     note("LayerNorm differs by the mean alone. Where it is zero, the two agree.")
     centered = x - x.mean(dim=-1, keepdim=True)
     layer_norm = partial(F.layer_norm, normalized_shape=(64,), eps=0)
@@ -121,16 +165,43 @@ def rmsnorm_forgets_the_scale() -> None:
                  sum(p.numel() for p in norm.parameters())
                  for norm in (RMSNorm(4096), nn.LayerNorm(4096))
              ],
-             unit="parameters")
+             check=[4096, 2 * 4096], unit="parameters", why="Gains for both, and biases for LayerNorm.")
 
 
 def rotary_embedding_tells_distances() -> None:
-    """Rotary embedding turns queries and keys, so that a score knows distances and no places."""
+    """Rotary embedding turns queries and keys, so that a score depends on their distance alone."""
     note(r"""
-        Without positions attention cannot tell a sentence from its words in a bag. The old way adds
-        a learned vector for each position. Rotary embedding learns nothing: it takes the numbers of
-        a head in pairs, as points in a plane, and turns each pair by an angle that grows with the
-        position, every pair at its own speed [@rope].
+        Does attention know the order of tokens? A score does not. Take the rotation out, and
+        exchange the first words of a text. After a single layer, its last token is what it was.
+        After two it is not: the causal mask lets the second token see one token less than the third
+        sees, so that what it passes on depends on its place.
+    """)
+    config = replace(SMALL, layers=2)
+    model, tokens = Transformer(config, "written").double(), torch.arange(8)
+    still = torch.zeros(2, 8, 4).double()
+    still[0] = 1  # cosines and sines of no angle
+
+    def last(order: list[int], layers: int, turn: Turns) -> Tensor:
+        x: Tensor = model.embedding(tokens[[*order, 5, 6, 7]])[None]
+        for block in model.blocks[:layers]:
+            x = block(x, turn)
+        return x[0, -1]
+
+    def both(layers: int, turn: Turns) -> tuple[Tensor, Tensor]:
+        usual = last([0, 1, 2, 3, 4], layers, turn)
+        return usual, last([4, 2, 0, 1, 3], layers, turn)
+
+    assert torch.allclose(*both(1, still)), "one layer: the order is not seen"
+    assert not torch.allclose(*both(2, still)), "two layers under a mask: it is"
+    usual, mixed = both(2, still)
+    change = ((mixed - usual).norm() / usual.norm()).item()  # @inspect change as %
+    turn = turns(8, 8).double()
+    assert not torch.allclose(*both(1, turn)), "and with rotation"
+    note(r"""
+        That is a weak hint, so models are told positions. The first Transformer added waves to the
+        tokens [@vaswani2017], others a learned vector for each place. Rotary embedding learns
+        nothing: it takes the numbers of a head in pairs, as points in a plane, and turns each pair
+        by an angle that grows with the position, every pair at its own speed [@rope].
     """)
     turn = turns(16, tokens=40).double()  # @inspect turn.shape
     q, k = torch.randn(2, 1, 1, 1, 16).double()
@@ -151,16 +222,28 @@ def rotary_embedding_tells_distances() -> None:
     turned = rotate(q, turn[:, [39]])
     assert torch.allclose(turned.norm(), q.norm()), "as long as before"
     assert not torch.allclose(turned, q), "and elsewhere"
+    note(r"""
+        Attention as a whole turns queries and keys, and no values. So it gives the same result
+        wherever a text begins:
+    """)
+    layer = Attention(SMALL, "written").double()
+    x = torch.randn(1, 8, 64).double()
+    here = layer(x, turns(8, 8).double())
+    there = layer(x, turns(8, 8, start=30).double())
+    assert torch.allclose(here, there), "thirty places on: the same"
+    assert not torch.allclose(here, layer(x, still)), "not turned: another"
     slow = turns(128, 2)[1, 1].asin().min()
     question(r"""
         The slowest of the `64` pairs in a head of `128` turns by how many radians from a token to
         the next? The base is `10000`.
-    """, answer=round(float(slow), 6), unit="rad",
+    """, answer=10000 ** (-126 / 128), unit="rad",
         hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.", within=0.05,
         why=rf"""
             A full turn takes it {2 * math.pi / slow:,.0f} tokens, so it tells far from near in
             texts of that length.
         """)
+    least = 10000 ** (-126 / 128)
+    assert math.isclose(slow, least, rel_tol=1e-5), "by its cosine and sine"
 
 
 def heads_of_queries_share_keys() -> None:
@@ -204,14 +287,14 @@ def heads_of_queries_share_keys() -> None:
     question(r"""
         In Llama-3-8B `32` heads of queries of `128` numbers share `8` heads of keys. How many
         weights does the matrix that makes keys have?
-    """, answer=layer.key.weight.numel(), unit="weights",
+    """, answer=4096 * 8 * 128, check=layer.key.weight.numel(), unit="weights",
         why="A quarter of what the matrix that makes queries has.")
 
 
 def a_gate_costs_a_third_matrix() -> None:
     """SwiGLU has three matrices where there were two, so they are made narrower."""
     note(r"""
-        What does a gate cost? The feed-forward part was: a matrix up to four times the width, a
+        What does a gate cost? The feed-forward part was: a matrix up to the width $4d$, a
         nonlinearity, a matrix down. SwiGLU has two matrices up, one of which decides how much of
         the other passes, through SiLU, a number times its sigmoid [@swiglu].
     """)
@@ -221,7 +304,7 @@ def a_gate_costs_a_third_matrix() -> None:
     assert torch.allclose(part(x), part.down(passed)), "the code is this"
     note(r"""
         Three matrices of width $h$ weigh as much as two of width $4d$ if $h$ is $\tfrac{8}{3}d$.
-        Llama-2-7B rounds that up to a multiple of 256. Llama-3-8B multiplies by $1.3$ first, and
+        Llama-2-7B rounds that up to a multiple of 256; Llama-3-8B multiplies by $1.3$ first, and
         rounds up to one of 1024 [@llama-code].
     """)
     d, two = 4096, 2 * 4096 * 4 * 4096
@@ -237,7 +320,7 @@ def a_gate_costs_a_third_matrix() -> None:
     assert shares[0] < 1.01, "the weights of two plain matrices"
     assert shares[1] == 1.3125, "almost a third more"
     question("Llama-2-13B is `5120` wide. How wide is it inside the feed-forward part, by the same rule?",
-             answer=rounded(8 * 5120 / 3, 256))
+             answer=rounded(8 * 5120 / 3, 256), check=54 * 256)
 
 
 def each_matrix_costs_two_flops_per_weight() -> None:
@@ -274,7 +357,7 @@ def each_matrix_costs_two_flops_per_weight() -> None:
         few operations per number, where a matrix does thousands; in *time* they are not free.
     """)
     question("Another token passes through a block of Llama-3-8B. How many FLOPs do its seven matrices take?",
-             answer=2 * block_weights(config), unit="FLOP")
+             answer=2 * block_weights(config), check=sum(by_hand.values()) // tokens, unit="FLOP")
 
 
 @aside
@@ -295,20 +378,30 @@ def a_counter_may_overlook_attention() -> None:
     missing = sum(bill.values()) - products  # @measure missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
     assert missing % attention == 0, "all of attention is missing, or none"  # @zero
+    assert missing <= attention, "and no more than that"
     misbelief("`FlopCounterMode` counts what a model does.", r"""
         It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on
         it, and there attention costs nothing, it says. The fused kernels for CUDA are. Count with
         attention written out, or on a device whose kernel you know.
     """)
     question("What does the counter say for one sequence of `32` tokens through the written model?",
-             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), unit="FLOP")
+             answer=flops(lambda: written(torch.zeros(1, 32, dtype=torch.int64))), check=formula / 3, unit="FLOP")
 
 
 def published_counts_follow_from_eight_numbers() -> None:
     """Published parameter counts follow, to the last digit, from a handful of numbers."""
     note(r"""
-        If the block above really is that of Llama, Mistral and Qwen, then their configurations must
-        give their published sizes exactly. Four models, as their `config.json` describes them
+        The whole model has a table of a row for each token of the vocabulary at one end, the
+        embedding, and one of the same shape at the other, the head. With $L$ blocks, a vocabulary
+        of $V$ and biases $b$ where a block has any, it has
+
+        [@eq:parameters]: $$
+        P = L\,(2d^2 + 2\,d\,d_{kv} + 3\,d\,h + 2d + b) + d + 2Vd
+        $$
+
+        parameters, or $Vd$ fewer where one table serves at both ends. If the block above really is
+        that of Llama, Mistral and Qwen2.5, this must give their published sizes exactly. Four
+        models, as their `config.json` describes them
         [@llama-2-7b; @llama-3-8b; @mistral-7b; @qwen25-05b], and their numbers of parameters as
         KerasHub lists them [@keras-hub]:
     """)
@@ -352,4 +445,4 @@ def published_counts_follow_from_eight_numbers() -> None:
     question(r"""
         Llama-3-70B has `80` layers, width `8192`, `64` heads, `8` of them with keys, an inner width
         of `28672`, and the vocabulary of `128256`. How many parameters?
-    """, answer=parameter_count(LLAMA_3_70B), unit="parameters")
+    """, answer=parameter_count(LLAMA_3_70B), check=70_553_706_496, unit="parameters")

@@ -7,16 +7,16 @@ import torch
 from counters import flops
 from hardware import CARDS, find
 from jaxtyping import Float
-from timing import Timing, time_graph
+from timing import SLACK, Timing, time_graph
 from torch import Tensor
-from units import GB, MICRO, GiB, KiB
+from units import GB, MICRO, GiB, KiB, MiB
 
 from litbook import aside, figure, misbelief, note, question, requires
 
 from .block import Cache, Transformer, written_attention
-from .counts import Config, block_weights, cache_bytes, forward_flops, parameter_count
+from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
 from .figures import plot_paces
-from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, SMALL
+from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
 from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
 
 
@@ -47,12 +47,12 @@ def one_by_one(model: Transformer, tokens: Tensor) -> Tensor:
 
 
 def a_cache_gives_the_same_answer_for_less() -> None:
-    """With a cache each token is computed once; without, once for every token after it."""
+    """A KV cache computes each token's keys and values once, not again for every later token."""
     note(r"""
         To continue a text, a model needs the last token's scores only. But the last token looks at
         the keys and values of all tokens before it. Are they computed anew each time? They need not
-        be: no token looks ahead, so nothing about the old ones changes when a new one comes. A
-        *cache* keeps their keys and values. A small model, shown a text at once and token by token:
+        be: no token looks ahead, so nothing about the old ones changes when a new one comes. A *KV
+        cache* keeps their keys and values. A small model, shown a text at once and token by token:
     """)
     model = Transformer(SMALL, "written").double()
     tokens = torch.randint(SMALL.vocabulary, (1, 8))
@@ -62,7 +62,8 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     assert torch.allclose(whole, singly), "the same scores"
     note(r"""
         And the work? Without a cache each new token means a pass over all tokens so far, with it a
-        pass over one. From the second token on, since the first has nobody to look at:
+        pass over one. This counts from the second token on, as the first has no earlier token to
+        look at:
     """)
     lengths, caches = range(2, 8 + 1), model.caches(1)
     with torch.no_grad():
@@ -80,6 +81,11 @@ def a_cache_gives_the_same_answer_for_less() -> None:
              answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
              / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), unit="times", hint="half of what number, about?",
              within=0.1)
+    weights, pairs = 2 * 7504658432, 4 * 32 * 4096
+    ones, squares = 500500, 333833500  # sums of n and of its square
+    again = weights * ones + pairs * squares
+    once = weights * 1000 + pairs * ones
+    assert 503 < again / once < 504, "times, by sums of numbers"
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
@@ -90,11 +96,16 @@ def weighed_cache(config: Config, batch: int = 1) -> int:
 
 
 def a_token_leaves_its_keys_and_values() -> None:
-    """A token leaves two rows in every layer, as wide as the heads of keys."""
+    """Each token adds one row of keys and one of values per layer to the KV cache."""
     note(r"""
-        What does the cache cost? For every token and layer a row of keys and a row of values,
-        $2 \cdot \text{layers} \cdot d_{kv}$ numbers. Llama-3-8B in `bfloat16`, for a single token
-        and for the whole context that it was made for:
+        What does the cache cost? For every token and layer a row of keys and a row of values. With
+        $L$ layers, rows of $d_{kv}$ numbers and $w$ bytes a number, $T$ tokens take
+
+        [@eq:cache]: $$
+        \text{bytes of the KV cache} = 2\,L\,d_{kv}\,T\,w
+        $$
+
+        Llama-3-8B in `bfloat16`, for a single token and for the whole context that it was made for:
     """)
     token = cache_bytes(LLAMA_3_8B, 1)  # @inspect token as B
     whole = weighed_cache(LLAMA_3_8B)  # @inspect whole as B
@@ -105,18 +116,22 @@ def a_token_leaves_its_keys_and_values() -> None:
     older = weighed_cache(LLAMA_2_7B) / LLAMA_2_7B.context  # @inspect older as B
     assert older / token == 4.0, "times as much for a token"
     misbelief("The cache of a larger model is larger in proportion.", rf"""
-        It grows with layers and with the width of keys, and the width of keys need not grow. All
-        Llama 3 models have `{LLAMA_3_8B.kv_heads}` heads of keys, with `{LLAMA_3_8B.head}` numbers
-        each [@llama3].
+        It grows with layers and with the width of keys, and the width of keys need not grow. The
+        three models of the report on Llama 3 have {LLAMA_3_8B.kv_heads} heads of keys each, with
+        {LLAMA_3_8B.head} numbers [@llama3].
     """)
+    three = LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
+    keys = {(c.kv_heads, c.head) for c in three}
+    assert keys == {(8, 128)}, "heads of keys, numbers in each"
     sizes = parameter_count(LLAMA_3_405B) / parameter_count(LLAMA_3_8B)  # @inspect sizes as times
-    caches = weighed_cache(LLAMA_3_405B) / whole  # @inspect caches as times
+    largest = weighed_cache(LLAMA_3_405B) / LLAMA_3_405B.context
+    caches = largest / token  # @inspect caches as times
     assert 50 < sizes < 51, "the largest has so many parameters"
     assert caches == 126 / 32, "and a cache with more layers, that is all"
     question(r"""
         GPT-3 has `96` layers and `96` heads of `128` numbers, none shared [@gpt3]. How many bytes
         does one token leave in `bfloat16`?
-    """, answer=weighed_cache(GPT_3) // GPT_3.context, unit="B", within=0.05,
+    """, answer=weighed_cache(GPT_3) // GPT_3.context, check=2 * 96 * 96 * 128 * 2, unit="B", within=0.05,
         why=f"One text of `2048` tokens then keeps {weighed_cache(GPT_3) / GB:.1f} GB.")
 
 
@@ -127,11 +142,6 @@ def decoding_bytes(config: Config, batch: int, context: int) -> int:
     return 2 * weights + cache_bytes(config, batch * context)
 
 
-def decoding_flops(config: Config, batch: int, context: int) -> int:
-    """FLOPs of one token in each of `batch` sequences."""
-    return forward_flops(config, batch, context)
-
-
 def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
     """Caches that hold so many tokens of each sequence, with any values: counting does not look at them."""
     caches = model.caches(batch)
@@ -140,7 +150,7 @@ def full_caches(model: Transformer, batch: int, tokens: int) -> list[Cache]:
     return caches
 
 
-MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small, and still too large for its overhead to matter
+MODEST = Config(4, 256, 8, 2, 704, 2000, 512)  # small enough to be counted in a moment
 
 
 def reading_is_work_and_writing_is_waiting() -> None:
@@ -157,13 +167,13 @@ def reading_is_work_and_writing_is_waiting() -> None:
         prefill = flops(lambda: model(tokens[:, :511], caches))  # @inspect prefill as FLOP
         step = flops(lambda: model(tokens[:, 511:], caches))  # @inspect step as FLOP
     assert prefill == forward_flops(MODEST, 511, 511), "all but one at once"
-    assert step == decoding_flops(MODEST, 1, 512), "the last one"
+    assert step == forward_flops(MODEST, 1, 512), "the last one"
     more = 511 * step / prefill  # @inspect more as times
     assert round(more, 3) == 1.0, "as many for each token"
     note(r"""
         And the bytes? For a single token every weight is read, and the cache of all tokens before
-        it: `decoding_bytes`. Against that, all that goes into and comes out of the operations of a
-        step, with attention in a kernel:
+        it: `decoding_bytes`. Compare that with the bytes that enter and leave the operations of one
+        decoding step, attention fused into one kernel:
     """)
     model = Transformer(MODEST, "fused").bfloat16()
     caches = full_caches(model, 1, 511)
@@ -172,84 +182,116 @@ def reading_is_work_and_writing_is_waiting() -> None:
     extra = moved / decoding_bytes(MODEST, 1, 512)  # @inspect extra as times
     assert 1 < extra < 1.06, "little but weights and cache"
     note(r"""
-        So for a single token `decoding_bytes` can be trusted, with a model that does not fit here,
-        too. Llama-3-8B, with `2048` tokens of context, beside a prompt of the same length. It reads
-        the weights once for all; what its activations move is left out, so its figure is an upper
-        bound:
+        The formula holds, so it can be used for a model too large to run here. Llama-3-8B at a
+        context of `2048` tokens: writing a token, and reading a prompt of as many. The prompt reads
+        the weights only once. What its activations move is left out, so its FLOPs per byte are an
+        upper bound:
     """)
     config, context = LLAMA_3_8B, 2048
     read = decoding_bytes(config, 1, context)  # @inspect read as B
-    alone = decoding_flops(config, 1, context) / read  # @inspect alone as FLOP/B
+    alone = forward_flops(config, 1, context) / read  # @inspect alone as FLOP/B
     together = forward_flops(config, context, context) / read  # @inspect together as FLOP/B
     assert round(alone, 1) == 1.1, "writing"
-    assert alone * context == together, "reading, if that were all"
+    assert 2100 < together < 2200, "reading, if that were all"
     ridge = PEAK / BANDWIDTH  # @inspect ridge as FLOP/B
     assert alone < ridge < together, "on either side of what an H100 balances"
     note(rf"""
-        An {H100.name}
-        [does {ridge:.0f} FLOPs while a byte arrives](#every_operation_has_an_intensity), its
-        *ridge*. Reading a prompt of this length keeps it busy. Writing a single sequence, it waits
-        nearly all the time.
+        While a byte arrives from memory, an {H100.name}
+        [can do {ridge:.0f} FLOPs](#every_operation_has_an_intensity): its *ridge*. Reading a prompt
+        of this length keeps it busy. Writing a single sequence, it waits nearly all the time.
     """)
     question(r"""
         Which share of an H100's peak can writing reach at best, with a single sequence and this
         context?
-    """, answer=alone / ridge, unit="%", within=0.05, why=r"""
-        So hundreds of tokens could be computed in the time that one takes, if they shared the
-        reading.
-    """)
+    """, answer=alone / ridge, check=forward_flops(config, 1, context) / PEAK / (read / BANDWIDTH), unit="%",
+        within=0.05, why=r"""
+            So hundreds of tokens could be computed in the time that one takes, if they shared the
+            reading.
+        """)
+
+
+HEAVY = Config(2, 1024, 16, 4, 2816, 2000, 64)  # heavier than the cache of most processors
+LIGHT = replace(HEAVY, width=64, hidden=176, vocabulary=20)  # as many calls, and hardly a weight
 
 
 def bandwidth_sets_the_pace() -> None:
-    """Tokens per second are bandwidth divided by the bytes of the model."""
+    """One token per pass: the pace is bandwidth divided by the bytes of the model."""
     note(r"""
-        How fast can a model write? If a token takes as long as reading the weights, its pace is
-        known before anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context,
-        with the bandwidth that datasheets print:
+        How fast can a model write? Let a pass through the model yield a single token of a single
+        text. It reads all weights. If it takes as long as that reading, its pace is known before
+        anything runs: bandwidth over bytes. Llama-3-8B in `bfloat16` at short context, with the
+        bandwidth that datasheets print:
     """)
     size = decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect size as B
     cards = "L4", "A100 SXM 80GB", "H100 SXM", "H200"
     pace = {name: CARDS[name].bandwidth / size for name in cards}  # @inspect pace as tokens/s
-    assert 223 < pace["H100 SXM"] < 224, "no program writes faster on one"
+    assert 223 < pace["H100 SXM"] < 224, "at most, a token a pass"
     faster = pace["H200"] / pace["H100 SXM"]  # @inspect faster as times
     assert math.isclose(faster, 4.8 / 3.35), "same arithmetic, more bandwidth"
     sources = "; ".join(f"@{CARDS[name].source}" for name in cards)
-    note(f"The bandwidths are from [{sources}]. What the arithmetic would allow is out of reach:")
-    possible = PEAK / decoding_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
+    note(rf"""
+        The bandwidths are from [{sources}]. What the arithmetic would allow is out of reach:
+    """)
+    possible = PEAK / forward_flops(LLAMA_3_8B, 1, 0)  # @inspect possible as tokens/s
+    assert 65_000 < possible < 66_000, "tokens a second, by arithmetic alone"
     unused = possible / pace["H100 SXM"]  # @inspect unused as times
-    assert math.isclose(unused, PEAK / BANDWIDTH), "the ridge of the roofline"
+    assert 295 < unused < 296, "as much would it allow"
     misbelief("A card with twice the FLOP/s writes twice as fast.", rf"""
         The H200 has the arithmetic of the H100 and writes {4.8 / 3.35:.1f} times as fast
         [@nvidia-h200].
     """)
     note(r"""
-        A processor is no different. Here it runs a small model on tokens one at a time and on many
-        at once:
+        A processor is no different, if the weights do not fit into its cache. Here it runs such a
+        model on a token alone and on `16` at once. Beside it, the time that it takes merely to add
+        up all weights, and the time of a model with as many calls and hardly a weight:
     """)
-    model = Transformer(MODEST)
-    tokens = torch.randint(MODEST.vocabulary, (1, 64))
+    model, light = Transformer(HEAVY), Transformer(LIGHT)
+    tokens = torch.zeros(1, 16, dtype=torch.int64)
+    weights = [p for p in model.parameters() if p is not model.embedding.weight]
+    heavy = sum(p.nbytes for p in weights)  # @inspect heavy as B
+    assert heavy > 90e6, "more than most processors have of cache"
+    reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
     single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
-    at_once = quickest(lambda: model(tokens))  # @measure at_once as s
-    apart = 64 * single
+    at_once = quickest(lambda: model(tokens), 1)  # @measure at_once as s
+    calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
+    assert calls < reading, "it is not the calls that take the time"
+    expected = reading / SLACK, SLACK * reading
+    assert expected[0] < single < expected[1], "about as long as reading"
+    apart = 16 * single
     gain = apart / at_once  # @measure gain as times
-    assert at_once < apart, "all together take less than one after the other"
+    assert single < at_once < apart, "together: less than one after the other"
     question(r"""
-        The same model with half a byte for each weight, on an H100: how many tokens a second, at
-        best?
-    """, answer=BANDWIDTH / (size / 4), unit="tokens/s", within=0.05, why=r"""
-        The pace grows by the factor by which the bytes shrink: faster arithmetic has no part in it.
-    """)
+        Llama-3-8B with half a byte for each weight, on an H100 with `3.35` TB/s: how many tokens a
+        second, at best? It reads `7504658432` weights for each.
+    """, answer=3.35e12 / (7504658432 / 2), check=4 * pace["H100 SXM"], unit="tokens/s", within=0.05,
+        why=r"""
+            The pace grows by the factor by which the bytes shrink: faster arithmetic has no part in
+            it.
+        """)
+
+
+def step_seconds(config: Config, batch: int, context: int) -> float:
+    """Seconds of a decoding step on an H100 at best: products with weights, then attention over the caches."""
+    weights = decoding_bytes(config, 1, 0) / BANDWIDTH
+    products = max(weights, forward_flops(config, batch, 0) / PEAK)
+    caches = cache_bytes(config, batch * context) / BANDWIDTH
+    attention = attention_flops(config, batch, context) / PEAK
+    return products + max(caches, attention)
 
 
 def pace_of(config: Config, batch: int, context: int) -> float:
     """Tokens per second of all sequences together on an H100, at best."""
-    traffic = decoding_bytes(config, batch, context) / BANDWIDTH
-    return batch / max(traffic, decoding_flops(config, batch, context) / PEAK)
+    return batch / step_seconds(config, batch, context)
 
 
-def room_for(config: Config, context: int) -> int:
-    """Sequences of that context whose caches fit beside the weights into an H100's memory."""
-    left = H100.memory - 2 * parameter_count(config)
+MEMORY = H100.reported or H100.memory  # bytes: what its driver shows, where someone has seen it
+
+
+def room_for(
+    config: Config, context: int, cards: int = 1, memory: int = MEMORY
+) -> int:
+    """Sequences of that context whose caches fit beside the weights, if nothing else takes any memory."""
+    left = cards * memory - 2 * parameter_count(config)
     return left // cache_bytes(config, context)
 
 
@@ -272,8 +314,19 @@ def a_batch_shares_the_weights() -> None:
     above = ratio / predicted  # @inspect above
     assert 1 < above < 1.2, "weights once, and a cache for each"
     note(r"""
-        With Llama-3-8B on an H100, at best: tokens per second of all sequences together, with short
-        texts and with long ones.
+        How long does a step take then? First come the products with weights: the whole batch shares
+        one reading of them, and each sequence adds its FLOPs. Then attention, which reads every
+        sequence's own cache. The two run one after the other. With $N$ weights of $w$ bytes, $B$
+        sequences and $C$ bytes of KV cache in each:
+
+        [@eq:step]: $$
+        \text{step} = \max\left(\frac{N w}{\text{bandwidth}},\; \frac{2BN}{\text{peak}}\right)
+        + \frac{B\,C}{\text{bandwidth}}
+        $$
+
+        `step_seconds` computes it, and the FLOPs of attention with it, which are never the longer
+        part here. Llama-3-8B on an H100, at best: tokens per second of all sequences together, with
+        short texts and with long ones.
     """)
     batches = [1, 4, 16, 64, 256]
     short = [pace_of(LLAMA_3_8B, b, 128) for b in batches]  # @inspect short as tokens/s
@@ -281,8 +334,24 @@ def a_batch_shares_the_weights() -> None:
     assert short[3] / short[0] > 58, "short: the weights are shared"
     ceiling = BANDWIDTH / cache_bytes(LLAMA_3_8B, 8192)  # @inspect ceiling as tokens/s
     assert 0.9 < long[4] / ceiling < 1, "long: no batch helps beyond that"
+    steps = [step_seconds(LLAMA_3_8B, b, 0) for b in range(999)]
+    turn = next(b for b in range(2, 999) if steps[b] > steps[1])
+    assert turn == 296, "sequences, and arithmetic is the wait"
+    both = 1e3 * step_seconds(LLAMA_3_8B, 512, 128)  # @inspect both as ms
+    assert 10.3 < both < 10.4, "512 short texts: products, then caches"
+    note(rf"""
+        How many full contexts fit? The {H100.name} is sold as one of 80 GB [@nvidia-h100], and its
+        driver shows a little more [@{H100.seen}]. Beside the weights, if nothing else took any
+        memory:
+    """)
     fits = room_for(LLAMA_3_8B, 128), room_for(LLAMA_3_8B, 8192)  # @inspect fits
-    assert fits[1] == 59, "full contexts, and the card is full"
+    assert fits[1] == 64, "full contexts at most, by what the driver shows"
+    sold = room_for(LLAMA_3_8B, 8192, memory=H100.memory)  # @inspect sold
+    assert sold == 59, "by the number that it is sold by"
+    note(r"""
+        Activations, CUDA itself and gaps between caches take memory, too, so that a service fits
+        fewer.
+    """)
     more = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     figure(plot_paces(more, {c: [pace_of(LLAMA_3_8B, b, c) for b in more] for c in (128, 2048, 8192)},
                       {c: room_for(LLAMA_3_8B, c) for c in (128, 2048, 8192)}),
@@ -293,16 +362,20 @@ def a_batch_shares_the_weights() -> None:
             sequences; the others bend and level off, the longest first, and become thin where
             memory ends.
         """)
-    note(r"""
-        One text does not come faster for it. With more sequences each waits a little longer for its
-        next token, so a service chooses between cheap tokens and quick ones.
+    waits = [64 * alone[0] / alone[3] for alone in (short, long)]  # @inspect waits as times
+    assert 1.06 < waits[0] < 1.08, "short texts: hardly longer"
+    assert 5.2 < waits[1] < 5.3, "long texts: several times as long"
+    note(rf"""
+        No single text gets faster. With {batches[3]} short texts each waits {waits[0] - 1:.0%}
+        longer for its next token than one alone does, with {batches[3]} long ones {waits[1]:.1f}
+        times as long. So a service chooses between cheap tokens and quick ones.
     """)
     question(r"""
-        Llama-3-70B takes two cards' memory for its weights alone. With four H100 together, how many
-        full contexts of `8192` tokens fit beside them?
-    """,
-        answer=(4 * H100.memory - 2 * parameter_count(LLAMA_3_70B)) // cache_bytes(LLAMA_3_70B, 8192),
-        unit="contexts")
+        Llama-3-70B takes two cards' memory for its `70553706496` weights alone. Four H100 together
+        have `4 * 81559` MiB. How many full contexts of `8192` tokens fit beside the weights at
+        most, in `bfloat16`? The model has `80` layers, and keys of `1024` numbers.
+    """, answer=(4 * 81559 * MiB - 2 * 70553706496) // (2 * 80 * 1024 * 8192 * 2),
+        check=room_for(LLAMA_3_70B, 8192, cards=4), unit="contexts", within=0.02)
 
 
 def cache_intensity(heads: int, kv_heads: int, batch: int) -> float:
@@ -319,9 +392,10 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     """Over a cache, intensity is the number of heads that share a key."""
     note(r"""
         Weights are shared by the batch. A cache belongs to one text, and nobody else can use it.
-        How many FLOPs does attention do with a byte of it? Each number of a key meets one number of
-        each query that looks at it: a multiplication and an addition, as many FLOPs as it has bytes
-        in `bfloat16`, times the heads that share it.
+        How many FLOPs does attention do with a byte of it? Each number of a key takes `2` bytes in
+        `bfloat16`. Every head of queries that shares it uses it in one multiplication and one
+        addition, `2` FLOPs. So attention does a FLOP for each byte and sharing head, whatever the
+        batch.
     """)
     found = {batch: cache_intensity(32, 8, batch) for batch in (1, 64)}  # @inspect found as FLOP/B
     assert found[1] == found[64] == 32 / 8, "the same for one text and for many"
@@ -336,7 +410,8 @@ def attention_over_a_cache_gains_nothing_from_a_batch() -> None:
     question(r"""
         A model with `64` heads of queries and `8` of keys keeps its cache in `1` byte a number. How
         many FLOPs does attention do for each byte of it?
-    """, answer=2 * cache_intensity(64, 8, 1), unit="FLOP/B")
+    """, answer=2 * 64 / 8, check=2 * cache_intensity(64, 8, 1), unit="FLOP/B",
+        why="Eight heads share each key, and a FLOP for each of them now has half the bytes.")
 
 
 @aside
@@ -345,34 +420,57 @@ def a_guess_is_cheap_to_check() -> None:
     note(r"""
         Arithmetic lies idle while weights are read. *Speculative decoding* puts it to use: a small
         model guesses the next few tokens, and the large one checks all of them in one pass
-        [@leviathan2023]. That the scores are the same is what the cache showed. And the cost?
+        [@leviathan2023]. That the scores are the same is what the cache showed. And the cost? To
+        check four guesses the pass takes a token more: the guesses, and before them the last token
+        of the text, which is not in the cache yet.
     """)
-    model = Transformer(MODEST).bfloat16()
+    written = Transformer(MODEST, "written").bfloat16()
+    fused = Transformer(MODEST, "fused").bfloat16()
     moved, work = [], []
-    for guesses in (1, 4):
-        caches = full_caches(model, 1, 512 - guesses)
-        tokens = torch.zeros(1, guesses, dtype=torch.int64)
-        moved.append(bytes_moved(partial(model, tokens, caches)))
-        work.append(forward_flops(MODEST, guesses, 512))
+    for guesses in (0, 4):
+        tokens = torch.zeros(1, 1 + guesses, dtype=torch.int64)
+        caches = [full_caches(fused, 1, 511 - guesses) for _ in range(2)]
+        work.append(flops(partial(written, tokens, caches[0])))
+        moved.append(bytes_moved(partial(fused, tokens, caches[1])))
     dearer = work[1] / work[0]  # @inspect dearer as times
     heavier = moved[1] / moved[0]  # @inspect heavier as times
-    assert dearer == 4.0, "four times the FLOPs"
-    assert 1 < heavier < 1.1, "and hardly more bytes"
+    assert dearer == 5.0, "five times the FLOPs for four guesses"
+    assert 1 < heavier < 1.2, "and hardly more bytes"
     note(r"""
         A guess counts only if all guesses before it were right, and the pass yields one token of
-        its own besides. If each is right with probability $a$, a pass over $n$ guesses brings
-        $(1 - a^{n+1}) / (1 - a)$ tokens on average [@leviathan2023]. Drawn, and by the formula:
+        its own besides. If each is right with probability $p$, a pass over $n$ guesses brings
+        $(1 - p^{n+1}) / (1 - p)$ tokens on average [@leviathan2023]. Drawn, and by the formula:
     """)
-    a, n = 0.8, 4
-    right = torch.rand(100_000, n) < a
+    p, n = 0.8, 4
+    right = torch.rand(100_000, n) < p
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
-    expected = (1 - a ** (n + 1)) / (1 - a)  # @inspect expected
+    expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
     assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
     assert round(drawn, 1) == round(expected, 1), "as drawn"
+    note(r"""
+        The guesser costs time, too. If a guess takes the share $q$ of a pass of the large model,
+        $n$ guesses and the check take $1 + nq$ passes, and the text is written faster by
+
+        [@eq:speculation]: $$
+        \text{gain} = \frac{1 - p^{n+1}}{(1 - p)(1 + nq)}
+        $$
+
+        [@leviathan2023]. The smallest Llama-3.2 guesses for Llama-3-8B, both waiting for their
+        weights:
+    """)
+    q = decoding_bytes(LLAMA_32_1B, 1, 0) / decoding_bytes(LLAMA_3_8B, 1, 0)  # @inspect q
+    assert 0.16 < q < 0.17, "of a pass for each guess"
+    gain = expected / (1 + n * q)  # @inspect gain as times
+    assert 2 < gain < 2.1, "as fast, the guesses paid for"
+    best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
+    assert best == 4, "guesses at a time gain most here"
+    halves = (torch.rand(100_000, 2) < 0.5).cumprod(dim=1).sum(dim=1)
     question(r"""
         A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
         the large model bring on average?
     """, answer=(1 - 0.5**3) / (1 - 0.5), unit="tokens")
+    mean = 1 + halves.double().mean().item()
+    assert math.isclose(mean, 1.75, rel_tol=0.01), "tokens, drawn"
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
@@ -423,7 +521,7 @@ def writing_is_timed_on_the_card() -> None:
     if card is not None:
         share = [rate / card.bandwidth for rate in used]  # @measure share as %
         assert max(share) <= 1, "never faster than the weights arrive"
-    work = decoding_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
+    work = forward_flops(config, 1, context) / timed[0].seconds  # @measure work as FLOP/s
     if card is not None and card.bfloat16 is not None:
         busy = work / card.bfloat16  # @measure busy as %
         assert busy < used[0] / card.bandwidth, "less to do than memory has"
@@ -436,4 +534,4 @@ def writing_is_timed_on_the_card() -> None:
     question(r"""
         A card writes `200` tokens a second for one sequence and `8` times as many for `10`. By
         which factor does each of the ten wait longer than the one did?
-    """, answer=10 / 8, unit="times")
+    """, answer=10 / 8, check=(10 / (8 * 200)) / (1 / 200), unit="times")

@@ -1,7 +1,8 @@
 """Configurations of published models, each as its own `config.json` states it, and a small one to count by hand.
 
 Where those files can be read is in the bibliography: `llama-2-7b`, `llama-3-8b`, `llama3` (table 3, for the two larger),
-`llama-32`, `mistral-7b`, `qwen25-05b`. `context` is the longest that a model was trained for.
+`llama-32`, `mistral-7b`, `qwen25-05b`. `context` is the longest that this file allows. Mistral-7B looks no
+further back than 4096 tokens, which nothing here counts.
 """
 from dataclasses import replace
 
@@ -20,7 +21,9 @@ LLAMA_3_8B = Config(
     layers=32, width=4096, heads=32, kv_heads=8, hidden=14336, vocabulary=128256, context=8192,
 )
 LLAMA_3_70B = replace(LLAMA_3_8B, layers=80, width=8192, heads=64, hidden=28672)
-LLAMA_3_405B = replace(LLAMA_3_8B, layers=126, width=16384, heads=128, hidden=53248)
+LLAMA_3_405B = replace(
+    LLAMA_3_8B, layers=126, width=16384, heads=128, hidden=53248, context=131072
+)
 LLAMA_32_1B = replace(
     LLAMA_3_8B, layers=16, width=2048, hidden=8192, context=131072, tied=True
 )

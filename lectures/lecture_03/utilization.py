@@ -1,4 +1,5 @@
 """Which FLOPs enter MFU: the same run by the conventions of well-known codebases."""
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -6,14 +7,14 @@ import torch
 import torch.nn.functional as F
 from counters import flops, flops_by_operation
 from jaxtyping import Float
-from timing import one_thread, time_call
+from timing import BUSY, one_thread, time_call
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litbook import aside, figure, misbelief, note, question
 
-from .block import Transformer, written_attention
-from .counts import Config, forward_flops, parameter_count
+from .block import Block, Transformer, turns, written_attention
+from .counts import Config, attention_flops, forward_flops, parameter_count
 from .figures import plot_lines
 from .published import LLAMA_3_8B, SMALL
 
@@ -21,9 +22,15 @@ from .published import LLAMA_3_8B, SMALL
 def which_flops_enter_mfu() -> None:
     """Which FLOPs enter MFU."""
     note(r"""
-        MFU is a rate of FLOPs divided by a promised rate. The promise is on a data sheet and the
-        time on a clock, but nobody measures the FLOPs: they come from a formula, and there are
-        several. Two runs with the same MFU on the same cards may differ in speed by half.
+        MFU is a rate of FLOPs divided by a promised rate:
+
+        [@eq:mfu]: $$
+        \text{MFU} = \frac{\text{tokens per second} \times \text{FLOPs per token}}{\text{peak}}
+        $$
+
+        The promise is on a data sheet and the time on a clock, but nobody measures the FLOPs: they
+        come from a formula, and there are several. Two runs with the same MFU on the same cards may
+        differ in speed by half.
     """)
     training_costs_six_per_weight_and_twelve_per_pair()
     palm_published_both_numbers()
@@ -41,7 +48,13 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
         one forward and two back, with a multiplication and an addition in each: six. Attention has
         two products more, scores and sums, each over the width, for every token that is looked at:
         twelve. With $L$ layers, width $d$, a context of $T$ tokens and $N$ weights in matrices, a
-        token costs $6N + 12LdT$.
+        token costs
+
+        [@eq:training]: $$
+        \text{FLOPs of training on a token} = 6N + 12\,L\,d\,T
+        $$
+
+        (Where heads together are not as wide as a token, $d$ is the width of the heads.)
     """)
     config, batch, context = SMALL, 3, 32
     with torch.device("meta"):
@@ -67,9 +80,10 @@ def training_costs_six_per_weight_and_twelve_per_pair() -> None:
     too_many = 6 * (weights + table) / (6 * weights) - 1  # @inspect too_many as %
     assert round(too_many, 3) == 0.072, "too many, if both tables are counted"
     question(r"""
-        Llama-3-8B has `7504924672` weights in blocks and head, `32` layers and width `4096`. At how
-        many tokens of context does attention cost as much as all of them?
-    """, answer=6 * 7504924672 // (12 * 32 * 4096), unit="tokens", within=0.05,
+        Llama-3-8B has `7504658432` weights in the matrices of its blocks and its head, `32` layers
+        and width `4096`. At how many tokens of context does attention cost as much as all of them?
+    """, answer=6 * 7504658432 / (12 * 32 * 4096),
+        check=forward_flops(LLAMA_3_8B, 1, 0) / attention_flops(LLAMA_3_8B, 1, 1), unit="tokens", within=0.05,
         why="Contexts of today are several times as long [@llama-32].")
 
 
@@ -80,7 +94,7 @@ def palm_published_both_numbers() -> None:
         the promised rate. It also states everything that one needs to repeat the division: `540.35`
         billion parameters, `118` layers, `48` heads of `256` numbers, `2048` tokens of context
         (attention is as wide as its heads together, although a token has `18432` numbers), `6144`
-        chips of `275` TFLOP/s each, and `238.3` thousand tokens per second.
+        chips of `275` TFLOP/s each, and `238.3` thousand tokens per second [@palm].
     """)
     parameters, layers, width, context = 540.35e9, 118, 48 * 256, 2048
     promised = 6144 * 275e12  # @inspect promised as FLOP/s
@@ -97,7 +111,7 @@ def palm_published_both_numbers() -> None:
     long = plain * (1 + 12 * layers * width * 131072 / (6 * parameters))  # @inspect long as %
     assert 0.77 < long < 0.78, "the same chips, the same weights per second"
     question("At how many tokens of context would attention cost as many FLOPs as PaLM's parameters?",
-             answer=round(6 * parameters / (12 * layers * width)), unit="tokens",
+             answer=540.35e9 / (2 * 118 * 48 * 256), check=6 * parameters * context / pairs, unit="tokens",
              within=0.05,
              why="At `2048` it was nearly nothing: that is why half a point was all.")
 
@@ -130,7 +144,7 @@ def a_causal_mask_needs_half_the_pairs() -> None:
         of attention says, and six, with the mask, of what the task needs.
     """)
     question("Into how many blocks must the queries be cut for less than `51%` of the pairs?",
-             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), unit="blocks",
+             answer=next(m for m in range(1, 200) if (m + 1) / (2 * m) < 0.51), check=1 + 50, unit="blocks",
              why="The last hundredths are dear: to halve what is wasted takes twice the blocks.")
 
 
@@ -158,13 +172,15 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     assert per_pair == 14.0, "instead of twelve"
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
     assert ignored == 0, "the counter does not look at the mask"  # @zero
-    note(r"""
+    own = per_pair * 6 / 7  # @inspect own as FLOP
+    assert own == 12.0, "six products of the seven"
+    note(rf"""
         So there are four numbers for attention, and all are right about something:
 
         | | every pair | pairs that the mask leaves |
         |---|---|---|
-        | the model's own products | 12 | 6 |
-        | with scores computed again | 14 | 7 |
+        | the model's own products | {own:.0f} | {own / 2:.0f} |
+        | with scores computed again | {per_pair:.0f} | {per_pair / 2:.0f} |
 
         FlashAttention's benchmark divides by the time and counts 7 for a causal mask and 14 without
         [@flash-benchmark].
@@ -173,7 +189,23 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     question(r"""
         Written-out attention in a block that is checkpointed runs its two products once more, the
         scores and the sums. How many FLOPs per layer, width and token seen is that in all?
-    """, answer=2 * (2 + 4 + 2), unit="FLOP")
+    """, answer=2 * (2 + 4 + 2), check=per_pair_checkpointed(64), unit="FLOP")
+
+
+def per_pair_checkpointed(tokens: int) -> float:
+    """FLOPs of attention per width and pair of tokens in a step of a checkpointed block, as the counter has it.
+
+    What grows with the pairs alone is left when the step of half a text is taken twice from that of the whole.
+    """
+    with torch.device("meta"):
+        block = Checkpointed(Block(SMALL, "written"))
+
+        def step(length: int) -> None:
+            x = torch.empty(1, length, SMALL.width, requires_grad=True)
+            block(x, turns(SMALL.head, length), None).sum().backward()
+
+        whole, half = (flops(partial(step, n)) for n in (2 * tokens, tokens))
+    return (whole - 2 * half) / (2 * tokens**2 * SMALL.width)
 
 
 class Convention(NamedTuple):
@@ -204,8 +236,8 @@ CONVENTIONS = {
 def codebases_count_differently() -> None:
     """The same run has an MFU for every codebase that one asks."""
     note(r"""
-        Whose MFU is it? The rule of thumb is six times all parameters. What well-known codebases
-        do, as their sources stand:
+        Whose MFU is it? The rule of thumb is $6N$, with $N$ all parameters. What well-known
+        codebases do, as their sources stand:
 
         - *nanoGPT* takes PaLM's formula, $6N + 12LdT$, with $N$ all parameters but the positions'
           [@nanogpt]. Its head and embedding are one matrix, so that is right for it.
@@ -258,9 +290,12 @@ def codebases_count_differently() -> None:
 
     x = torch.randn(512, 512)
     with one_thread():
+        products = flops(step)  # @measure products as FLOP
         product = time_call(lambda: x @ x, repeats=5)  # @stepover
         pace = time_call(step, repeats=3)  # @stepover
-    reached = 2 * 512**3 / product.seconds  # @measure reached as FLOP/s
+    least = 3 * forward_flops(config, context, 0)
+    assert products >= least, "forward and backward are timed"
+    reached = flops(lambda: x @ x) / product.seconds  # @measure reached as FLOP/s
     rate = context / pace.seconds  # @measure rate as tokens/s
     mfu = {
         name: rate * c.flops_per_token(config, context) / reached
@@ -268,10 +303,22 @@ def codebases_count_differently() -> None:
     }  # @measure mfu
     above = mfu["nanoGPT"] / mfu["Megatron-LM"] - 1  # @measure above as %
     assert round(above, 2) == 0.32, "more by nanoGPT's than by Megatron-LM's"
+    with torch.device("meta"):
+        model = Transformer(config, "written")
+        tokens = torch.zeros(1, context, dtype=torch.int64)
+    counted = flops(step)
+    busy = counted / pace.seconds / reached  # @measure busy as %
+    near = math.isclose(busy, mfu["torchtitan"], rel_tol=0.01)
+    assert near, "torchtitan's, by the counter"
+    quick = counted / reached  # @measure quick as s
+    assert quick < pace.seconds < BUSY * quick, "longer than its products"
     question(r"""
         A run with Llama-3-8B and `8192` tokens of context reports an MFU of `40%` by torchtitan's
         formula. How many percent would Megatron-LM's give?
     """, answer=0.4 * short[-1], unit="%", within=0.02, why="And the run is as fast as before.")
+    pairs = 6 * 32 * 4096 * 8192
+    share = (6 * 7504658432 + pairs) / (6 * 7504658432 + 2 * pairs)
+    assert round(share, 2) == short[-1], "of torchtitan's, by hand"
 
 
 def recomputation_is_work_but_not_the_models() -> None:
@@ -309,7 +356,7 @@ def recomputation_is_work_but_not_the_models() -> None:
     question(r"""
         A run without checkpointing reaches an MFU of `40%`. With it, the batch can be larger, and
         HFU is `50%`, at four thirds of the FLOPs. How many percent is MFU now?
-    """, answer=0.5 / (4 / 3), unit="%",
+    """, answer=0.5 / (4 / 3), check=0.375, unit="%",
         why="Less than before: the cards are busier, and training has become slower.")
 
 
@@ -352,4 +399,7 @@ def a_long_context_can_lift_mfu_above_one() -> None:
     question(r"""
         What can the usual MFU come to at most, if everything runs at `65%`, and the context has no
         end?
-    """, answer=0.65 * 12 / 7, unit="%")
+    """, answer=0.65 * 12 / 7, unit="%", within=0.02)
+    far = [c.flops_per_token(LLAMA_3_8B, 2**40) for c in (usual, true)]
+    limit = share * far[0] / far[1]
+    assert round(limit, 4) == round(0.65 * 12 / 7, 4), "at 2**40 tokens"

@@ -12,9 +12,9 @@ import pytest
 from tests.book.test_page import SITE, ids
 from tests.running import REPO, record
 
+from litbook.html import page
 from litbook.notebook import ipynb
 from litbook.record import model
-from litbook.render import page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -121,13 +121,19 @@ def test_the_contents_mark_asides_and_say_how_long_the_core_takes(made: model.Re
     assert '<li><a href="part/#core">The core</a>' in body
     assert (
         '<p class="lb-path">The core: 1 section, about 15 minutes to read (20 words at 200 a minute, '
-        "2 lines of code at 10). Beside it: 3 asides, folded on the pages.</p>"
+        "2 lines of code at 10, 0 questions at one). Beside it: 3 asides, folded on the pages.</p>"
     ) in body
 
 
 def test_a_lecture_without_asides_counts_none(tmp_path: Path) -> None:
     body = "".join(page.pages(record(tmp_path, TEXT.replace("@aside\n", ""), device="cpu")).values())
-    assert "lb-path" not in body and "lb-aside" not in body and "lb-off" not in body
+    assert "The core:" not in body and "lb-aside" not in body and "lb-off" not in body
+
+
+def test_a_part_says_on_top_how_many_minutes_its_core_takes(made: model.Record) -> None:
+    body = page.pages(made)["part.md"]
+    top = '<p class="lb-path">About 1 minute to read, without the asides</p>'
+    assert top in body and body.index(top) < body.index("lb-foot") and "lb-summary" not in body
 
 
 def test_a_long_core_is_read_in_hours(tmp_path: Path) -> None:
@@ -147,7 +153,7 @@ def test_a_notebook_says_aside_in_the_heading(made: model.Record) -> None:
 
 # ------------------------------------------------------------------------ in a browser
 
-CSS = (REPO / "tools/litbook/render/assets/litbook.css").read_text("utf-8")
+CSS = (REPO / "tools/litbook/html/assets/litbook.css").read_text("utf-8")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])

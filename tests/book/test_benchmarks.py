@@ -305,7 +305,8 @@ def test_what_is_watched_is_there():
     for room, names in (
         (preview.Preview, ("changed", "make")),
         (process.Warm, ("record_of",)),
-        (run, ("run", "instrument_files", "_run_section")),
+        (run, ("run", "instrument_files")),
+        (run.Execution, ("section",)),
         (source, ("usable",)),
     ):
         assert all(callable(getattr(room, name)) for name in names)

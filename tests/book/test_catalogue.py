@@ -23,10 +23,10 @@ from tests.records import H200, PLACE, fill
 from tests.running import REPO
 
 from litbook import translations
-from litbook.document import margin
+from litbook.document import catalogue, margin
+from litbook.html import script_words
 from litbook.project import recording_of
 from litbook.record import encoding, model, recordings
-from litbook.render import catalogue, script_words
 from litbook.run.run import run
 
 ENGINE = REPO / "tools" / "litbook"
@@ -311,7 +311,7 @@ def test_the_scripts_of_a_page_get_their_words_from_it(site: Path) -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     assert "lb-words" not in start, "a page without scripts of ours has no words for them"
     for name, own in words.items():  # each word is said, and no other is asked for
-        script = (ENGINE / "render" / "assets" / f"{name}.js").read_text(encoding="utf-8")
+        script = (ENGINE / "html" / "assets" / f"{name}.js").read_text(encoding="utf-8")
         asked = {
             *re.findall(r"""words\??\.(\w+)""", script),
             *re.findall(r"""(?:say|tool)\("([\w-]+)\"""", script),

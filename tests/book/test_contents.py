@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.running import record
 
-from litbook.render import page
+from litbook.html import page
 
 LECTURE = '''"""Sizes."""
 from litbook import note

@@ -65,7 +65,7 @@ def test_the_machines_own_memory_runs_out_alike(tmp_path: Path) -> None:
 def test_of_several_gpus_the_first_is_used_and_the_record_says_how_many_there_are(tmp_path: Path) -> None:
     from rich.console import Console
 
-    from litbook.render.terminal import Terminal
+    from litbook.terminal.transcript import Terminal
 
     terminal = Terminal(Console(width=200, record=True, quiet=False))
     with standin(Card(name="NVIDIA H200", count=4)):

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from tests.records import fill
 from tests.running import HEAD, record, write
 
+from litbook.document.edition import Edition
+from litbook.errors import Place
+from litbook.html import devices
 from litbook.project import Project, recording_of
 from litbook.record import encoding, model, recordings
-from litbook.render import devices
-from litbook.render.edition import Edition
+from litbook.record.compare import Change, Difference
 from litbook.site.plugin import LitbookPlugin
 
 LECTURE = f"""{HEAD}
@@ -50,7 +52,7 @@ def stand_in(tmp_path: Path) -> model.Record:
     """A run of everything on this CPU, relabelled: no GPU was near it."""
     folder = tmp_path / "gpu"
     folder.mkdir()
-    text = NEEDS.replace('@requires("cuda")', "# a stand-in")
+    text = NEEDS.replace('@requires("cuda")', "# a stand-in").replace("fast = 2.0", "fast = 2.5")
     made = record(folder, text, device="cpu")
     versions = {**made.environment.versions, "torch": "2.11.0+cu130"}
     where = replace(
@@ -82,7 +84,10 @@ def test_each_machine_has_a_column_with_what_is_known_of_it(
 
 
 def test_what_differed_is_listed_with_both_values(build: model.Record, stand_in: model.Record) -> None:
-    found = {("lecture_sample", "nvidia-h200"): [devices.Difference("here", 12, "n", (("", "4", "3", "1"),))]}
+    change = Change("", "4", "3", "1")
+    found = {
+        ("lecture_sample", "nvidia-h200"): [Difference("value", "here", Place("a.py", 12), "n", (change,))]
+    }
     page = devices.page([Edition("lecture_sample", build, [stand_in])], found)
     now = build.environment.versions.get("torch", "")
     assert f"This recording was made by torch 2.11.0+cu130, this build by torch {now}." in page

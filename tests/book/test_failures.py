@@ -299,7 +299,7 @@ def test_a_tensor_of_many_truths_gets_a_way_out_and_ends_the_section(tmp_path: P
     text = f"{HEAD}import torch\ndef helper(x):\n    return 1 if x else 0\ndef main():\n"
     text += "".join(f"    s{i}()\n" for i in range(len(TRUTHS)))
     for i, line in enumerate(TRUTHS):
-        text += f"def s{i}():\n    x = torch.tensor([1, 2])\n    {line}\n    assert True\n"
+        text += f"def s{i}():\n    x = torch.tensor([1, 2])\n    {line}\n    assert 1 < 2\n"
     done = command(write(tmp_path, text), "--quiet")
     for i, (line, way_out) in enumerate(TRUTHS.items()):
         at = line_of(text, "return 1") if "helper(" in line else line_of(text, f"def s{i}()") + 2
@@ -323,7 +323,7 @@ def one():
     helper("[")
     assert False, "never reached"
 def two():
-    assert True, "reached"
+    assert 1 < 2, "reached"
 """
     done = command(write(tmp_path, text))
     assert done.returncode == 1
@@ -416,9 +416,9 @@ def test_of_a_traceback_only_files_in_the_lectures_folder_are_shown(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("import nowhere_at_all\ndef main():\n    one()\ndef one():\n    assert 1\n", ":1: ModuleNotFoundError: No module named"),
-        ("def main():\n    one()\n    1 / 0\ndef one():\n    assert 1\n", ":3: ZeroDivisionError: division by zero"),
-        ("def main():\n    one()\ndef one():\n    assert 1\ndel main\n", "has no attribute 'main'"),
+        ("import nowhere_at_all\ndef main():\n    one()\ndef one():\n    assert 1 < 2\n", ":1: ModuleNotFoundError: No module named"),
+        ("def main():\n    one()\n    1 / 0\ndef one():\n    assert 1 < 2\n", ":3: ZeroDivisionError: division by zero"),
+        ("def main():\n    one()\ndef one():\n    assert 1 < 2\ndel main\n", "has no attribute 'main'"),
         ("def main():\n    one()\ndef one():\n    class Odd(BaseException): pass\n    raise Odd('base')\n", ":5: Odd: base"),
         ("def main():\n    one()\ndef one():\n    raise GeneratorExit\n", ":4: GeneratorExit"),
         ("def main():\n    one()\ndef one():\n    import asyncio\n    raise asyncio.CancelledError\n", ":5: CancelledError"),
@@ -736,7 +736,7 @@ def test_out_onto_a_folder_runs_nothing(tmp_path: Path, lecture) -> None:
 
 
 def test_out_onto_a_full_disk_is_said_after_the_verdict(lecture) -> None:
-    done = command(lecture("assert True"), "--out", "/dev/full")
+    done = command(lecture("assert 1 < 2"), "--out", "/dev/full")
     assert done.returncode == 2
     assert last_line(done) == "1 claim holds, 0 fail, 0 not run"
     assert "--out /dev/full: No space left on device; nothing was written" in done.stderr
@@ -744,7 +744,7 @@ def test_out_onto_a_full_disk_is_said_after_the_verdict(lecture) -> None:
 
 
 def test_out_to_a_device_does_not_replace_it(lecture) -> None:
-    assert command(lecture("assert True"), "--out", "/dev/null").returncode == 0
+    assert command(lecture("assert 1 < 2"), "--out", "/dev/null").returncode == 0
     assert Path("/dev/null").is_char_device()
 
 
@@ -817,10 +817,18 @@ def test_a_narrow_terminal_gets_everything(lecture, columns: str) -> None:
 
 
 def test_a_lecture_outside_the_repository_runs_by_path_with_py(tmp_path: Path) -> None:
-    for name in ("lecture_sample.py", "sample.py", "math.py"):
+    for name in ("lecture_sample.py", "sample.py"):
         path = write(tmp_path, section("import math\nassert 1 == 1"), name)
         done = command(path.name, cwd=tmp_path)
         assert (done.returncode, last_line(done)[:13]) == (0, "1 claim holds"), done.stdout + done.stderr
+
+
+def test_a_lecture_that_imports_a_module_of_its_own_name_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, section("import math\nassert 1 == 1"), "math.py")
+    done = command(path.name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "math.py beside the lecture is named like a module that is there already" in done.stderr
+    assert "give yours another name" in done.stderr
 
 
 def heavy_modules(*lines: Sequence[object]) -> set[str]:

@@ -12,9 +12,10 @@ from tests.book.test_page import LECTURE, REFERENCES, at, code_of, ids, lived, r
 from tests.records import fill, record, split
 from tests.running import SAMPLES
 
+from litbook.document import books, report
+from litbook.document.edition import Edition
+from litbook.html import ledger, misbeliefs, page, player
 from litbook.record.model import Error, Record, Section
-from litbook.render import books, ledger, misbeliefs, page, player, report
-from litbook.render.edition import Edition
 from litbook.run.run import run
 
 FOLDER = "lectures/lecture_02"

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from tests.running import HEAD, REPO, write
 
+from litbook.document import books
+from litbook.document.edition import Edition
+from litbook.html import ledger, page, player
 from litbook.record import encoding
-from litbook.render import books, ledger, page, player
-from litbook.render.edition import Edition
 from litbook.run.run import run
 
 

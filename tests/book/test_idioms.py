@@ -9,13 +9,14 @@ import markdown
 import pytest
 from tests.running import command, record, section, write
 
-from litbook.document import grammar
+from litbook.document import grammar, unbacked
 from litbook.document.bibliography import BibliographyError
 from litbook.document.markdown import Plain
+from litbook.document.setting import Citations, Setting
 from litbook.errors import Place, Problem
+from litbook.html import note, page
 from litbook.notebook import ipynb
-from litbook.render import page, prose
-from litbook.text import source, unbacked
+from litbook.text import source
 
 IDIOMS = r'''
 note("""!!! tip "Mind the width"
@@ -72,8 +73,8 @@ def made(told) -> str:
 
 def problem(text: str, lines: tuple[str, ...] = ()) -> str:
     """The one thing that is wrong with a note."""
-    found = prose.Setting(prose.Citations({}), place=Place("a.py", 7), ahead=lines)
-    prose.blocks(text, found)
+    found = Setting(Citations({}), place=Place("a.py", 7), ahead=lines)
+    note.blocks(text, found)
     (it,) = found.problems
     return str(it)
 
@@ -83,8 +84,8 @@ def problem(text: str, lines: tuple[str, ...] = ()) -> str:
 
 def test_a_box_keeps_its_text_whatever_dedenting_has_done_to_it(made):
     assert '<p class="admonition-title">Mind the width</p>\n<p>A box whose text' in made
-    one = prose.Setting(prose.Citations({}))
-    assert prose.blocks('!!! tip "T"\ntext\n\nmore', one) == prose.blocks(
+    one = Setting(Citations({}))
+    assert note.blocks('!!! tip "T"\ntext\n\nmore', one) == note.blocks(
         '!!! tip "T"\n    text\n\n    more', one
     )
 
@@ -109,8 +110,8 @@ def test_folds_and_tabs_need_no_script(made):
 
 
 def test_the_tabs_of_two_notes_are_two_sets():
-    found = prose.Setting(prose.Citations({}))
-    first, second = (prose.blocks('=== "A"\n    a', found)[0] for _ in range(2))
+    found = Setting(Citations({}))
+    first, second = (note.blocks('=== "A"\n    a', found)[0] for _ in range(2))
     assert ('name="tabs-1"' in first, 'name="tabs-2"' in second) == (True, True)
 
 
@@ -137,7 +138,7 @@ def test_mathematics_of_several_lines_has_its_rows_and_cases(made):
 
 
 def test_a_heading_in_a_box_does_not_tear_it_apart():
-    (block,) = prose.blocks('!!! tip "T"\n    # Bold\n\n    text', prose.Setting(prose.Citations({})))
+    (block,) = note.blocks('!!! tip "T"\n    # Bold\n\n    text', Setting(Citations({})))
     assert "<p><strong>Bold</strong></p>" in block
 
 
@@ -247,8 +248,8 @@ def test_code_and_mathematics_are_left_as_they_are():
 
 def test_a_page_of_a_notebook_is_made_of_what_a_page_may_hold(told):
     text = Plain().markdown(grammar.read(told.by_key["one"].pieces[3].text))
-    found = prose.Setting(prose.Citations({}))
-    assert "<blockquote>" in prose.blocks(text, found)[0]
+    found = Setting(Citations({}))
+    assert "<blockquote>" in note.blocks(text, found)[0]
     assert [it.slug for it in found.problems] == ["unknown-citation"]
     assert "CPU" in markdown.markdown(text)
 
@@ -311,8 +312,8 @@ def test_an_error_stands_where_the_file_says_it():
      "````\n[^x]\n````"],
 )  # fmt: skip
 def test_what_only_looks_like_another_markdown_is_text(text):
-    found = prose.Setting(prose.Citations({}))
-    prose.blocks(text, found)
+    found = Setting(Citations({}))
+    note.blocks(text, found)
     assert found.problems == []
 
 
@@ -350,13 +351,13 @@ def test_a_reference_to_a_figure_backs_no_number_and_is_none_itself(tmp_path: Pa
 
 def test_a_label_in_brackets_with_others_is_a_citation():
     with pytest.raises(BibliographyError, match="is in no bibliography"):
-        prose.Citations({}).number("fig:a")
+        Citations({}).number("fig:a")
     assert "[@fig:a] is in no bibliography" in prose_problems("[@fig:a; @glu]")[0]
 
 
 def prose_problems(text: str) -> list[str]:
-    found = prose.Setting(prose.Citations({}))
-    prose.blocks(text, found)
+    found = Setting(Citations({}))
+    note.blocks(text, found)
     return [str(it) for it in found.problems]
 
 

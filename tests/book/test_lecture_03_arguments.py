@@ -116,7 +116,7 @@ def test_each_argument_of_the_helpers_of_generating_matters(parts: tuple[Any, An
     generate = importlib.import_module("lecture_03.generate")
     llama = importlib.import_module("lecture_03.published").LLAMA_3_8B
     one, other = small(counts), small(counts, layers=3)
-    for function in (generate.decoding_bytes, generate.decoding_flops):
+    for function in (generate.decoding_bytes, generate.step_seconds):
         usual = function(one, 2, 8)
         assert usual not in (function(other, 2, 8), function(one, 3, 8), function(one, 2, 9)), function
     paces = [
@@ -124,8 +124,13 @@ def test_each_argument_of_the_helpers_of_generating_matters(parts: tuple[Any, An
         for it in ((llama, 8, 2048), (one, 8, 2048), (llama, 16, 2048), (llama, 8, 4096))
     ]
     assert len(set(paces)) == 4
-    assert generate.room_for(llama, 4096) == 119 and generate.room_for(llama, 8192) == 59
-    assert generate.room_for(replace(llama, layers=16), 8192) > 118
+    assert generate.room_for(llama, 4096) == 129 and generate.room_for(llama, 8192) == 64
+    assert generate.room_for(llama, 8192, memory=80 * 10**9) == 59 and generate.room_for(llama, 8192, 2) > 128
+    assert generate.room_for(replace(llama, layers=16), 8192) > 128
+    read, work = (2 * 7_504_658_432 * it for it in (1 / 3.35e12, 1000 / 989.5e12))
+    caches = 128 * 131_072 / 3.35e12
+    assert generate.step_seconds(llama, 1, 128) == pytest.approx(read + caches)
+    assert generate.step_seconds(llama, 1000, 128) == pytest.approx(work + 1000 * caches)
     found = [generate.cache_intensity(*it) for it in ((32, 8, 1), (64, 8, 1), (32, 4, 1), (32, 8, 64))]
     assert found == [4, 8, 8, 4]  # that the batch does not matter is what the section shows
     assert [generate.weighed_cache(one, batch) for batch in (1, 2)] == [3072 * batch for batch in (1, 2)]
@@ -157,7 +162,7 @@ def test_each_argument_of_the_helpers_of_utilization_and_of_the_run_matters(part
 
 
 def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, Any]) -> None:
-    block, _ = parts
+    block, counts = parts
     regimes = importlib.import_module("lecture_03.regimes")
     kinds = [regimes.Operation(*it) for it in (("mm", 10, 2, 1), ("bmm", 4, 3, 2), ("add", 1, 5, 5))]
     assert list(regimes.by_kind(kinds, lambda op: op.flops).values()) == [10, 4, 1]
@@ -169,11 +174,24 @@ def test_each_argument_of_the_helpers_of_the_regimes_matters(parts: tuple[Any, A
     assert regimes.passes(torch.add, x, y) == (3, 3)
     assert regimes.passes(lambda a, b: a + b + b, x, y) == (6, 3)
     assert regimes.passes(lambda a: a.t(), x) == (0, 2)  # a view moves nothing
-    both = [regimes.attention_bytes(how, n) for how in (block.written_attention, block.fused_attention)
-            for n in (8, 16)]  # fmt: skip
-    assert len(set(both)) == 4
-    one, two = regimes.three_times(1), regimes.three_times(2)
-    assert two[0] > 1.99 * one[0] and two[1] > one[1]  # that launches stay is what the section shows
+    assert (
+        regimes.bytes_moved(lambda: x.new_full((4, 2), 3.0)) == x.new_ones(8).nbytes
+    )  # written, and nothing read
+    assert regimes.bytes_moved(lambda: torch.zeros_like(x)) == x.nbytes
+    assert regimes.bytes_moved(lambda: x.clone().copy_(y)) == 2 * x.nbytes + 2 * x.nbytes
+    assert regimes.bytes_moved(lambda: torch.empty_like(x).fill_(1)) == x.nbytes
+    assert regimes.bytes_moved(lambda: torch.empty_like(x).add_(y)) == 3 * x.nbytes
+    loads = [
+        regimes.in_tiles(rows, *torch.randn(3, n, d))[1] for n, d, rows in ((8, 4, 4), (16, 4, 4), (8, 4, 2))
+    ]
+    assert loads == [32 + 8 * 12, 64 + 8 * 40, 32 + 4 * 40]
+    assert regimes.most_made(lambda: torch.ones(100) + torch.ones(100)) == 3 * 400
+    one, two, narrow = regimes.waits(1), regimes.waits(2), regimes.waits(1, small(counts))
+    assert one.memory < two.memory and one.arithmetic == 0 < regimes.waits(2048).arithmetic
+    assert narrow.card < one.card and narrow.launches == one.launches
+    norms = [op for op in regimes.block_operations(3, small(counts)) if "norm" in op.name]
+    assert [(op.read, op.written) for op in norms] == [(2 * (3 + 1) * 32, 2 * 3 * 32)] * 2
+    assert torch.allclose(regimes.KernelNorm(8)(x), block.RMSNorm(8)(x))
     gain = torch.full((8,), 2.0)
     normed = regimes.normalized(x, gain)
     assert torch.allclose(normed, 2 * block.RMSNorm(8)(x)) and not torch.allclose(

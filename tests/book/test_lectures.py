@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from tests.running import LECTURE_02, LECTURE_03, REPO, sampled
 
+from litbook.document import unbacked
 from litbook.record import compare, model, recordings
 from litbook.run import run
-from litbook.text import source, unbacked, unrun
+from litbook.text import source, unrun
 from litbook.text.file import File
 from litbook.text.lecture import Function, Lecture
 
@@ -136,7 +137,7 @@ def test_every_citation_has_its_entry_and_every_entry_is_cited(repo: Path) -> No
     entries = re.findall(r"^@\w+\{([^,]+),", library, re.MULTILINE)
     whole = "\n".join(file.text for path in LECTURES for file in text(path).files)
     hardware = (repo / "lectures" / "hardware.py").read_text(encoding="utf-8")
-    cited = set(re.findall(r"(?<=[\[;\s])@([\w:.-]+\w)(?=[\];,])", whole))
+    cited = set(re.findall(r"(?<=[\[;\s])@(?!eq:|fig:|tab:)([\w:.-]+\w)(?=[\];,])", whole))
     assert len(entries) == len(set(entries))
     assert cited - set(entries) == set()
     assert {key for key in entries if key not in cited and key not in hardware} == set()

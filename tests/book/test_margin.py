@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from litbook.html import page
 from litbook.record import model
-from litbook.render import page
 
 LARGEST = 222_000  # bytes; the site puts 28 kB around each page, and one may have 250 kB
 

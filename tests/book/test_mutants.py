@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 from tests.running import LITBOOK, record, section, write
 
 from litbook.mutants import trials
@@ -254,7 +255,9 @@ def test_the_change_in_an_excuse_may_hold_a_colon_and_the_kind_may_be_a_word_of_
         "class Both:\n    def __bool__(self):\n        return bool(next(turns))\nturns = iter([False] * 9)\n"
     )
     (found,), _ = trials.try_claims(
-        write(tmp_path, section("assert not Both() or True  # survives: not not dropped: so it is", before))
+        write(
+            tmp_path, section("assert not Both() or len('a')  # survives: not not dropped: so it is", before)
+        )
     )
     assert "so it is" in {found.excuse(trial) for trial in found.left}
 
@@ -296,6 +299,21 @@ def test_a_claim_that_fails_is_shown_with_its_values_and_said_once(repo: Path, t
     assert done.stdout.startswith(
         "lecture_sample.py:12: claim fails: four\n    assert x == 4\n    3 == 4\n      x is 3\n\n1 claim, "
     )
+
+
+def test_torch_has_one_thread_while_claims_are_tried_whoever_imports_it(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    file = write(tmp_path, section("assert torch.get_num_threads() == 1", "import torch\n"))
+    assert command(repo, file).returncode == 0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        (tried,), _ = trials.try_claims(file)
+        assert (tried.unsteady, torch.get_num_threads()) == ("", 2)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_an_unusable_lecture_ends_the_command_with_2(repo: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.running import LITBOOK, REPO, section
 
+from litbook import origin
 from litbook.site import new
 
 EXTRA = ("torch", "numpy", "einops", "jaxtyping", "matplotlib")
@@ -116,6 +118,78 @@ def test_the_workflow_of_a_new_book_uses_the_actions_of_this_one(book: Path) -> 
     assert len(its) == 4 and set(its) <= ours
 
 
+COMMIT = "0123456789" * 4
+LITBOOK_AT = re.compile(r"^  LITBOOK: (.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "remote, pushed, place",
+    [
+        ("https://example.org/o/book.git", True, f"git+https://example.org/o/book.git@{COMMIT}"),
+        ("git@example.org:o/book.git", True, f"git+https://example.org/o/book.git@{COMMIT}"),
+        ("ssh://git@example.org/o/book", True, f"git+https://example.org/o/book@{COMMIT}"),
+        ("https://name:secret@example.org/o/book", True, f"git+https://example.org/o/book@{COMMIT}"),
+        ("https://example.org/o/book.git", False, ""),
+        ("/srv/git/book", True, ""),
+        ("", True, ""),
+    ],
+)
+def test_the_workflow_takes_the_litbook_that_began_the_book_from_where_its_clone_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: str, pushed: bool, place: str
+) -> None:
+    said = {"rev-parse": COMMIT, "remote": remote, "branch": "  origin/main" if pushed else ""}
+    monkeypatch.setattr(origin, "_git", lambda *words: said[words[0]])
+    assert origin.elsewhere() == place
+    assert origin.here("site") == f"{REPO}[site]"
+    new.begin(tmp_path / "mybook")
+    text = (tmp_path / "mybook" / ".github" / "workflows" / "pages.yml").read_text()
+    (at,) = LITBOOK_AT.findall(text)
+    assert at == (
+        place
+        or "${{ vars.LITBOOK }}  # a variable of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT"
+    )
+    version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
+    assert f"# Where litbook {version} is, which began this book." in text
+    (install,) = re.findall(r"pip install .*", text)
+    assert install.startswith('pip install "litbook[site] @ ${LITBOOK:?say above where it is}"')
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    "note, here, elsewhere",
+    [
+        ({"url": "https://h.org/o/b", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}, f"litbook[site] @ git+https://h.org/o/b@{COMMIT}", f"git+https://h.org/o/b@{COMMIT}"),
+        ({"url": "file:///a%20clone", "dir_info": {}}, "/a clone[site]", ""),
+        ({"url": "file:///dist/litbook-1.0-py3-none-any.whl", "archive_info": {}}, "/dist/litbook-1.0-py3-none-any.whl[site]", ""),
+        (None, "litbook[site]==1.0", ""),
+    ],
+    ids=["a repository", "a folder", "a file", "an index"],
+)  # fmt: skip
+def test_an_installed_litbook_is_installed_again_from_where_pip_had_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict[str, object] | None, here: str, elsewhere: str
+) -> None:
+    (tmp_path / "litbook-1.0.dist-info").mkdir()
+    (tmp_path / "litbook-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: litbook\nVersion: 1.0\n"
+    )
+    if note:
+        (tmp_path / "litbook-1.0.dist-info" / "direct_url.json").write_text(json.dumps(note))
+    monkeypatch.setattr(origin, "PROJECT", tmp_path / "none")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert (origin.here("site"), origin.elsewhere(), origin.version()) == (here, elsewhere, "1.0")
+
+
+def test_a_workflow_that_does_not_know_where_litbook_is_installs_nothing(book: Path) -> None:
+    text = (book / ".github" / "workflows" / "pages.yml").read_text()
+    (install,) = re.findall(r"run: (pip install .*)", text)
+    done = subprocess.run(
+        ["sh", "-c", install.replace("pip install", "echo", 1)],
+        env={**os.environ, "LITBOOK": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode != 0, done.stdout) == (True, "")
+    assert "LITBOOK: say above where it is" in done.stderr
+
+
 # ---------------------------------------------------------------------------- without the extra
 
 ARRAYS = section('text = ",".join(map(str, range(3)))  # @inspect text\nassert text == "0,1,2", "in order"')
@@ -140,16 +214,14 @@ def test_a_book_without_torch_runs_records_checks_and_builds(book: Path, without
 
 
 @pytest.mark.parametrize("place", ["at the top", "in a section"])
-def test_a_lecture_that_imports_torch_where_it_is_missing_names_the_extra(
+def test_a_lecture_that_imports_torch_where_it_is_missing_says_so(
     book: Path, without: Path, place: str
 ) -> None:
     text = section("x = 1", "import torch") if place == "at the top" else section("import torch\nx = 1")
     (book / "lectures" / "lecture_02.py").write_text(text)
     done = litbook(book, "run", "lecture_02", "--quiet", without=without)
     assert done.returncode == 1
-    assert (
-        "ModuleNotFoundError: No module named 'torch'\n        pip install 'litbook[torch]'\n" in done.stdout
-    )
+    assert "ModuleNotFoundError: No module named 'torch'\n        pip install torch\n" in done.stdout
 
 
 def test_the_extra_is_what_the_error_says_it_brings() -> None:
@@ -189,7 +261,7 @@ def test_without_mkdocs_the_site_names_its_extra(book: Path, tmp_path: Path) -> 
     for command in ("build", "serve"):
         done = litbook(book, command, without=tmp_path)
         assert (done.returncode, done.stderr) == (
-            2, f"litbook: litbook {command} needs MkDocs\n    pip install 'litbook[site]'\n",
+            2, f"litbook: litbook {command} needs MkDocs\n    pip install '{REPO}[site]'\n",
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from tests import notebooks
 from tests.records import fill
 from tests.running import SAMPLES, record, searched, section
 
+from litbook.document import standin
 from litbook.document.bibliography import Entry
 from litbook.document.notebook import Notebook
 from litbook.document.notebook import notebooks as document
@@ -22,7 +23,6 @@ from litbook.html import formulas
 from litbook.html import notebook as notebook_page
 from litbook.notebook import ipynb
 from litbook.record import model
-from litbook.render import standin
 from litbook.site.plugin import LitbookPlugin
 
 HEAD = '"""Sample."""\n'
@@ -417,7 +417,7 @@ def test_a_gpu_section_has_the_recorded_outputs_with_device_and_date(records, tm
     there = replace(there, environment=replace(there.environment, device=h200, date="2026-11-19T00:00:00Z"))
     one = here.by_key["one"]
     values = tuple(replace(v, line=v.line + 1) for v in there.by_key["one"].values)  # below the decorator
-    there = fill(there, "one", digest=one.digest, first=one.first, values=values)
+    there = fill(there, "one", depends=one.depends, first=one.first, values=values)
     made = ipynb.files(here, recordings=[there])["index.ipynb"]
     assert "x = 3\n" in notebooks_text(made)
     assert "The outputs are from NVIDIA H200, 19 Nov 2026" in "\n".join(sources(made, "markdown"))

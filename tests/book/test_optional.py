@@ -79,7 +79,7 @@ def test_a_check_that_is_not_there_says_so(core: Path, book: Path, check: str) -
     assert (done.returncode, done.stdout, done.stderr) == (2, "", missing("mutants"))
     assert missing("mutants") == (
         "litbook: changes of claims and of code are in the package litbook.mutants, which is not here\n"
-        "    install litbook whole: pip install --force-reinstall litbook\n"
+        "    install litbook whole, from where you have it\n"
     )
 
 

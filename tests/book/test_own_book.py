@@ -30,7 +30,7 @@ def test_every_command_of_the_page_does_what_the_page_says(tmp_path: Path) -> No
     """Installing is what the tests of the wheel do; the preview ends when its page has come."""
     commands = [found for block in CONSOLE.findall(PAGE) for found in COMMAND.findall(block)]
     assert [words for words, _ in commands][:4] == [
-        "pip install 'litbook[site]'",
+        "pip install '.[site]'",
         "litbook new mybook",
         "cd mybook",
         "litbook serve",

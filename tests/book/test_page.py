@@ -18,7 +18,10 @@ from tests.records import H200, PLACE, fill, line, ran, record, step
 from tests.running import record as run
 from tests.running import section
 
-from litbook.document import bibliography, margin
+from litbook.document import bibliography, margin, silent
+from litbook.document.edition import Edition
+from litbook.document.search import Passage
+from litbook.html import cards, drawings, figures, ledger, markup, page
 from litbook.record import model
 from litbook.record.model import (
     Claim,
@@ -34,17 +37,6 @@ from litbook.record.model import (
     Tensor,
     Value,
 )
-from litbook.render import (
-    badge,
-    cards,
-    drawings,
-    evidence,
-    figures,
-    ledger,
-    markup,
-    page,
-)
-from litbook.render.edition import Edition
 
 SITE = [
     "admonition",
@@ -219,7 +211,7 @@ def recorded() -> Record:
 
 def older(it: Record) -> Record:
     """The same recording, made when every section had another text."""
-    return replace(it, sections=tuple(replace(entry, digest="0" * 16) for entry in it.sections))
+    return replace(it, sections=tuple(replace(entry, depends="0" * 16) for entry in it.sections))
 
 
 def shown(text: str) -> str:
@@ -229,6 +221,33 @@ def shown(text: str) -> str:
 def made(it: Record | None = None, **more) -> dict[str, str]:
     found = page.pages(lived() if it is None else it, REFERENCES, **more)
     return {name: shown(text) for name, text in found.items()}
+
+
+def test_a_search_finds_prose_by_paragraphs_and_names_in_code_and_neither_values_nor_output():
+    note = """The `.grad` [@glu], and [why](#speed) .grad ends: $2n$.
+
+!!! tip
+    Left **out**.
+
+| title |
+|---|
+| cell |
+
+```
+code
+```
+"""
+    it = changed(lived(), "memory", pieces=lambda _: (Piece("note", 0, 0, 2, note),))
+    top, section, definitions = page.pages(it, REFERENCES)["memory.md"].passages
+    assert top == Passage(
+        "", "Memory & views", ("The .grad, and why .grad ends: 2n.", "Tip", "Left out.", "title", "cell"),
+    )  # fmt: skip
+    assert section == Passage(
+        "transpose", "A transpose rewrites `strides`",
+        ("Why", "Six numbers, see speed.", "Commonly said: “t() copies.”", "Run: It does not."),
+        ("six", "stride", "shape"),
+    )  # fmt: skip
+    assert definitions == Passage("definitions", "Definitions", names=("six", "arange", "view"))
 
 
 def words(body: str) -> str:
@@ -284,7 +303,7 @@ def test_a_claim_that_this_build_cannot_run_has_the_recordings_verdict_and_its_d
 
 def test_a_recording_of_an_older_text_decides_nothing():
     old = older(recorded())
-    assert "○ 1 not run (needs a GPU)" in words(made(recordings=[old])["compute.md"])
+    assert "○ 1 not run (needs a new recording)" in words(made(recordings=[old])["compute.md"])
     newest = replace(recorded(), environment=replace(recorded().environment, date="2026-11-18T10:00:00Z"))
     assert "✓ 1 hold, as recorded" in words(made(recordings=[old, newest])["compute.md"])
 
@@ -631,8 +650,8 @@ def test_a_recording_speaks_for_a_section_that_did_not_run_here():
 
 
 def test_a_recording_of_an_older_text_does_not_speak_for_the_section():
-    body = words(made(recordings=[fill(recorded(), "speed", digest="other")])["compute.md"])
-    assert "Recorded: NVIDIA H200, 19 Nov 2026, torch 2.13.0, an older text of this section." in body
+    body = words(made(recordings=[fill(recorded(), "speed", depends="other")])["compute.md"])
+    assert "Recorded: NVIDIA H200, 19 Nov 2026, torch 2.13.0, from an older text." in body
     assert "· shows" not in body
     assert "788 TFLOP/s" not in body.split("it moves")[0]
 
@@ -985,13 +1004,13 @@ def test_the_badge_counts_what_holds_anywhere_and_turns_red_where_something_fail
     good = changed(lived(), claims=lambda was: tuple(replace(c, verdict="holds") for c in was))
     assert "claims: 3 hold<" in ledger.tally([Edition("lecture_02", good, (recorded(),))])
     assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good)])
-    assert badge.BAD in ledger.tally([shelf]) and badge.GOOD not in ledger.tally([shelf])
+    assert ledger.BAD in ledger.tally([shelf]) and ledger.GOOD not in ledger.tally([shelf])
     old = older(recorded())
     assert "claims: 2 hold, 1 not run<" in ledger.tally([Edition("lecture_02", good, (old,))])
 
 
 def test_a_badge_is_one_picture_whose_text_is_text():
-    made_ = badge.svg("<script>", '"&', badge.GOOD)
+    made_ = ledger.badge("<script>", '"&', ledger.GOOD)
     root = ElementTree.fromstring(made_)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.get("aria-label") == '<script>: "&'
@@ -1005,6 +1024,11 @@ def test_a_badge_is_one_picture_whose_text_is_text():
         ("Not in the cache:…", "Not in the cache:"),
         ("… MiB of them. It is told. So are … others.", "It is told."),
         ("A rate of … here.", ""),
+        ("A rate\nof … here. The rest\nstays.", "The rest\nstays."),
+        ("It stays,\nall of it. And *so* `x.…` is.\n\n- … B\n- two", "It stays,\nall of it.\n\n- two"),
+        ("Of `x. Y`, $a. B$ and [a. B](https://a.b) … is left. So.", "So."),
+        ("```\nx. …\n```\n\n> A … B. [C](https://a.b).", "```\nx. …\n```\n\n> [C](https://a.b)."),
+        ("| a |\n|---|\n| … |\n| 1 |", "| a |\n|---|\n| 1 |"),
         ("…; …. …\n\n| how | ms |\n|---|---|\n…", ""),
         (
             "Three ways:\n\n| how | ms |\n|---|---|\n…",
@@ -1015,7 +1039,7 @@ def test_a_badge_is_one_picture_whose_text_is_text():
     ],
 )
 def test_prose_that_never_ran_has_no_end_and_no_table_that_only_a_run_can_fill(prose, said):
-    assert evidence.unspoken(prose) == said
+    assert silent.unspoken(prose) == said
 
 
 @pytest.mark.parametrize("name", ['x" onclick="boom()', "x} <b>", "x onclick=boom()", "x\ny"])

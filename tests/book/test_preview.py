@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
+import http.server
+import json
 import os
 import re
 import shutil
@@ -25,7 +28,8 @@ import pytest
 from pygments.lexers import PythonLexer
 from tests.running import LITBOOK, until
 
-from litbook.render import code
+from litbook.document import code
+from litbook.site import server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -123,7 +127,20 @@ class Served:
     def good(self, value: int) -> str:
         """Save a good text with this value, and wait for its page."""
         self.file.write_text(lecture(value))
-        return self.until(lambda text: shows(text, value) and not banner(text))
+        return self.until(lambda text: shows(text, value) and not banner(text) and not running(text))
+
+    def news(self, text: str, path: str = PAGE) -> dict[str, object]:
+        """What a browser hears that has this text of the page open, as soon as there is something to hear."""
+        seen = re.search(r'data-news="([0-9-]+)"', text)
+        assert seen, text[-300:]
+        told: dict[str, object] = json.loads(self.page(f"livereload/{seen[1]}?/{path}"))
+        return told
+
+
+def running(text: str) -> str:
+    """What a page says of runs that are under way."""
+    notice = re.search(r'<div id="litbook-running"[^>]*>(.*?)</div>', text, re.DOTALL)
+    return notice[1] if notice else ""
 
 
 def banner(text: str) -> str:
@@ -311,6 +328,85 @@ def test_a_lecture_that_ends_its_process_ends_its_own(served: Served) -> None:
     served.good(1025)
 
 
+def test_from_a_save_to_its_page_every_page_of_the_lecture_says_that_it_runs_and_of_which_run_its_verdict_is(
+    served: Served, tmp_path: Path
+) -> None:
+    text = served.good(1040)
+    first = served.page("")
+    assert not running(text) and not running(first)
+    start = time.monotonic()
+    end = tmp_path / "end"
+    waiting = f"import pathlib, time\n    while not pathlib.Path({str(end)!r}).exists(): time.sleep(0.05)"
+    served.file.write_text(lecture(f"-1041\n    {waiting}"))
+    told = served.news(text)  # an open page hears of it at once, and is not another yet
+    assert time.monotonic() - start < 2  # 0.15 s on an idle machine; the run takes until it is let go
+    older = (
+        r"lecture_01\.py is running: what stands here is of the run of \d\d:\d\d:\d\d, before the last save"
+    )
+    assert re.fullmatch(older, running(str(told["notice"])))
+    assert served.news(first, "")["notice"] == told["notice"]
+    for path in (PAGE, "lectures/", ""):
+        assert re.fullmatch(older, running(served.page(path))), path
+    old = served.page()
+    assert shows(old, 1040) and not banner(old)  # what the notice is about: its claim still holds there
+    end.touch()
+    again = served.news(old)
+    assert again["pages"] != told["pages"]  # the browser asks for the page anew
+    text = served.page()
+    assert "claim fails" in banner(text) and not running(text)
+    served.good(1042)
+
+
+def test_while_a_text_without_a_record_is_mended_its_page_says_that_the_mended_one_runs(
+    served: Served,
+) -> None:
+    served.good(1043)
+    served.file.write_text(lecture("(1044"))
+    text = served.until(banner)
+    assert not running(text)  # it has been judged
+    served.file.write_text(lecture("1045\n    import time\n    time.sleep(2)"))
+    assert "what stands here is of the run of" in running(str(served.news(text)["notice"]))
+    served.good(1046)
+
+
+def test_a_file_that_lectures_may_read_is_a_save_of_each(served: Served) -> None:
+    text = served.good(1047)
+    beside = served.file.with_name("beside.txt")
+    beside.write_text("read me")
+    assert "lecture_01.py is running" in running(str(served.news(text)["notice"]))
+    served.until(lambda text: not running(text))
+    beside.unlink()
+    served.good(1048)
+
+
+def test_what_looks_like_a_lecture_is_named_until_it_is_one(served: Served) -> None:
+    served.good(1055)
+    draft = served.file.with_name("lecture-b.py")
+    draft.write_text(lecture(1056))
+    served.until(lambda text: "lectures/lecture-b.py looks like a lecture and is none" in banner(text))
+    draft.unlink()
+    served.until(lambda text: not banner(text) and not running(text))
+
+
+def test_the_folder_of_lectures_is_missed_and_its_return_seen(served: Served) -> None:
+    served.good(1049)
+    folder, aside = served.file.parent, served.file.parent.with_name("aside")
+    folder.rename(aside)
+    text = served.until(banner)
+    assert (
+        "there is no folder lectures/\n    bring it back, or mkdocs.yml says where the lectures are"
+        in banner(text)
+    )
+    assert shows(text, 1049)
+    (aside / served.file.name).write_text(
+        lecture(1050)
+    )  # the watch of the folder that was there is at its end
+    shutil.copytree(aside, folder)
+    served.until(lambda text: shows(text, 1050) and not banner(text) and not running(text))
+    shutil.rmtree(aside)
+    served.good(1051)
+
+
 def test_text_of_a_lecture_is_text_on_the_banner(served: Served) -> None:
     served.file.write_text(lecture('open("<script>alert(1)</script>")'))
     raw = urllib.request.urlopen  # the page as it travels, not as it reads
@@ -342,6 +438,52 @@ def test_the_browser_shows_the_new_value_where_the_reader_was(served: Served, br
         assert page.locator("#litbook-trouble").count() == 0
     finally:
         page.close()
+
+
+def test_an_open_page_says_that_its_lecture_runs_and_stays_until_there_is_another(
+    served: Served, browser: Browser
+) -> None:
+    served.good(1052)
+    page = browser.new_page(viewport={"width": 1000, "height": 600})
+    try:
+        page.goto(f"http://localhost:{served.port}/{PAGE}")
+        until(page, "document.body.innerText.includes('1,052')")
+        page.evaluate("window.old = true")
+        top = page.evaluate("document.querySelector('h1').getBoundingClientRect().top")
+        served.file.write_text(lecture("1053\n    import time\n    time.sleep(4)"))
+        notice = page.wait_for_selector("#litbook-running", timeout=3000)
+        assert notice is not None and "lecture_01.py is running" in notice.inner_text()
+        assert page.evaluate("window.old && document.body.innerText.includes('1,052')")
+        assert page.evaluate("document.querySelector('h1').getBoundingClientRect().top") == top
+        until(page, "document.body.innerText.includes('1,053') && !window.old", seconds=PATIENCE)
+        assert page.locator("#litbook-running").count() == 0
+    finally:
+        page.close()
+
+
+def test_a_page_of_another_site_has_neither_the_players_data_nor_a_frame(
+    served: Served, browser: Browser, tmp_path: Path
+) -> None:
+    served.good(1054)
+    ours = f"http://localhost:{served.port}/{PAGE}"
+    with urllib.request.urlopen(f"{ours}index.player.js", timeout=30) as said:
+        assert b"litbookSteps" in said.read()
+    (tmp_path / "index.html").write_text(
+        f'<script src="{ours}index.player.js"></script><iframe src="{ours}"></iframe><a href="{ours}">there</a>'
+    )
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    page = browser.new_page()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as elsewhere:
+        threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+        for name in ("127.0.0.1", "localhost"):  # another site; another port of the same
+            page.goto(f"http://{name}:{elsewhere.server_port}/")
+            assert page.evaluate("typeof litbookSteps") == "undefined"
+            assert len(page.frames) == 2
+            assert "1,054" not in page.frames[1].content()
+        page.click("a")
+        until(page, "document.body.innerText.includes('1,054')")
+        page.close()
+        elsewhere.shutdown()
 
 
 # ------------------------------------------------------------------------- the same pages as a build
@@ -431,22 +573,20 @@ def test_the_page_asked_for_is_there_before_its_lecture_has_run_and_others_say_t
     file.write_text(PARTS.replace('def first():\n    """First."""', long).replace("n == 1", "n > 0"))
     with serving(tmp_path) as made:
         text = made.until(lambda text: not text.startswith("status"), "lectures/lecture_02/second/")
-        assert (
-            "lecture_02.py is running: of its text of now only the page that was asked for has run"
-            in banner(text)
-        )
+        assert running(text) == "lecture_02.py is running: of its text of now only this page has run"
         late = made.page("lectures/lecture_02/first/")
         assert late.startswith("status 503")
         assert "This page is not ready: lecture_02.py is running. It comes by itself." in late
         assert "lectures/lecture_02/second/" in made.page("")  # a menu leads there
-        made.until(lambda text: "One is none." in text and not banner(text), "lectures/lecture_02/first/")
+        assert running(late) == "lecture_02.py is running for the first time"
+        made.until(lambda text: "One is none." in text and not running(text), "lectures/lecture_02/first/")
 
 
 def article(text: str) -> str:
-    """What a page says, without the moment of its run."""
+    """What a page says, without the moment of its run, and what memory it took."""
     body = unescape(text.partition("<article")[2].partition("</article")[0])
     assert "<h1" in body
-    body = re.sub(r"\d+ \w{3} \d{4}(, [\d.]+ s)?|<td>\d+ s</td>", "", body)
+    body = re.sub(r"\d+ \w{3} \d{4}(, [\d.]+ s)?|<td>\d+ s</td>|at most [\d.]+ of its", "", body)
     body = body.replace(' data-search-exclude="1"', "")  # for the search of a build, which takes it away
     return " ".join(body.split())
 
@@ -477,9 +617,106 @@ def test_it_answers_to_the_names_of_this_machine_alone(served: Served) -> None:
 
 
 def test_an_odd_question_for_news_is_a_page_that_is_not_there(served: Served) -> None:
-    for tail in ("%C2%B2", "x", "-1", "1" * 40, ""):
+    for tail in ("%C2%B2-1", "x", "1", "-1", "1-", "1" * 40 + "-1", ""):
         assert asked(served.port, f"/livereload/{tail}", f"localhost:{served.port}")[0] == 404
-    assert asked(served.port, "/livereload/0", f"localhost:{served.port}")[1].isdigit()
+    told = json.loads(asked(served.port, "/livereload/0-0", f"localhost:{served.port}")[1])
+    assert [*told] == ["pages", "notices", "notice"]
+
+
+# ------------------------------------------------------------------------------- the server alone
+
+
+class Fixed:
+    """A site that is there, for a server in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.tidings = folder, server.Tidings(1.0)
+        (folder / "page").mkdir()
+        (folder / "page" / "index.html").write_text("<body><p>secret</p></body>")
+        (folder / "steps.js").write_text("steps = 'secret'")
+
+    def make(self, address: str) -> str:
+        return ""
+
+    def banner(self) -> str:
+        return ""
+
+    notice = make
+
+
+@pytest.fixture
+def fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[server.Server]:
+    monkeypatch.setattr(server.Handler, "timeout", 0.3)
+    with server.Server(Fixed(tmp_path), 0) as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def answer(made: server.Server, path: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+    with contextlib.closing(
+        http.client.HTTPConnection("localhost", made.server_port, timeout=30)
+    ) as connection:
+        connection.request(
+            "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+        said = connection.getresponse()
+        return said.status, said.headers, said.read()
+
+
+FRAMED = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
+VISIT = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+SCRIPT = {"Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "script"}
+FETCH = {"Sec_Fetch_Mode": "cors", "Sec_Fetch_Dest": "empty"}
+
+
+@pytest.mark.parametrize("path", ["/page/", "/steps.js", "/livereload/0-0?/page/"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("how", [SCRIPT, FETCH, FRAMED, {}], ids=["script", "fetch", "frame", "unsaid"])
+def test_the_page_of_another_site_reads_nothing(
+    fixed: server.Server, path: str, site: str, how: dict[str, str]
+) -> None:
+    status, _, content = answer(fixed, path, Sec_Fetch_Site=site, **how)
+    assert (status, content) == (403, b"this preview answers to its own pages alone\n")
+
+
+@pytest.mark.parametrize("asking", [{}, {"Sec_Fetch_Site": "none", **VISIT}, {"Sec_Fetch_Site": "same-origin", **FETCH}, {"Sec_Fetch_Site": "cross-site", **VISIT}], ids=["no browser", "typed", "its own", "a link"])  # fmt: skip
+def test_its_own_pages_and_whoever_follows_a_link_are_answered(
+    fixed: server.Server, asking: dict[str, str]
+) -> None:
+    status, _, content = answer(fixed, "/page/", **asking)
+    assert status == 200 and b"secret" in content
+
+
+@pytest.mark.parametrize("path, status", [("/page/", 200), ("/page", 301), ("/steps.js", 200), ("/none.html", 404), ("/livereload/0-0", 200), ("/livereload/script.js", 200)])  # fmt: skip
+def test_every_answer_says_that_no_other_site_may_hold_it(
+    fixed: server.Server, path: str, status: int
+) -> None:
+    told, headers, _ = answer(fixed, path)
+    assert told == status
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/" + "a" * 256, "/" + "a" * 256 + "/", "/a/" + "%F0%9F%98%80" * 64 + "/b", "/%00", "/" + "a/" * 5000],
+)
+def test_a_name_that_no_file_has_is_a_page_that_is_not_there(fixed: server.Server, path: str) -> None:
+    status, _, content = answer(fixed, path)
+    assert status == 404
+    assert b"There is no such page." in content
+
+
+def test_a_connection_that_says_nothing_or_half_is_ended(fixed: server.Server) -> None:
+    for said in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: loc"):
+        with socket.create_connection(("localhost", fixed.server_port), timeout=20) as connection:
+            connection.sendall(said)
+            assert connection.recv(100) == b""  # the other end has closed, long before these 20 s
+    assert answer(fixed, "/page/")[0] == 200
+    assert server.SILENCE <= 10
 
 
 def test_many_browsers_at_once_are_answered(served: Served) -> None:
@@ -527,5 +764,5 @@ def test_a_port_that_is_taken_is_named_with_a_way_out(served: Served) -> None:
 )
 def test_a_text_coloured_in_pieces_is_the_text_coloured_whole(repo: Path, file: str) -> None:
     text = (repo / file).read_text(encoding="utf-8")
-    whole = code._color(text, PythonLexer(stripnl=False, ensurenl=False))
+    whole = code.coloured(text, PythonLexer(stripnl=False, ensurenl=False))
     assert [(line.runs, line.in_string) for line in code.lines(text)] == [(tuple(r), i) for r, i in whole]

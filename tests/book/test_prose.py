@@ -19,11 +19,11 @@ from tests.notebooks import NOTE_ELEMENTS
 from tests.running import record, sampled, section
 
 from litbook.document import bibliography, grammar
+from litbook.document.setting import Citations, Setting
 from litbook.errors import Place, Problem
 from litbook.html import bibliography as references
-from litbook.html import formulas
+from litbook.html import formulas, markup, note, page
 from litbook.notebook.note import Prose
-from litbook.render import markup, page, prose
 
 REFERENCES = bibliography.parse(
     """
@@ -44,15 +44,15 @@ SITE = [
 ELEMENTS = NOTE_ELEMENTS | formulas.ELEMENTS
 
 
-def rendered(text: str, found: prose.Setting) -> str:
+def rendered(text: str, found: Setting) -> str:
     """The note's blocks, separated and ended by blank lines."""
-    return "".join(f"{block}\n\n" for block in prose.blocks(text, found))
+    return "".join(f"{block}\n\n" for block in note.blocks(text, found))
 
 
-def setting() -> prose.Setting:
+def setting() -> Setting:
     place = Place("lectures/lecture_02.py", 7)
     sections = {"transpose": "../memory/#transpose"}
-    return prose.Setting(prose.Citations(REFERENCES), place=place, resolve=sections.get)
+    return Setting(Citations(REFERENCES), place=place, resolve=sections.get)
 
 
 def site(text: str) -> str:
@@ -238,7 +238,7 @@ def test_citations_become_numbers_in_the_order_of_their_first_use():
     assert page.count('href="#ref-other"') == 1
     assert page.count('href="#ref-glu"') == 2
     assert '>1</a>, <a href="#ref-glu"' in page
-    listed = references.references(found.citations)
+    _heading, listed = references.references(found.citations)
     assert listed.index('id="ref-other"') < listed.index('id="ref-glu"')
     assert "On &lt;script&gt;" in listed
 
@@ -288,8 +288,8 @@ def test_controls_and_direction_marks_are_visible():
 
 
 def test_a_short_text_stays_inline():
-    assert prose.inline("the `loss` of *it*", setting()) == "the <code>loss</code> of <em>it</em>"
-    assert prose.inline("# not a heading", setting()) == "# not a heading"
+    assert note.inline("the `loss` of *it*", setting()) == "the <code>loss</code> of <em>it</em>"
+    assert note.inline("# not a heading", setting()) == "# not a heading"
 
 
 def test_a_block_stays_on_one_line():
@@ -328,10 +328,12 @@ def test_a_heading_made_of_any_text_says_that_text(text):
 
 
 def test_a_reference_reads_authors_title_year():
-    assert references.reference(REFERENCES["glu"]) == (
-        'Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.'
+    _heading, works = references.references(Citations(REFERENCES, ["glu", "other"]))
+    assert (
+        '<li id="ref-glu">Noam Shazeer. <a href="https://arxiv.org/abs/2002.05202"><cite>GLU Variants</cite></a>. 2020.</li>'
+        in works
     )
-    assert references.reference(REFERENCES["other"]).startswith("A et al. ")
+    assert '<li id="ref-other">A et al. ' in works
 
 
 # ---------------------------------------------------------------------------- prose that no author means

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,14 +17,15 @@ from tests.records import fill
 from tests.running import line_of, messages, record, section, write
 
 from litbook import question
-from litbook.document import pieces
+from litbook.document import pieces, values
 from litbook.document.blocks import Question
+from litbook.document.evidence import Evidence
+from litbook.document.setting import Citations, Setting
 from litbook.errors import AuthorError
+from litbook.html import page, questions
 from litbook.record import encoding, model
-from litbook.render import page, prose, questions, values
-from litbook.render.evidence import Evidence
-from litbook.render.terminal import Terminal
 from litbook.run.run import run
+from litbook.terminal.transcript import Terminal
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -104,6 +106,28 @@ def test_a_blank_question_is_refused(text: str) -> None:
         AuthorError, match=r"question\(\) needs a text: ask something that this section answers"
     ):
         question(text, answer=3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [(6, 6), (6, 6.0), (0.1 + 0.2, 0.3), ([1, 0.5], (1, 0.5)), ("a", "a"), (True, 1), (math.inf, math.inf)],
+)
+def test_an_answer_that_its_check_agrees_with_is_asked(tmp_path: Path, answer: Any, check: Any) -> None:
+    text = f"from math import inf\nquestion('x?', answer={answer!r}, check={check!r})"
+    assert [it.message for _, it in record(tmp_path, section(text)).errors()] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [(6, 7), (10**9, 10**9 + 100), (0.3, 0.3001), ([1, 2], [1, 3]), ([1, 2], [1]), ("a", "b"), (math.nan, 1)],
+)
+def test_an_answer_that_its_check_disagrees_with_is_an_error(tmp_path: Path, answer: Any, check: Any) -> None:
+    text = f"from math import nan\nquestion('x?', answer={answer!r}, check={check!r})"
+    (said,) = [it.message for _, it in record(tmp_path, section(text)).errors()]
+    assert said == (
+        "AuthorError: question() has an answer that its check disagrees with: correct one\n"
+        f"answer: {answer!r}\ncheck:  {check!r}"
+    )
 
 
 @pytest.mark.parametrize("within", [-0.1, float("inf"), float("nan"), "1 %", None, True])
@@ -389,7 +413,7 @@ HOSTILE = "</details></div><script>alert(1)</script> [x](javascript:alert(1)) <i
 def box(piece: model.Piece, evidence: Evidence) -> str:
     block = pieces.block(piece, pieces.answer(piece, evidence))
     assert isinstance(block, Question)
-    return questions.box(block, evidence.entry, prose.Setting(prose.Citations({})), [])
+    return questions.box(block, evidence.entry, Setting(Citations({})), [])
 
 
 def test_question_hint_unit_and_answer_are_text_whatever_they_hold(made: model.Record) -> None:
@@ -428,7 +452,7 @@ def asking(browser: Browser, repo: Path, made: model.Record, tmp_path: Path) -> 
     import markdown
 
     body = markdown.markdown(page.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
-    style = (repo / "tools/litbook/render/assets/litbook.css").read_text(encoding="utf-8")
+    style = (repo / "tools/litbook/html/assets/litbook.css").read_text(encoding="utf-8")
     file = tmp_path / "page.html"
     file.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><style>{style}</style>'

@@ -55,7 +55,7 @@ def whole() -> model.Record:
     """The lecture with asserts in the place of its claims, of which one fails."""
     it = lived()
     ran = tuple(
-        model.Assert(entry.key, claim.line, claim.text) for entry, claim in it.claims() if claim.count
+        model.Assert(entry.key, claim.line, claim.text, 4) for entry, claim in it.claims() if claim.count
     )
     return replace(it, asserts=ran, sections=tuple(replace(entry, claims=()) for entry in it.sections))
 
@@ -348,6 +348,15 @@ def test_a_strict_build_of_no_lectures_has_no_verdict(site_project):
     assert "there are no lectures in lectures: a build of nothing has no verdict" in done.stdout
 
 
+def test_what_looks_like_a_lecture_and_is_none_fails_a_strict_build(site_project):
+    (site_project / "lectures" / "lecture-b.py").write_text(HOLDS.replace("two == 2", "two == 3"))
+    done = mkdocs(site_project, HOLDS)
+    assert done.returncode == 1
+    said = "1 problem in the lectures:\n    lectures/lecture-b.py looks like a lecture and is none: nothing in it runs\n"
+    assert said in done.stdout
+    assert "a lecture is called lecture_*.py, or so is its folder: rename it lecture_b.py" in done.stderr
+
+
 def test_of_two_builds_at_once_the_second_says_so(site_project):
     with (site_project / "mkdocs.yml").open() as config:
         fcntl.flock(config, fcntl.LOCK_EX)
@@ -390,7 +399,9 @@ def test_the_search_finds_theses_prose_and_names_and_neither_code_nor_values(sit
     text = entries["lectures/lecture_01/#one"]
     assert text == "It adds up. | from_bytes byteorder __abs__", "and names that stand in code alone"
     page = (site_project / "site/lectures/lecture_01/index.html").read_text()
-    assert 'class="lb-n" id="L13" href="#L13">13<' in page, "and nothing of it weighs on the page"
+    assert 'class="lb-n" id="L13" href="#L13" tabindex="-1">13<' in page, (
+        "and nothing of it weighs on the page"
+    )
 
 
 def test_an_edited_recording_fails_the_strict_build_and_approve_repairs_it(site_project):

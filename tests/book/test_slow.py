@@ -8,8 +8,8 @@ import pytest
 from tests.book.test_recordings import Place
 from tests.running import HEAD
 
+from litbook.html import page
 from litbook.record import model, recordings
-from litbook.render import page
 from litbook.run import process
 from litbook.site import editions
 

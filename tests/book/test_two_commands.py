@@ -10,9 +10,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests.running import WORKERS
 
 # Stands for python3 and, copied, for .venv/bin/python. Writes down every call of pip, mkdocs, pytest, ruff,
@@ -33,9 +36,10 @@ esac
 
 SET_UP = [
     "venv",
-    "pip install -q -c constraints.txt setuptools",
+    "pip install -q --require-hashes --no-deps -r requirements.txt",
     "pip install -q -c constraints.txt --no-deps torch",
-    "pip install -q -c constraints.txt --no-build-isolation -e .[torch,site,dev]",
+    "pip install -q -c constraints.txt torch",
+    "pip install -q --no-deps --no-build-isolation -e .",
     "pip check",
 ]
 
@@ -45,7 +49,7 @@ class Machine:
 
     def __init__(self, folder: Path, repo: Path) -> None:
         self.folder = folder
-        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "requirements.txt"):
             shutil.copy(repo / name, folder / name)
         self.python = folder / "python-for-tests"
         self.python.write_text(INTERPRETER)
@@ -100,14 +104,10 @@ def test_make_test_checks_builds_and_runs_the_suite(machine: Machine) -> None:
     done = machine.make("test")
     assert done.returncode == 0
     assert f"LITBOOK_SITE='{machine.folder}/site' .venv/bin/python -m pytest" in done.stdout  # built once
-    assert machine.notes() == [
-        *SET_UP,
-        "ruff check",
-        "ruff format --check",
-        "mypy",
-        "mkdocs build --strict",
-        " ".join(["pytest", *WORKERS, "-m not slow"]),
-    ]
+    *first, one, other, last = machine.notes()
+    assert first == [*SET_UP, "ruff check", "ruff format --check"]
+    assert {one, other} == {"mypy", "mkdocs build --strict"}  # beside each other
+    assert last == " ".join(["pytest", *WORKERS, "-m not slow"])
     machine.make("test", CI="true")
     assert machine.notes()[-1] == " ".join(["pytest", *WORKERS])
 
@@ -118,8 +118,9 @@ def test_make_quick_lints_what_changed_since_main_and_runs_the_unit_tests(machin
         subprocess.run(["git", *name, *words], cwd=machine.folder, check=True, capture_output=True)
 
     assert machine.make("quick").returncode == 0  # no git here
-    rest = ["mypy", " ".join(["pytest tests/unit", *WORKERS, "-m not slow"])]
-    assert machine.notes() == [*SET_UP, *rest]
+    beside = sorted(["mypy", " ".join(["pytest tests/unit", *WORKERS, "-m not slow"])])
+    notes = machine.notes()
+    assert (notes[:-2], sorted(notes[-2:])) == (SET_UP, beside)
     for name in ("same.py", "gone.py", "edited.py"):
         (machine.folder / name).touch()
     (machine.folder / ".gitignore").write_text(".venv\n")
@@ -134,7 +135,9 @@ def test_make_quick_lints_what_changed_since_main_and_runs_the_unit_tests(machin
         (machine.folder / name).touch()
     assert machine.make("quick").returncode == 0
     files = "--force-exclude edited.py new.py"
-    assert machine.notes() == [f"ruff check {files}", f"ruff format --check {files}", *rest]
+    notes = machine.notes()
+    assert notes[:-2] == [f"ruff check {files}", f"ruff format --check {files}"]
+    assert sorted(notes[-2:]) == beside
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_the_second_call_installs_nothing(machine: Machine) -> None:
     assert machine.notes() == ["mkdocs build --strict"]
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt", "requirements.txt"])
 def test_a_changed_requirement_updates_the_environment_in_place(machine: Machine, name: str) -> None:
     machine.make("site")
     machine.notes()
@@ -194,7 +197,9 @@ def test_a_changed_requirement_updates_the_environment_in_place(machine: Machine
     assert machine.notes() == [*SET_UP[1:], "mkdocs build --strict"]
 
 
-@pytest.mark.parametrize("step", ["setuptools", "torch", "torch,site,dev", "check"])
+@pytest.mark.parametrize(
+    "step", ["requirements.txt", "constraints.txt --no-deps torch", "constraints.txt torch", "-e .", "check"]
+)
 def test_an_interrupted_installation_is_made_anew_by_the_next_call(machine: Machine, step: str) -> None:
     assert machine.make("site", FAIL=step).returncode == 2
     machine.notes()
@@ -253,6 +258,11 @@ def test_a_python_without_venv_says_what_to_install(machine: Machine) -> None:
     assert "has no venv module. On Debian and Ubuntu: apt install python3-venv" in done.stderr
 
 
+@pytest.mark.parametrize("step", ["mypy", "pytest"])
+def test_a_failing_step_fails_make_quick(machine: Machine, step: str) -> None:
+    assert machine.make("quick", FAIL=step).returncode == 2
+
+
 @pytest.mark.parametrize("step", ["ruff", "mypy", "mkdocs"])
 def test_a_failing_step_fails_make_test(machine: Machine, step: str) -> None:
     assert machine.make("test", FAIL=step).returncode == 2
@@ -304,6 +314,127 @@ def test_a_commit_is_checked_as_make_check_does(repo: Path, machine: Machine) ->
     machine.make("check")
     assert [it.removesuffix(" --force-exclude") for it in asked] == machine.notes()[len(SET_UP) :]
     assert "https:" not in hooks  # nothing to download
+
+
+# ---------------------------------------------------------------------------------- what is installed
+
+APART = {"torch", "uv", "properdocs"}  # from an index of the user's choice; for `make pins`; for .ci/trial
+HASHED = ["requirements.txt", ".ci/site.txt", ".ci/properdocs.txt"]
+PIN = re.compile(
+    r"^([\w.-]+)==([\w.!+]+)(?: ; [^\n\\]*)?( \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
+    re.MULTILINE,
+)
+
+
+def plain(name: str) -> str:
+    """The name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def constraints(repo: Path) -> dict[str, str]:
+    """The versions of constraints.txt."""
+    lines = (repo / "constraints.txt").read_text().splitlines()
+    pins = [line.partition("#")[0].strip().split("==") for line in lines if not line.startswith("#")]
+    return {plain(name): version for name, version in pins}
+
+
+def hashed(file: Path) -> dict[str, str]:
+    """The versions of a file of hashes; each line of it belongs to one of them."""
+    text = file.read_text()
+    assert [line for line in PIN.sub("", text).splitlines() if not line.startswith("#")] == []
+    return {name: version for name, version, _ in PIN.findall(text)}
+
+
+def test_what_is_installed_has_the_version_of_the_constraints_and_its_hashes(repo: Path) -> None:
+    pins = constraints(repo)
+    for name in HASHED:
+        found = hashed(repo / name)
+        assert found.items() <= pins.items(), f"{name}: make pins"
+    assert pins.keys() - hashed(repo / "requirements.txt").keys() == APART, "make pins"
+
+
+def test_each_dependency_of_the_project_is_installed_with_its_hash(repo: Path) -> None:
+    project = tomllib.loads((repo / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    needs = {"site": [*project["project"]["dependencies"], *extras["site"]]}
+    needs["all"] = [
+        *needs["site"],
+        *extras["torch"],
+        *extras["dev"],
+        *project["build-system"]["requires"],
+        "pip",
+    ]
+    for file, wanted in ((".ci/site.txt", needs["site"]), ("requirements.txt", needs["all"])):
+        found = {**hashed(repo / file), "torch": constraints(repo)["torch"]}
+        for requirement in map(Requirement, wanted):
+            assert found[plain(requirement.name)] in requirement.specifier, f"{file}: make pins"
+
+
+def test_ci_and_the_two_commands_install_by_hashes_but_for_torch_and_this_tree(repo: Path) -> None:
+    said = "".join(
+        (repo / name).read_text()
+        for name in ("Makefile", ".ci/run", ".ci/trial", ".github/workflows/site.yml")
+    )
+    said = re.sub(r"^ *#.*$", "", said, flags=re.MULTILINE)
+    calls = re.findall(r"^\s*(?:\S*/pip|pip|\$\(PIP\)) (install .*)", said, re.MULTILINE)
+    assert len(calls) == 9
+    by_hash = [it for it in calls if it.startswith("install -q --require-hashes --no-deps -r ")]
+    assert [it for it in calls if it not in by_hash] == [
+        "install -q -c constraints.txt --no-deps $(if $(TORCH_INDEX),--index-url '$(TORCH_INDEX)') torch",
+        "install -q -c constraints.txt torch",
+        "install -q --no-deps --no-build-isolation -e .",
+        "install -q --no-deps dist/litbook-*.whl",
+    ]
+
+
+CALL = re.compile(r"\b(?:pip3?|uv|pipx)\b(?: --?[\w-]+)* (?:install|download|wheel|tool|add)\b([^`\n;|&]*)")
+WORD = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"]+")
+TAKES_A_WORD = set("-c -r -d -w --index-url --platform --python-version --only-binary".split())
+
+
+def instructed(text: str) -> Iterator[str]:
+    """The names of packages that the instructions in a text give to pip or to one of its kind."""
+    for call in CALL.findall(text):
+        option = ""
+        for quoted in WORD.findall(re.sub(r"\{[^{}\n]*\}", "{}", call.partition(" #")[0])):
+            word = quoted.strip("'\"(),")
+            elsewhere = option in TAKES_A_WORD or re.search(r" @ |[/$*{}:]|^\.|\.whl$", word)
+            if re.match(r"[a-zA-Z]", word) and not elsewhere:
+                yield plain(re.split(r"[\[=<>!~]", word)[0])
+            option = word
+
+
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("`pip install` of this tree", []),
+        ("run `pip install 'litbook[site]'`, then", ["litbook"]),
+        ("$ /tmp/gpu/bin/pip install torch==2.11.0 numpy Jinja2", ["torch", "numpy", "jinja2"]),
+        ('- run: pip install "litbook[site] @ ${LITBOOK:?}"  # or litbook', []),
+        ("pip install '.[site]' && other", []),
+        ("pip install -q -c constraints.txt --no-deps --index-url 'x' torch", ["torch"]),
+        ("pip download a==1 --platform any   # here", ["a"]),
+        ("uv tool install evil", ["install", "evil"]),
+    ],
+)
+def test_the_names_in_an_instruction_are_seen(text: str, names: list[str]) -> None:
+    assert [*instructed(text)] == names
+
+
+def test_no_instruction_names_a_package_that_the_constraints_do_not_hold(repo: Path) -> None:
+    """A name that nobody has registered is anybody's: whoever takes it runs code where the instruction is followed."""
+    read = {".md", ".py", ".txt", ".yml", ".yaml", ".toml", ".js", ".html", ""}
+    files = [
+        file for file in tracked(repo) if file.suffix in read and "tests" not in file.relative_to(repo).parts
+    ]
+    files = [file for file in files if file.name not in ("constraints.txt", "CHANGELOG.md")]
+    named = {
+        (file.relative_to(repo).as_posix(), name)
+        for file in files
+        for name in instructed(file.read_text(errors="replace"))
+    }
+    assert {("docs/maintain.md", "properdocs"), ("docs/maintain.md", "einops"), (".ci/pins", "uv")} <= named
+    assert {it for it in named if it[1] not in constraints(repo)} == set()
 
 
 # ------------------------------------------------------------------------------- what files may say

@@ -72,7 +72,7 @@ def test_the_wheel_holds_each_file_of_the_package_and_no_test(repo: Path, wheel:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == ours
     assert "litbook/py.typed" in held
-    assert {"litbook/render/assets/player.js", "litbook/render/assets/litbook.css"} <= held
+    assert {"litbook/html/assets/player.js", "litbook/html/assets/litbook.css"} <= held
 
 
 def test_the_metadata_says_what_the_tree_says(repo: Path, wheel: Path) -> None:
@@ -95,7 +95,7 @@ def test_it_imports_where_nothing_but_msgspec_is_installed(installed: Path) -> N
 
 def test_its_types_and_its_assets_are_found(installed: Path) -> None:
     ask = "from importlib.resources import files; print(files('litbook').joinpath({!r}).is_file())"
-    for name in ("py.typed", "render/assets/player.js"):
+    for name in ("py.typed", "html/assets/player.js"):
         assert run(installed / "python", "-c", ask.format(name), cwd=installed) == "True\n"
 
 

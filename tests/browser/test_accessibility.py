@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from litbook.render import prose
+from litbook.document.setting import Citations, Setting
+from litbook.html import note
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -34,7 +35,7 @@ PAGES = (
     "calculator/",
     "404.html",
 )
-PHONE = ("lectures/lecture_02/tensors-on-a-gpu/", "calculator/")
+PHONE = ("lectures/lecture_02/tensors-on-a-gpu/", "lectures/lecture_02/napkin-math/", "calculator/")
 COLOURS = ["color-contrast", "link-in-text-block"]
 
 # Material's script puts a <nav> without a name around the copy button of every block of code, and no option or
@@ -156,14 +157,11 @@ def test_axe_finds_nothing_on_a_phone(browser: Browser, address: str, axe: str) 
 
 
 def test_axe_finds_nothing_in_what_a_note_may_hold(browser: Browser, axe: str) -> None:
-    note = """A[^a] and [@tab:t].\n\n[^a]: Text.\n\n??? note "More"\n    text\n\n=== "A"\n    a\n\n=== "B"\n    b
+    text = """A[^a] and [@tab:t].\n\n[^a]: Text.\n\n??? note "More"\n    text\n\n=== "A"\n    a\n\n=== "B"\n    b
 \n- [x] done\n- [ ] open\n\nTerm\n:   meaning\n\n[@tab:t]: Caption.\n\n| a |\n|---|\n| b |\n\n[@eq:e]: $$ x $$"""
-    setting = prose.Setting(
-        prose.Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}")
-    )
-    inside = "".join(
-        prose.blocks(note, setting) + prose.blocks(note.replace(":t]", ":u]").replace(":e]", ":f]"), setting)
-    )
+    setting = Setting(Citations({}), number=lambda label: ("Table 1", f"#{label.replace(':', '-')}"))
+    again = text.replace(":t]", ":u]").replace(":e]", ":f]")
+    inside = "".join(note.blocks(text, setting) + note.blocks(again, setting))
     assert setting.problems == []
     page = browser.new_page()
     page.set_content(f'<html lang="en"><title>t</title><main><h1>h</h1>{inside}</main></html>')

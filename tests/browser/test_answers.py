@@ -10,8 +10,8 @@ import markdown
 import pytest
 from tests.running import record, section
 
-from litbook.render import page as pages
-from litbook.render import script_words
+from litbook.html import page as pages
+from litbook.html import script_words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -50,7 +50,7 @@ def html(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
         section("\n".join(["אורך = 14  # @inspect אורך", *asked]), "import torch"),
     )
     body = markdown.markdown(pages.pages(made)["index.md"], extensions=["attr_list", "md_in_html"])
-    script = (repo / "tools/litbook/render/assets/answers.js").read_text(encoding="utf-8")
+    script = (repo / "tools/litbook/html/assets/answers.js").read_text(encoding="utf-8")
     words = script_words.data(["answers"])
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>q</title><article>{body}</article>{words}<script>{script}</script>'
 

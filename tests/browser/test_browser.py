@@ -9,7 +9,8 @@ import pytest
 from tests.running import sampled, until
 
 from litbook.document import grammar
-from litbook.render import prose
+from litbook.document.setting import Citations, Setting
+from litbook.html import note
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -362,7 +363,7 @@ def test_a_note_nested_as_deeply_as_can_be_is_no_wider_than_a_phone(
 ) -> None:
     lines = [f"{'    ' * level}- sixteen words" for level in range(depth)]
     text = "\n".join(lines) if unit == "list" else "> " * depth + "sixteen words"
-    body = "".join(prose.blocks(text, prose.Setting(prose.Citations({}))))
+    body = "".join(note.blocks(text, Setting(Citations({}))))
     assert (depth > grammar.DEEPEST) == (body.count("<ul>") + body.count("<blockquote>") == 0)
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(address + STORAGE)

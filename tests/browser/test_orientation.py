@@ -158,3 +158,35 @@ def test_on_paper_no_heading_stands_alone_and_no_drawing_is_cut(laptop: Page, ad
     assert laptop.locator(".lb-aside > summary:visible").count() == 0, "nothing between heading and text"
     pages = len(re.findall(rb"/Type\s*/Page\b", laptop.pdf(format="A4")))
     assert 12 < pages < 30
+
+
+# ---------------------------------------------------------------------------- a part begins with its prose
+
+BELOW = """() => {
+  const title = document.querySelector('article h1').getBoundingClientRect().bottom;
+  const first = [...document.querySelectorAll('article > .lb-prose, article > .lb-code, article > h2')];
+  return Math.min(...first.map((it) => it.getBoundingClientRect().top)) - title;
+}"""
+
+
+@pytest.mark.parametrize(("width", "most"), [(1280, 200), (390, 300)])
+def test_a_part_begins_below_its_title_and_its_machine_stands_at_the_foot(
+    browser: Browser, address: str, site: Path, width: int, most: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    parts = [it.parent for it in site.glob("lectures/lecture_0*/*/index.html")]
+    assert len(parts) > 20
+    for part in parts:
+        page.goto(address + part.relative_to(site).as_posix() + "/")
+        page.locator("article .lb-path").first.wait_for()
+        assert page.evaluate(BELOW) <= most, part.name
+        foot = page.locator("article .lb-nb-way")
+        assert foot.bounding_box()["y"] > page.locator("article h2").last.bounding_box()["y"]  # type: ignore[index]
+    page.close()
+
+
+def test_tab_goes_from_link_to_link_and_not_from_line_to_line(laptop: Page, address: str) -> None:
+    laptop.goto(address + PEAKS)
+    stops = "[...document.querySelectorAll('article a[href]')].filter((it) => it.tabIndex >= 0)"
+    assert laptop.evaluate(f"{stops}.filter((it) => it.classList.contains('lb-n')).length") == 0
+    assert laptop.evaluate("document.querySelectorAll('a.lb-n[href]').length") > 100

@@ -22,10 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import HEAD, SAMPLES, line_of, record, section, until
 
+from litbook.document.books import Entry
+from litbook.html import page as pages
+from litbook.html import player
 from litbook.record import limits, model
-from litbook.render import page as pages
-from litbook.render import player
-from litbook.render.books import Entry
 from litbook.run.run import run
 from litbook.site.plugin import SCRIPTS
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 REPO = Path(__file__).resolve().parents[2]
-ASSETS = REPO / "tools" / "litbook" / "render" / "assets"
+ASSETS = REPO / "tools" / "litbook" / "html" / "assets"
 MOST_SCRIPT = 30_000  # bytes of JavaScript of ours that a lecture's page may load
 WORST = 60.0  # ms that a step may take
 

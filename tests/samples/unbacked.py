@@ -24,7 +24,7 @@ def numbers_in_prose() -> None:
     note("In code, `256`, `rate = 5` and `x[5:6]`; but `⟦257⟧` is no code of this section.")
     note("```\n17 + 18\n```\n[Here](https://example.org/19), https://example.org/20 and ⟦70B⟧.")
     misbelief("It takes ⟦2.3⟧ GB.", f"It takes {total} GB, or ⟦2.4e9⟧ bytes.")
-    misbelief("It takes 2.3 GB.", "It does [@key].")
+    misbelief("It takes 2.3 GB [@key].", "It does.")
     question("How many of ⟦3rd⟧ kind?", answer=21, unit="B22", hint="Fewer than ⟦fifteen billion parameters⟧.")
     figure(None, caption="The best of ⟦31⟧ runs.", alt=f"A line to {total}, at step ⟦32⟧.")
     image("33.png", alt="A card.", caption="It has ⟦80⟧ GB".replace("GB", "34"))

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from tests.unit.test_folder import folder, plainly
 
-from litbook.errors import Problem, UnusableLecture
+from litbook.document import report
+from litbook.errors import LitbookError, Problem, UnusableLecture
+from litbook.html import page, player
 from litbook.notebook import ipynb
-from litbook.render import page, player, report
 from litbook.run import process
 from litbook.run.run import run
 from litbook.text import source, unrun
@@ -259,3 +260,33 @@ def test_a_link_to_a_plain_module_says_how_to_take_it_in(tmp_path: Path) -> None
         "    link(product)\n    ^\n"
         "    link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
     )
+
+
+# ------------------------------------------------------------------------ named like one of Python's
+
+
+@pytest.mark.parametrize("name", ["calendar", "random", "types", "queue", "fractions", "torch", "rich"])
+def test_a_module_beside_that_is_named_like_one_that_is_there_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("MINE = 1\n", encoding="utf-8")
+    text = f"import {name}\ndef main():\n    one()\ndef one():\n    assert getattr({name}, 'MINE', 5) == 5\n"
+    lecture = tmp_path / "lecture_x.py"
+    lecture.write_text(text, encoding="utf-8")
+    said = (
+        f"lecture_x.py:1:1: {name}.py beside the lecture is named like a module that is there already\n"
+        f"    import {name}\n    ^\n    give yours another name"
+    )
+    for listener in ("", "litbook.terminal.transcript:quiet"):
+        with pytest.raises(LitbookError) as refused:
+            process.record_of(lecture, listener=listener)
+        assert str(refused.value).endswith(said) and refused.value.exit_status == 2
+    lecture.write_text(text.replace(f"import {name}", "import others"), encoding="utf-8")
+    (tmp_path / "others.py").write_text(f"from {name} import MINE\n", encoding="utf-8")
+    with pytest.raises(UnusableLecture, match=f"{name}.py beside the lecture is named like"):
+        run(lecture)
+
+
+def test_a_module_of_that_name_that_nobody_imports_is_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "test.py").write_text("", encoding="utf-8")
+    lecture = tmp_path / "lecture_x.py"
+    lecture.write_text("def main():\n    one()\ndef one():\n    assert len('a') == 1\n", encoding="utf-8")
+    assert report.problems(run(lecture)) == []

@@ -13,8 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from litbook.document import floats, values
+from litbook.html import bits, page
 from litbook.record import encoding, model
-from litbook.render import bits, floats, page, values
 from litbook.run import run
 from litbook.snapshot.snapshot import snapshot
 

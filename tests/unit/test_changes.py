@@ -59,7 +59,7 @@ def test_each_change_of_a_statement(statement: str, expected: list[str]) -> None
     assert changed(statement, "from jaxtyping import Float\n") == expected
 
 
-def test_a_change_sets_one_field_of_the_tree_and_stands_where_it_is_written() -> None:
+def test_a_change_is_made_in_the_tree_and_stands_where_it_is_written() -> None:
     lecture = source.parse(section("x = f(\n    'é', 3, dim=4)"))
     found = changes(lecture, lecture.section("one"))
     assert [(it.change, it.line, it.column) for it in found] == [
@@ -71,6 +71,6 @@ def test_a_change_sets_one_field_of_the_tree_and_stands_where_it_is_written() ->
     node = lecture.files[0].tree.body[-1]
     texts = []
     for it in (found[1], found[2], found[0]):
-        it.make()
+        it.make(lecture)
         texts.append(ast.unparse(node).splitlines()[-1].strip())
     assert texts == ["x = f('é', 4, dim=4)", "x = f('é', 4)", "pass"]

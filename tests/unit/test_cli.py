@@ -72,6 +72,15 @@ def test_a_time_out_is_a_number_of_seconds(value: str, capsys: pytest.CaptureFix
     assert f"argument --timeout: {value!r} is no number of seconds above 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "65536", "70000", "http", "", "9" * 5000])
+def test_a_port_is_a_number_that_there_is(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.litbook(["serve", f"--port={value}"])
+    assert caught.value.code == 2
+    said = f"argument --port: {value!r} is no port: these are the numbers from 1 to 65535"
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["--nonsense"], ["--device", "tpu"], ["--out"]])
 def test_a_command_line_that_cannot_be_used_ends_with_two(
     words: list[str], capsys: pytest.CaptureFixture[str]
@@ -117,7 +126,7 @@ def test_out_replaces_a_record_whole_also_through_a_link(
     out, name = tmp_path / "record.json", tmp_path / "link.json"
     out.write_text("old")
     name.symlink_to(out)
-    assert cli.main([str(write(tmp_path, section("assert 1"))), "--out", str(name), "--quiet"]) == 0
+    assert cli.main([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(name), "--quiet"]) == 0
     assert encoding.read(out).lecture == "lecture_sample"
     assert name.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "link.json", "record.json"]
@@ -133,7 +142,7 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one_and_no_half_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert cli.main([str(write(tmp_path, section("assert 1"))), "--out", str(out)]) == 2
+    assert cli.main([str(write(tmp_path, section("assert 1 < 2"))), "--out", str(out)]) == 2
     assert f"--out {out}: No space left on device; nothing was written" in capsys.readouterr().err
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lecture_sample.py", "record.json"]
@@ -219,6 +228,22 @@ def test_record_keeps_every_lecture_and_a_second_time_nothing_new(
     files = [str(book / "recordings" / f"{name}.cpu.json") for name in ("lecture_01", "lecture_02b")]
     assert cli.litbook(["compare", files[0], files[0]]) == 0
     assert capsys.readouterr().out.endswith("\nno difference; 0 values and 0 claims were compared\n")
+
+
+def test_what_looks_like_a_lecture_is_named_by_list_and_fails_check(
+    book: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(book, section("assert 1 == 2"), "lecture-b.py")
+    assert cli.litbook(["list"]) == 0
+    out, err = capfd.readouterr()
+    assert "lecture_01" in out
+    said = "litbook: lectures/lecture-b.py looks like a lecture and is none: nothing in it runs\n"
+    assert err.startswith(
+        f"{said}    a lecture is called lecture_*.py, or so is its folder: rename it lecture_b.py\n"
+    )
+    assert cli.litbook(["check", "--unbacked"]) == 1
+    out, err = capfd.readouterr()
+    assert said in err and "lecture_01: no unbacked numbers\n" in out
 
 
 def test_check_looks_for_all_that_no_claim_guards(book: Path, capfd: pytest.CaptureFixture[str]) -> None:

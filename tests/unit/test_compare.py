@@ -345,9 +345,13 @@ def test_two_lectures_cannot_be_compared(two: model.Record) -> None:
 
 
 def changing(tmp_path: Path, body: str) -> list[str]:
-    """What differs between two runs of a section in which `VALUE` is 1, then 2."""
-    one, two = (section(body, f"import os\nVALUE = {value}\n") for value in (1, 2))
-    return differences(record(tmp_path, one), record(tmp_path, two))
+    """What differs between two runs of one text, in which `VALUE` is 1, then 2."""
+    text, made = section(body, 'import os\nVALUE = int(os.environ["VALUE"])\n'), list[model.Record]()
+    for value in "12":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("VALUE", value)
+            made.append(record(tmp_path, text))
+    return differences(*made)
 
 
 def test_what_is_measured_printed_written_or_drawn_is_never_compared(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ import sympy
 from PIL import Image
 from tests.running import record, section
 
-import litbook.display.drawing  # noqa: F401  it draws what `forms` shows
+import litbook.display.drawing  # noqa: F401  it draws what `cards` shows
+from litbook.document import report
+from litbook.html import cards, figures, page, pictures
 from litbook.record.encoding import dumps, loads
 from litbook.record.limits import SHOWN
 from litbook.record.model import Opaque, Piece
 from litbook.record.recordings import trimmed
-from litbook.render import figures, forms, page, pictures, report
 from litbook.snapshot import snapshot as snapshots
 from litbook.snapshot.snapshot import snapshot
 
@@ -188,7 +189,7 @@ def test_a_value_is_asked_once_where_a_page_shows_it_and_never_in_a_loop_or_a_he
 
 
 def drawn(media: str, form: str) -> str:
-    return forms.shown("x", Opaque("lib.Thing", "its text", media=media, form=form), "f1-", "../")
+    return cards.display("x", Opaque("lib.Thing", "its text", media=media, form=form), "f1-", "../")
 
 
 HOSTILE = """<style>body{display:none}</style><table onclick="x()" id="top" class="md-nav" style="color:red">
@@ -276,6 +277,32 @@ def test_a_drawing_from_elsewhere_runs_nothing_where_it_is_opened_by_itself(tmp_
     assert content == (
         b'<svg xmlns="http://www.w3.org/2000/svg"><style /><style>.a{fill:red}</style><use /><rect class="a" /></svg>'
     )
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "background-image: url(https://a.b/c.png)",
+        "cursor: url('https://a.b/c.cur'), auto",
+        'background-image: image-set("https://a.b/c.png" 1x)',
+        'mask-image: -webkit-image-set("https://a.b/c.png" 1x)',
+        'mask-image: image("https://a.b/c.png")',
+        'background: src("https://a.b/c.png")',
+        "mask-image: cross-fade(red, 'https://a.b/c.png')",
+        "background-image: u\\72l(https://a.b/c.png)",
+    ],
+)
+def test_a_drawing_asks_for_nothing_elsewhere(style: str) -> None:
+    quoted = style.replace('"', "&quot;")
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg"><style>.a{{{style}}}</style><rect style="{quoted}"/>'
+        "<rect fill=\"url('#b')\" style='fill: red'/></svg>"
+    )
+    data = f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}"
+    _, content = pictures._file(data)
+    assert b"a.b" not in content and b"fill: red" in content and b"#b" in content
+    inline = figures.inline(drawing, "A.", "f-")
+    assert "a.b" not in inline and "fill: red" in inline and "#f-b" in inline
 
 
 def test_a_large_picture_is_a_remark_with_its_line(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ import litbook
 import litbook.edtrace.words as edtrace
 from litbook import cli
 from litbook.errors import AuthorError, LitbookError
+from litbook.html import page
 from litbook.project import Project
 from litbook.record import model
-from litbook.render import page
 from litbook.site import plugin
 
 HEAD = "import sys\nfrom edtrace import image, link, note, plot, system_text, text\n"

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.document.setting import Citations, Setting
 from litbook.html import margin
+from litbook.html.markup import Html
 from litbook.record.model import Series
-from litbook.render import prose
-from litbook.render.markup import Html
 
-SETTING = prose.Setting(prose.Citations({}))
+SETTING = Setting(Citations({}))
 
 
 def entry(width: int) -> Shown:

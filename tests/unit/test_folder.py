@@ -218,9 +218,11 @@ def test_a_model_given_to_a_compiler_may_be_of_any_class_in_any_file(tmp_path):
     found = read(
         tmp_path,
         init="import torch\nfrom .one import A\ndef main(): torch.compile(A())\n",
-        one="class A: pass\n",
+        one="from .two import B, C\nclass A(B): pass\nclass D(C): pass\n",
+        two="import torch\nclass B(torch.nn.Module): pass\nclass C: pass\n",
     )
-    assert {found.functions[found.function_of[node]].key for node in found.untouched} == {"one.A"}
+    left = {found.functions[found.function_of[node]].key for node in found.untouched}
+    assert left == {"one.A", "two.B"}
 
 
 def test_a_save_parses_only_the_file_that_was_saved(tmp_path):

@@ -1,6 +1,6 @@
-"""The house has one-way streets: text -> probe (+ snapshot) -> run -> record -> compare -> render -> site.
+"""The house has one-way streets: text -> probe (+ snapshot) -> run -> record -> compare -> document -> {html, notebook, terminal} -> site.
 
-Nine rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has
+Twelve rows, one for each box of `tools/litbook`: what it may import of the engine, what of the world it has
 no business with, and why. Every import is read with `ast`, wherever it stands: at the top, inside a
 function, under TYPE_CHECKING, or as `import_module("...")`.
 """
@@ -43,31 +43,33 @@ BOXES = {
     "snapshot": Box({"errors", "record"}, LIBRARIES | FORMATS, "libraries are looked up in sys.modules"),
     "probe": Box({"errors", "record", "text", "snapshot"}, FORMATS, "it formats nothing"),
     "run": Box({"errors", "record", "text", "snapshot", "probe"}, FORMATS, "it formats nothing"),
-    "render": Box({"errors", "record", "text"}, {"torch", "ast"}, "it executes no lecture"),
-    "site": Box({"errors", "record", "text", "run", "render"}, {"torch", "ast"}, "lectures run elsewhere"),
+    "document": Box({"errors", "record", "text"}, {"torch", "ast", "html"}, "it executes no lecture"),
+    "html": Box({"errors", "record", "text", "document"}, {"torch", "ast"}, "it executes no lecture"),
+    "notebook": Box(  # what a cell puts out may be HTML, too, and SVG: `html` writes them
+        {"errors", "record", "text", "document", "html"}, {"torch", "ast"}, "it executes no lecture"
+    ),
+    "terminal": Box({"errors", "record", "text", "document"}, {"torch", "ast"}, "it executes no lecture"),
+    "site": Box(
+        {"errors", "record", "text", "run", "document", "html", "notebook"},
+        {"torch", "ast"},
+        "lectures run elsewhere",
+    ),
     "cli": Box(
-        {"errors", "record", "text", "run", "render", "site"}, {"torch", "ast"}, "lectures run elsewhere"
+        {"errors", "record", "text", "run", "document", "html", "notebook", "terminal", "site"},
+        {"torch", "ast"},
+        "lectures run elsewhere",
     ),
 }
 # Modules and packages that share another one's row.
-SHARED = {"project": "errors", "optional": "errors", "files": "errors", "checks": "cli"}
-BACK_ENDS = ("html", "notebook", "terminal")  # each walks the document, and none reads another's text
-SHARED |= dict.fromkeys(("document", *BACK_ENDS), "render")
-NOTES = (
-    "bibliography",
-    "grammar",
-    "labels",
-    "markdown",
-    "note",
-    "setting",
-    "visible",
-)  # of `document`: notes as data
+SHARED = {"project": "errors", "optional": "errors", "files": "errors", "origin": "errors", "checks": "cli"}
 OPTIONAL = {  # what nothing in the boxes imports, and what each of these may import of them
     "edtrace": Box({"errors", "record", "text", "probe"}, FORMATS, "it formats nothing"),
-    "display": Box({"errors", "record", "snapshot", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),
-    "translations": Box({"errors", "render"}, LIBRARIES | {"ast"}, "it executes no lecture"),
+    "display": Box(
+        {"errors", "record", "snapshot", "document", "html"}, LIBRARIES | {"ast"}, "it executes no lecture"
+    ),
+    "translations": Box({"errors", "document"}, LIBRARIES | {"ast"}, "it executes no lecture"),
     "mutants": Box(
-        {"errors", "record", "text", "snapshot", "probe", "run", "render", "cli"},
+        {"errors", "record", "text", "snapshot", "probe", "run", "document", "cli"},
         {"html", "rich"},
         "it prints nothing",
     ),
@@ -158,21 +160,6 @@ def test_every_import_goes_with_the_flow() -> None:
     assert not found, "imports against the flow:\n" + "\n".join(found)
 
 
-def test_no_back_end_knows_another_and_notes_know_none() -> None:
-    inside = {name: sorted((ENGINE / name).rglob("*.py")) for name in BACK_ENDS}
-    foreign = {name: {other for other in BACK_ENDS if other != name} for name in BACK_ENDS}
-    inside["document"] = [ENGINE / "document" / f"{name}.py" for name in NOTES]
-    foreign["document"] = {*BACK_ENDS, "site", "run", "probe", "snapshot"}
-    found = [
-        f"{file.relative_to(ENGINE)}:{it.line}: {it.name}"
-        for name, files in inside.items()
-        for file in files
-        for it in imports_of(file, ENGINE)
-        if it.name.startswith("litbook.") and it.name.split(".")[1] in foreign[name]
-    ]
-    assert found == []
-
-
 def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:
     words = r"lecture[_ ]02|hardware\.py|napkin|calculator|Count Everything|CS336|\bMFU\b"
     names = r"\b[ABHV][1-9]00\b|\bGPT|LLaMA|AdamW"  # of cards and models
@@ -187,8 +174,8 @@ def test_the_engine_names_no_book_and_nothing_that_one_is_about() -> None:
     assert found == []
 
 
-def test_there_are_nine_boxes_and_each_is_there() -> None:
-    assert len(BOXES) == 9
+def test_there_are_twelve_boxes_and_each_is_there() -> None:
+    assert len(BOXES) == 12
     assert BOXES.keys() <= {box_of(file, ENGINE) for file in ENGINE.rglob("*.py")}
 
 
@@ -235,9 +222,9 @@ def house(tmp_path: Path) -> Path:
         "text/source": "import ast\nfrom litbook.record import model\nfrom litbook.errors import Place\n",
         "probe/author": "from ..errors import AuthorError\n",
         "run/run": "import torch\nfrom litbook.text import source\nfrom litbook.snapshot import snapshot\n",
-        "render/values": "from litbook.record.model import Record\n",
-        "render/page": "import html\nfrom litbook.render.values import draw\nfrom . import values\n",
-        "site/plugin": "from litbook.run import run\nfrom litbook.render import page\n",
+        "document/values": "from litbook.record.model import Record\n",
+        "html/page": "import html\nfrom litbook.document.values import draw\nfrom . import markup\n",
+        "site/plugin": "from litbook.run import run\nfrom litbook.html import page\n",
         "cli": "import rich\nfrom litbook.run import run\n",
     }.items():
         (engine / name).parent.mkdir(parents=True, exist_ok=True)
@@ -275,15 +262,17 @@ def test_a_house_in_order_has_no_problems(house: Path) -> None:
             "from litbook import note",
             "text imports litbook.note: it may import errors, record",
         ),
-        ("run/run", "from litbook.render import page", "run.py:1: run imports litbook.render.page: it may"),
+        ("run/run", "from litbook.html import page", "run.py:1: run imports litbook.html.page: it may"),
         ("run/run", "import html", "run.py:1: run imports html: it formats nothing"),
         ("snapshot/kinds", "import numpy", "kinds.py:1: snapshot imports numpy: libraries are looked up in"),
-        ("render/page", "import ast", "page.py:1: render imports ast: it executes no lecture"),
+        ("html/page", "import ast", "page.py:1: html imports ast: it executes no lecture"),
         (
-            "render/page",
+            "html/page",
             "from litbook.run import run",
-            "render imports litbook.run.run: it may import errors",
+            "html imports litbook.run.run: it may import document",
         ),
+        ("html/page", "from litbook.notebook import ipynb", "html imports litbook.notebook.ipynb: it may"),
+        ("document/values", "from litbook.html import page", "document imports litbook.html.page: it may"),
         ("__init__", "from litbook.run import run", "__init__ imports litbook.run.run: it hands on names of"),
         (
             "run/run",

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 from tests.running import REPO
 
-from litbook.text import source, unbacked
+from litbook.document import unbacked
+from litbook.text import source
 
 WORDS = "one " * 40
 

@@ -72,6 +72,76 @@ def test_a_file_and_a_folder_of_one_name_are_refused(book: Project) -> None:
         assert str(caught.value) == both
 
 
+ALONE = "\n    what begins with _ is left alone, and so is a module that a lecture imports"
+RENAME = "a lecture is called lecture_*.py, or so is its folder: rename it "
+THERE = "lectures stand in lectures/ itself: move it there"
+
+
+@pytest.mark.parametrize(
+    "name, way_out",
+    [
+        ("lecture-b.py", RENAME + "lecture_b.py"),
+        ("Lecture_b.py", RENAME + "lecture_b.py"),
+        ("LECTURE 5.py", RENAME + "lecture_5.py"),
+        ("lecture5.py", RENAME + "lecture_5.py"),
+        ("lecture_b.pyw", RENAME + "lecture_b.py"),
+        ("lecture.py", RENAME + "lecture_NAME.py"),
+        ("02_b.py", RENAME + "lecture_02_b.py"),
+        ("week2/lecture_b.py", THERE),
+        ("week2/deep/b.py", THERE),
+        ("week2/lecture_b/__init__.py", THERE),
+        ("lecture_b/main.py", "a lecture that is a folder begins with __init__.py"),
+        ("lecture-b/__init__.py", RENAME + "lecture_b"),
+    ],
+)
+def test_what_looks_like_a_lecture_and_is_none_is_named_with_the_way_out(
+    book: Project, name: str, way_out: str
+) -> None:
+    assert book.overlooked() == []
+    (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    write(book.folder, section("assert 1 == 2"), name)
+    (problem,) = book.overlooked()
+    folder = name.rpartition("/")[0]
+    called = f"{folder}/" if "lecture" in folder else name
+    assert str(problem) == (
+        f"lectures/{called} looks like a lecture and is none: nothing in it runs\n    {way_out}{ALONE}"
+    )
+    assert book.names() == ["lecture_01", "lecture_02b", "lecture_03"]
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("lectures.py", "x = 1\n"),
+        ("lecturer.py", "def main():\n    print()\n"),
+        ("counting.py", "from litbook import note\n"),
+        ("_lecture_draft.py", section("pass")),
+        ("_drafts/lecture_b.py", section("pass")),
+        (".hidden/lecture_b.py", section("pass")),
+        ("recordings/lecture_b.py", section("pass")),
+        ("lecture_03/lecture-b.py", section("pass")),
+        ("lecture_05/notes.txt", "begun\n"),
+        ("lecture-notes.md", "# Notes\n"),
+        ("lecture_05.ipynb", "{}"),
+    ],
+)
+def test_a_module_a_draft_and_what_is_no_python_are_left_alone(book: Project, name: str, text: str) -> None:
+    (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    write(book.folder, text, name)
+    assert book.overlooked() == []
+
+
+def test_a_module_may_be_called_like_a_lecture_where_one_imports_it(book: Project) -> None:
+    write(book.folder, "told = 1\n", "lecture5.py")
+    assert len(book.overlooked()) == 1
+    write(book.folder / "lecture_03", "from lecture5 import told\n", "models.py")
+    assert book.overlooked() == []
+
+
+def test_a_book_without_a_folder_of_lectures_overlooks_none(tmp_path: Path) -> None:
+    assert Project(tmp_path).overlooked() == []
+
+
 def test_a_book_without_lectures_says_what_one_is(tmp_path: Path) -> None:
     (tmp_path / "mkdocs.yml").touch()
     assert Project(tmp_path).names() == []

@@ -928,12 +928,13 @@ def test_an_annotation_in_quotes_or_with_a_size_put_in_is_checked(
         ("x: Float[Tensor, NAMES] = torch.zeros(2, 3)", "Float[Tensor, 'a b c']"),
         ("x: Row", "Float[Tensor, 'a']"),
         ("names[0]: Row = torch.zeros(2, 3)", "Float[Tensor, 'a']"),
+        ("x: Told = torch.zeros(2, 3)", "Float[Tensor, 'b']"),
     ],
 )
 def test_an_annotation_that_means_axes_by_another_name_is_refused(
     tmp_path: Path, statement: str, meant: str
 ) -> None:
-    before = f'{AXES}from typing import Annotated, Optional\nNAMES = "a b c"\nRow = Float[Tensor, "a"]\nnames = [Row]\n'
+    before = f'{AXES}from typing import Annotated, Optional\nNAMES = "a b c"\nRow = Float[Tensor, "a"]\nnames = [Row]\nTold = "Float[Tensor, \'b\']"\n'
     made = record(tmp_path, section(statement, before))
     says = f"this annotation checks nothing: it is another name for {meant}"
     way_out = "write that itself where a value is assigned to a plain name, outside of `try`"
@@ -941,8 +942,8 @@ def test_an_annotation_that_means_axes_by_another_name_is_refused(
 
 
 def test_an_annotation_that_means_no_axes_is_let_be(tmp_path: Path) -> None:
-    before = f"{AXES}Row = Float[Tensor, 'a']\ndef f(): return Row\n"
-    body = "a: np.ndarray = 1\nb: missing = 2\nc: f() = 3\nd: Row | None = None\ne: list[Row] = []\ng: 'no text' = 4\nclass A:\n    h: Row"
+    before = f"{AXES}Row = Float[Tensor, 'a']\nDated = 'Annotated[int, \"of a day\"]'\ndef f(): return Row\n"
+    body = "i: Dated = 5\na: np.ndarray = 1\nb: missing = 2\nc: f() = 3\nd: Row | None = None\ne: list[Row] = []\ng: 'no text' = 4\nclass A:\n    h: Row"
     assert messages(record(tmp_path, section(body, before))) == []
 
 

@@ -9,8 +9,9 @@ from textwrap import dedent
 import pytest
 from tests.running import command, record, section, write
 
+from litbook.document import references
 from litbook.errors import Problem
-from litbook.render import page, references
+from litbook.html import page
 
 OTHER = '''
     """Another lecture."""

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from tests.running import SAMPLES, golden, record, section
 
+from litbook.document import report
 from litbook.record import encoding, model
-from litbook.render import report
 from litbook.run.run import run
 
 PLACE = model.Environment(
@@ -72,7 +72,7 @@ def test_the_last_line_counts_in_plain_words(counts: dict[str, int], line: str) 
 
 
 def test_errors_are_counted_and_nothing_holds_with_them(tmp_path: Path) -> None:
-    made = record(tmp_path, section("assert 1\n1 / 0"))
+    made = record(tmp_path, section("assert 1 < 2\n1 / 0"))
     assert report.summary(made) == "1 claim holds, 0 fail, 0 not run; 1 error"
     assert not report.holds(made)
     assert report.holds(counted(holds=1, needs_device=1))

@@ -14,10 +14,10 @@ import pytest
 from msgspec.structs import replace
 from tests.running import HEAD, called, claims, line_of, messages, record, section, shown, write
 
+from litbook.document import report
 from litbook.errors import Interrupted, NotFound, TimedOut, UnusableLecture
 from litbook.probe import author
 from litbook.record import encoding, model
-from litbook.render import report
 from litbook.run.run import NoDevice, run
 
 RANDOM = f"""{HEAD}
@@ -161,7 +161,7 @@ def test_a_lecture_that_cannot_be_read_is_unusable(tmp_path: Path) -> None:
 
 
 def test_claims_behind_an_exception_are_not_reached(tmp_path: Path) -> None:
-    made = record(tmp_path, section("assert 1, 'before'\n1 / 0\nassert 1, 'after'"))
+    made = record(tmp_path, section("assert 1 < 2, 'before'\n1 / 0\nassert 1 < 2, 'after'"))
     assert [c.verdict for c in (it for _, it in made.claims())] == ["holds", "not-reached"]
     assert report.summary(made).endswith("1 was not reached; 1 error")
     assert not report.holds(made)
@@ -448,3 +448,37 @@ def test_a_record_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
 def test_nothing_is_printed_by_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, section("note('x')\nprint('y')\nassert 1 == 2"))
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_section_that_was_not_asked_for_keeps_its_code_and_its_asserts_are_heard(tmp_path: Path) -> None:
+    text = f'''{HEAD}
+
+def main():
+    one()
+    two()
+
+
+def behind():
+    try:
+        globals()["two"]()
+    except AssertionError:
+        pass
+
+
+def one():
+    """One."""
+    behind()
+    x = 1  # @inspect x
+
+
+def two():
+    """Two."""
+    y = 2  # @inspect y
+    assert y == 3
+'''
+    whole, alone = record(tmp_path, text), record(tmp_path, text, sections=["one"])
+    assert shown(alone, "x") == shown(whole, "x") == [1]
+    assert not shown(alone, "y"), "it ran without probes"
+    [(section, error)] = alone.errors()
+    assert (section.key, error.kind) == ("two", "assert"), "it failed, and its exception was caught"
+    assert error.message.startswith("assert fails: y == 3")

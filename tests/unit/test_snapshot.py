@@ -1018,7 +1018,7 @@ def test_an_address_that_is_used_again_has_a_new_number():
         seen.append(storages.number(tensor.untyped_storage()))
     assert len(set(addresses)) < 300, "the allocator never used an address again: this test shows nothing"
     assert seen == list(range(1, 301))
-    assert len(storages._known) <= 130  # the dead are forgotten
+    assert len(storages._numbers) <= 130  # the dead are forgotten
 
 
 def test_a_storage_keeps_its_number_when_it_moves():

@@ -15,11 +15,11 @@ from tests.running import REPO, SAMPLES, examples, section
 
 from litbook.errors import Problem, UnusableLecture
 from litbook.text import source
-from litbook.text.claims import dissect
+from litbook.text.claims import claim_of_assert, dissect
 from litbook.text.directives import Directive, anchors_in, directives_in
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
-from litbook.text.tree import uncollected
+from litbook.text.tree import frozen, uncollected
 
 MAIN = "def main():\n    pass\n"
 LECTURES = REPO / "lectures"
@@ -187,7 +187,6 @@ def test_line_ends_of_other_systems_change_nothing(end):
     found = source.parse(text.replace("\n", end), "lecture.py")
     assert found.files[0].text == text
     assert [(w.text, w.line) for w in found.watches] == [("x", 4), ("x", 7)]
-    assert found.functions[1].digest == source.parse(text, "lecture.py").functions[1].digest
 
 
 def test_form_feeds_and_other_separators_are_no_line_ends():
@@ -835,17 +834,6 @@ def test_recursion_among_sections_ends():
     assert found.section_names() == ["a", "b"]
 
 
-def test_a_digest_changes_with_the_functions_text_and_with_nothing_else():
-    def digests(text):
-        return {f.name: f.digest for f in lecture(text).functions}
-
-    before = digests("def main(): a()\n@d\ndef a():\n    x = 1\ndef b(): pass")
-    moved = digests("# a comment\n\n\ndef main(): a()\n@d\ndef a():\n    x = 1\ndef b(): pass")
-    changed = digests("def main(): a()\n@e\ndef a():\n    x = 1\ndef b(): pass")
-    assert before == moved
-    assert {name for name in before if before[name] != changed[name]} == {"a"}
-
-
 # ------------------------------------------------------------------------------- statements
 
 
@@ -936,42 +924,42 @@ def test_asserts_in_a_sections_own_body_are_claims():
     found = lecture(
         """\
         def main():
-            assert 0, "main too"
+            assert a0, "main too"
             section()
         def section():
-            assert 1, "one"
+            assert a1, "one"
             for x in y:
                 with z:
-                    if x: assert 2
+                    if x: assert a2
             match x:
-                case 1: assert 3, f"{x}"
+                case 1: assert a3, f"{x}"
             try:
-                assert 10
+                assert a10
             except E:
-                assert 11
+                assert a11
             else:
-                assert 12
+                assert a12
             finally:
-                assert 13
+                assert a13
             try:
-                assert 14
+                assert a14
             except* E:
                 pass
             def inner():
-                assert 15
+                assert a15
             class A:
-                assert 16
+                assert a16
             helper(1)
             while x:
-                assert 4
+                assert a4
             else:
-                assert 5
+                assert a5
         def helper(x):
-            assert 17
-        assert 18
+            assert a17
+        assert a18
         """
     )
-    assert [claim.text for claim in found.claims] == ["0", "1", "2", "3", "4", "5"]
+    assert [claim.text for claim in found.claims] == ["a0", "a1", "a2", "a3", "a4", "a5"]
     assert [claim.caption for claim in found.claims] == ["main too", "one", "", "", "", ""]
     assert [found.statements[c.statement].kind for c in found.claims] == ["claim"] * 6
 
@@ -1049,8 +1037,9 @@ def _tests(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @given(st.recursive(names, _tests, max_leaves=8))
 def test_form_and_operands_together_are_the_test_again(test):
-    found = lecture(f"def main():\n    assert {test}, 'caption'")
-    [claim] = found.claims
+    text = f"assert {test}, 'caption'"
+    [node] = ast.parse(text).body
+    claim = claim_of_assert(text, node)
     together = "".join(itertools.chain(*itertools.zip_longest(claim.form, claim.operand_texts, fillvalue="")))
     assert ast.dump(ast.parse(together, mode="eval")) == ast.dump(ast.parse(test, mode="eval"))
     assert claim.text.strip("()") in test
@@ -1079,8 +1068,8 @@ LOST = "def main():\n    note('Prose.')\n    part()\ndef part():\n    sec()\n"
 @pytest.mark.parametrize(
     "definition, at, why, way_out",
     [
-        ("async def sec():\n    assert 1", 6, "is async", "write `def sec():`, with asyncio.run(…) around what it awaits"),
-        ("def sec():\n    assert 1\n    yield", 6, "holds a `yield`, so that calling it runs nothing", "take the `yield` out"),
+        ("async def sec():\n    assert 1 < 2", 6, "is async", "write `def sec():`, with asyncio.run(…) around what it awaits"),
+        ("def sec():\n    assert 1 < 2\n    yield", 6, "holds a `yield`, so that calling it runs nothing", "take the `yield` out"),
         ("def sec(n=1):\n    yield n", 6, "holds a `yield`, so that calling it runs nothing", "take the `yield` out"),
         ("@requires('cuda')\nasync def sec(): pass", 7, "is async", "write `def sec():`, with asyncio.run(…) around what it awaits"),
     ],
@@ -1119,10 +1108,10 @@ def test_a_helper_that_main_or_a_part_calls_like_a_section_may_claim_nothing():
         "def main():\n    sec()\ndef sec():\n    check()\ndef check(n=3):\n    assert n",
         "def main():\n    sec(1)\ndef sec(n=3):\n    assert n",
         "def main():\n    from x import sec\n    sec()\nasync def sec(): pass",
-        "def main():\n    sec()\n@sync\nasync def sec(): assert 1",
+        "def main():\n    sec()\n@sync\nasync def sec(): assert 1 < 2",
         "def main():\n    x = sec()\n    list(sec())\ndef sec(): yield",
         "def main():\n    sec()\nif x:\n    def sec(): pass\nelse:\n    def sec(): pass",
-        "def main():\n    sec()\nclass sec:\n    assert 1",
+        "def main():\n    sec()\nclass sec:\n    assert 1 < 2",
         "def main(): pass\ndef never():\n    sec()\nasync def sec(): pass",
         "def main():\n    sec()\ndef sec():\n    sec()\ndef walk(n=1):\n    walk()\n    assert n",
         "def main():\n    walk()\ndef walk(n=1):\n    walk()",
@@ -1165,6 +1154,7 @@ def test_functions_that_share_a_name_for_a_reason_are_not(text):
         ("(x,)", "take the comma away: assert x"),
         ("x, y", None),
         ("(x, y, *z)", "assert one thing at a time"),
+        ("(*x,)", "say what is claimed of it, `len(…) > 0` perhaps"),
     ],
 )
 def test_an_assert_of_a_tuple_is_refused_wherever_it_stands(asserted, way_out):
@@ -1179,7 +1169,7 @@ def test_an_assert_of_a_tuple_is_refused_wherever_it_stands(asserted, way_out):
             f"    {line}\n    {' ' * 14}^\n    {way_out}"
         )
         assert found.slug == "no-claim"
-    assert problems("def main():\n    assert ()\n    assert (*x,)\n    assert (x)") == []
+    assert problems("def main():\n    assert ()\n    assert (x)") == []
 
 
 AXES = (
@@ -1199,6 +1189,8 @@ AXES = (
         ('q: t.Union[int, jt.Int[Tensor, "n"]] = f()', "it allows for more than one type", 'leave the others out: q: jt.Int[Tensor, "n"] = …'),
         ('c.w: Float[Tensor, "n"] = f()', "c.w is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
         ('c[0]: Float[Tensor, "n"] = f()', "c[0] is no plain name", 'annotate a name, and assign that: value: Float[Tensor, "n"] = …'),
+        ('q: list[Float[Tensor, "n"]] = [f()]', "it stands inside another type", 'annotate each on a name of its own: value: Float[Tensor, "n"] = …'),
+        ('q: dict[str, tuple[jt.Int[Tensor, "n"], ...]] = f()', "it stands inside another type", 'annotate each on a name of its own: value: jt.Int[Tensor, "n"] = …'),
         ('try: v: Float[Tensor, "n"] = f()\n    finally: pass', "it stands in a `try`", "annotate behind the `try`"),
     ],
 )  # fmt: skip
@@ -1252,16 +1244,29 @@ def untouched(text: str) -> set[str]:
         ("from numba import njit\n@njit\ndef f(): pass", {"f"}),
         ("def f(x): g()\ndef g(): pass\nfast = torch.compile(f)", {"f", "g"}),
         ("def f(x): g()\ndef g(): pass\nfast = torch.compile(model=f)", {"f", "g"}),
-        ("def f(x): pass\nclass A: pass\nfast = torch.compile(lambda x: f(x))", {"f", "A"}),
+        ("def f(x): pass\nclass A(nn.Module): pass\nfast = torch.compile(lambda x: f(x))", {"f", "A"}),
         ("class A:\n    def f(self): g()\ndef g(): pass\nm = torch.compile(A())", {"A", "g"}),
-        ("class A: pass\ndef g(): pass\nm = torch.compile(m.forward)", {"A"}),
+        ("class A(nn.Module): pass\ndef g(): pass\nm = torch.compile(m.forward)", {"A"}),
         ("class A:\n    @torch.compile\n    def f(self): self.g()\n    def g(self): pass\n    def h(self): pass", {"f", "g"}),
         ("def f(): g()  # @stepover\ndef g(): pass", set()),  # the statement, not the definition
         ("def f():  # @stepover\n    g()\ndef g(): pass", {"f", "g"}),
         ("def f():  # @stepover\n    g = 1\n    h(g)\ndef g(): pass\ndef h(): pass", {"f", "h"}),
         ("def f(g):  # @stepover\n    return g\ndef g(): pass", {"f"}),
         ("def f():  # @stepover\n    global g\n    g = g()\ndef g(): pass", {"f", "g"}),
-        ("class A: pass\ndef g(): pass\nmodel.compile()", {"A"}),
+        ("import torch\nclass A(torch.nn.Module): pass\ndef g(): pass\nmodel.compile()", {"A"}),
+        ("import torch\nclass A(torch.nn.Module): pass\nclass B(A): pass\nmodel.compile(mode='x')", {"A", "B"}),
+        ("class A(Unknown): pass\nclass B: pass\nclass C(ValueError): pass\nclass D(Generic[T]): pass\nm = torch.compile(m)", {"A"}),
+        # A compiler is known by the library that it comes from, however it is called here.
+        ("import torch as t\n@t.compile\ndef f(): pass", {"f"}),
+        ("from torch import compile as fast\n@fast\ndef f(): pass", {"f"}),
+        ("import torch\nfast = torch.compile\n@fast\ndef f(): pass", {"f"}),
+        ("from numba import cuda\n@cuda.jit\ndef f(): pass", {"f"}),
+        ("from numba import *\n@njit(cache=True)\ndef f(): pass", {"f"}),
+        ("import torch\nclass DB:\n    def compile(self, f): pass\ndb = DB()\ndef f(): pass\ndb.compile(f)", set()),
+        ("import torch\nclass A(torch.nn.Module): pass\ndef f(): pass\nengine.jit(f); engine.script(A); engine.compile(A())", set()),
+        ("import re as regexp, torch\nclass A(torch.nn.Module): pass\nregexp.compile(A)", set()),
+        ("import torch\nfrom mine import jit\n@jit\ndef f(): pass", set()),
+        ("class torch:\n    def compile(f): return f\n@torch.compile\ndef f(): pass", set()),
         ("class A: pass\nregex.compile('x')\nother.compile('x')", set()),
         ("class A: pass\nasync def g(): pass\n@partial(other)\ndef f(): pass", set()),
         ("import re\ndef f(): pass\nre.compile('x')\ncompile('f', '', 'eval')", set()),
@@ -1441,12 +1446,21 @@ def test_garbage_is_collected_again_whatever_happens_meanwhile():
         assert not gc.isenabled()  # until the outermost ends
 
 
+def test_what_others_froze_and_released_is_not_frozen_again():
+    gc.freeze()
+    with frozen():
+        lecture("x = 3")
+    gc.unfreeze()
+    lecture("x = 4")
+    assert gc.get_freeze_count() == 0
+
+
 def test_what_was_frozen_stays_frozen():
     gc.freeze()
     try:
-        frozen = gc.get_freeze_count()
+        count = gc.get_freeze_count()
         lecture("x = 3")
-        assert gc.get_freeze_count() >= frozen > 0
+        assert gc.get_freeze_count() > count / 2 > 0  # some of what was frozen is released by its owners
     finally:
         gc.unfreeze()
 

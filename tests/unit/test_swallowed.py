@@ -17,9 +17,10 @@ import pytest
 from tests.running import HEAD, claims, line_of, messages, record, section, write
 from tests.running import process as command
 
+from litbook.document import report
+from litbook.document.edition import Edition
+from litbook.html import page
 from litbook.record import model
-from litbook.render import page, report
-from litbook.render.edition import Edition
 from litbook.run import process
 from litbook.site import editions
 from litbook.text import unrun
@@ -234,8 +235,47 @@ def test_a_forked_child_reports_too(tmp_path: Path, way: str) -> None:
     assert said.splitlines()[:2] == ["assert fails: HERE", "it was raised in a child process"]
 
 
+MUTE = {
+    "no more files": "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
+    "no bytes in files": "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))",
+    "nobody": "os.setuid(65534)",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: this system has none")
+@pytest.mark.parametrize("way", MUTE)
+def test_a_forked_child_that_cannot_write_is_heard_all_the_same(tmp_path: Path, way: str) -> None:
+    before = f"{IMPORTS}{MORE}import resource, signal\ndef work():\n    {MUTE[way]}\n    with contextlib.suppress(AssertionError):\n        {FALSE}\n"
+    text = section("p = FORK.Process(target=work)\np.start()\np.join()", before)
+    if way == "nobody" and os.getuid():
+        text = text.replace(MUTE[way], "os.chmod(os.path.dirname(os.environ['TMPDIR']), 0)")
+    [said] = messages(process.record_of(write(tmp_path, text)))
+    assert said == f"{line_of(text, FALSE)}: wrong in a child process, which could not say how: 1 == 2"
+
+
+def test_a_lecture_that_empties_its_temporary_folder_takes_no_word_away(tmp_path: Path) -> None:
+    before = f"{IMPORTS}{MORE}import pathlib, tempfile\ndef work():\n    with contextlib.suppress(AssertionError):\n        {FALSE}\n"
+    body = "p = FORK.Process(target=work)\np.start()\np.join()\nfor it in pathlib.Path(tempfile.gettempdir()).iterdir():\n    if it.is_file(): it.unlink()"
+    text = section(body, before)
+    assert found(process.record_of(write(tmp_path, text))) == expected(text)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "runpy.run_path(__file__, run_name='copy')['check'](3)",
+        "spec = importlib.util.spec_from_file_location('copy', __file__)\ncopy = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(copy)\ncopy.check(3)",
+        "importlib.machinery.SourceFileLoader('copy', __file__).load_module().check(3)",
+    ],
+)
+def test_a_second_copy_of_the_lecture_is_the_lecture(tmp_path: Path, again: str) -> None:
+    before = "import contextlib, importlib.util, runpy, warnings\ndef check(x):\n    with contextlib.suppress(AssertionError):\n        assert x == 4, 'HERE'\n"
+    text = section(f"check(4)\n{again}", before)
+    assert found(process.record_of(write(tmp_path, text))) == expected(text)
+
+
 def test_what_fails_after_the_record_was_made_fails_the_run(tmp_path: Path) -> None:
-    late = f"def late(os=os, TMP=TMP):\n    if os.path.exists(f'{{TMP}}/left'):\n        {FALSE}\n"
+    late = f"def late(os=os, TMP=TMP):\n    if os.path.exists(f'{{TMP}}/../left'):\n        {FALSE}\n"
     text = section("sys.stderr.flush = late", f"import os, sys\nTMP = os.environ['TMPDIR']\n{late}")
     made = process.record_of(write(tmp_path, text))
     assert found(made) == expected(text)
@@ -299,9 +339,10 @@ def test_a_page_shows_it_beside_its_line_and_a_strict_build_counts_it(tmp_path: 
     assert (
         f"An assert is wrong here.</strong> <small>lecture_sample.py:{line_of(text, 'FALSE')}</small>" in body
     )
+    assert "✗ error</strong> never judged: the assert 1 / 0 was left by ZeroDivisionError" in body
     found = editions.Found()
     editions.problems(Edition("lecture_sample", made), found)
-    assert [line.split(": ")[1] for line in found.wrong] == ["assert fails", "never judged"]
+    assert [line.split(": ")[1] for line in found.wrong] == ["never judged", "assert fails"]
 
 
 def test_one_whose_exception_ended_the_section_is_said_once(tmp_path: Path) -> None:
@@ -383,6 +424,66 @@ def test_a_mark_that_stands_at_no_assert_is_refused(tmp_path: Path) -> None:
     ]
 
 
+# ------------------------------------------------------------------------ no switch that silences
+
+QUIET = "def check(x):\n    with contextlib.suppress(AssertionError):\n        assert x == 4, 'HERE'\n"
+DB = "class DB:\n    def compile(self, f): return f\n    jit = script = njit = compile\ndb = DB()\n"
+METHOD = f"class W:\n{textwrap.indent(QUIET.replace('(x)', '(self, x)'), '    ')}"
+# What looks like a compiler and is none, or is one that reads something else.
+SILENCERS = {
+    "compile": (f"{DB}{QUIET}", "db.compile(check)\ncheck(3)"),
+    "jit": (f"{DB}{QUIET}", "db.jit(check)\ncheck(3)"),
+    "script, beside torch": (f"import torch\n{DB}{QUIET}", "db.script(check)\ncheck(3)"),
+    "a decorator of one's own": (f"def jit(f): return f\n@jit\n{QUIET}", "check(3)"),
+    "re by another name": (
+        f"import re as regexp\n{METHOD}",
+        "with contextlib.suppress(TypeError):\n    regexp.compile(W)\nW().check(3)",
+    ),
+    "a class that torch.compile does not read": (
+        f"import torch\n{METHOD}class M(torch.nn.Module):\n    def forward(self, x): return x\n",
+        "torch.compile(M())\nW().check(3)",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", SILENCERS)
+def test_what_only_looks_like_a_compiler_silences_nothing(tmp_path: Path, way: str) -> None:
+    before, body = SILENCERS[way]
+    text = section(body, f"import contextlib\n{before}")
+    assert found(process.record_of(write(tmp_path, text))) == expected(text)
+
+
+@pytest.mark.parametrize("more", ["", "\ninner(1)"])
+def test_a_definition_that_is_stepped_over_still_knows_which_of_its_asserts_ran(
+    tmp_path: Path, more: str
+) -> None:
+    before = "def inner(x):\n    if x > 5:\n        assert x == 7\n    assert x < 9\ndef outer(x):  # @stepover\n    inner(x)\n"
+    [never] = unrun.unrun(record(tmp_path, section(f"outer(1){more}", before)))
+    assert never.dead and str(never.problem).splitlines()[0].endswith("never ran: the assert x == 7")
+    marked = before.replace("assert x < 9", "assert x < 9  # @fails").replace("if x > 5:", "if x == 1:")
+    [said] = messages(
+        record(
+            tmp_path,
+            section(
+                "with contextlib.suppress(AssertionError):\n    outer(1)",
+                f"import contextlib\n{marked.replace('x == 7', 'x == 1')}",
+            ),
+        )
+    )
+    assert said.endswith("marked @fails, but it held: x < 9")
+
+
+@pytest.mark.parametrize("call", ["late", "functools.partial(late)", "D().late"])
+def test_a_timer_that_still_waits_at_the_end_is_an_error(tmp_path: Path, call: str) -> None:
+    before = f"import functools, threading\ndef late():\n    {FALSE}\nclass D:\n    def late(self):\n        late()\n"
+    text = section(f"threading.Timer(60, {call}).start()", before)
+    [said] = messages(process.record_of(write(tmp_path, text)))
+    line = line_of(text, "def late(self)" if "D" in call else "def late")
+    assert re.sub(r"Thread-\d+", "T", said) == (
+        f"{line}: the thread T still runs after the end: nobody sees what it has yet to assert\njoin it in its section"
+    )
+
+
 # ------------------------------------------------------------------------ never ran, never judged
 
 
@@ -456,14 +557,133 @@ def test_an_assert_of_a_helper_that_only_another_device_calls_waits_for_it(tmp_p
 def test_an_assert_whose_test_raised_unheard_was_never_judged(
     tmp_path: Path, body: str, before: str, text: str
 ) -> None:
-    path = write(tmp_path, section(body, f"import contextlib\n{before}"))
-    [never] = unrun.unrun(process.record_of(path))
-    first, *_, last = str(never.problem).splitlines()
-    raised = (
-        f"never judged: the assert {text} raised ZeroDivisionError: division by zero, and that was swallowed"
+    made = process.record_of(write(tmp_path, section(body, f"import contextlib\n{before}")))
+    [said] = [error.message for _, error in made.errors()]
+    assert said == (
+        f"never judged: the assert {text} was left by ZeroDivisionError: division by zero\n"
+        "let it be judged, or mark its line @fails if it is meant to raise"
     )
-    assert never.dead and first.endswith(raised)
-    assert last == "    let it be judged, or mark its line @fails if it is meant to raise"
+    assert not report.holds(made)
+    assert unrun.unrun(made) == []
+
+
+# What leaves the test of an assert before it is judged. Each is the body of a section, or what stands above it.
+REPLY = "async def reply():\n    await asyncio.sleep(1)\nasync def ask():\n    assert await reply() == 'pong', 'HERE'\n"
+STEPS = "def steps():\n    assert (yield 1) == 2, 'HERE'\n"
+TEST = "class Over(BaseException): pass\ndef over(*_): raise Over\ndef check(ask):\n    assert ask() == 1, 'HERE'\n"
+LEFT = {
+    "wait_for": f"{REPLY}async def go():\n    with contextlib.suppress(TimeoutError):\n        await asyncio.wait_for(ask(), 0.01)\nasyncio.run(go())",
+    "timeout": f"{REPLY}async def go():\n    with contextlib.suppress(TimeoutError):\n        async with asyncio.timeout(0.01):\n            await ask()\nasyncio.run(go())",
+    "TaskGroup": f"{REPLY}async def bad():\n    raise KeyError\nasync def go():\n    try:\n        async with asyncio.TaskGroup() as group:\n            group.create_task(ask())\n            group.create_task(bad())\n    except* KeyError:\n        pass\nasyncio.run(go())",
+    "a task that is left": f"{REPLY}async def go():\n    asyncio.create_task(ask())\n    await asyncio.sleep(0)\nasyncio.run(go())",
+    "a closed generator": f"{STEPS}g = steps()\nnext(g)\ng.close()",
+    "a dropped generator": f"{STEPS}next(steps())",
+    "an async generator": "async def many():\n    assert (yield 1) == 2, 'HERE'\nasync def go():\n    async for _ in many():\n        break\nasyncio.run(go())",
+    "throw": f"{STEPS}g = steps()\nnext(g)\nwith contextlib.suppress(KeyError):\n    g.throw(KeyError)",
+    "SystemExit": f"{TEST}with contextlib.suppress(SystemExit):\n    check(sys.exit)",
+    "argparse": f"{TEST}with contextlib.suppress(SystemExit):\n    check(lambda: argparse.ArgumentParser().parse_args(['-h']))",
+    "KeyboardInterrupt": f"{TEST}with contextlib.suppress(KeyboardInterrupt):\n    check(lambda: signal.raise_signal(signal.SIGINT))",
+    "a BaseException": f"{TEST}with contextlib.suppress(Over):\n    check(over)",
+    "an alarm": f"{TEST}signal.signal(signal.SIGALRM, over)\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\nwith contextlib.suppress(Over):\n    check(lambda: time.sleep(1))",
+    "pytest.skip": f"{TEST}with contextlib.suppress(BaseException):\n    check(lambda: pytest.skip('no'))",
+    "of a claim": "def over(): raise BaseException\nwith contextlib.suppress(BaseException):\n    assert 3 == len('abc'); assert over() == 2, 'HERE'",
+    "of one judged before": f"{TEST}check(lambda: 1)\nwith contextlib.suppress(Over):\n    check(over)",
+    "an exception of another's": f"{TEST}try:\n    check(over)\nexcept Over:\n    print()",
+    "stepped over": "def check(ask):  # @stepover\n    assert ask() == 1, 'HERE'\nwith contextlib.suppress(SystemExit):\n    check(sys.exit)",
+}  # fmt: skip
+# The same, where only the end of the process shows it.
+LEFT_AT_THE_END = {
+    "a generator of the module": f"{STEPS}kept = steps()\nnext(kept)",
+    "a generator that another module holds": f"{STEPS}os.kept = steps()\nnext(os.kept)",
+    "a daemon": f"{TEST}threading.Thread(target=check, args=(lambda: time.sleep(60),), daemon=True).start()\ntime.sleep(0.05)",
+    "a fork that raises": f"{TEST}p = FORK.Process(target=check, args=(sys.exit,))\np.start()\np.join()",
+    "a fork that ends": f"{TEST}def bye(): os._exit(0)\np = FORK.Process(target=check, args=(bye,))\np.start()\np.join()",
+}  # fmt: skip
+LEAVING = f"{IMPORTS}{MORE}import argparse, pytest, signal, sys\n"
+
+
+def test_a_test_that_was_left_is_not_one_that_held(tmp_path: Path) -> None:
+    text = lecture(list(LEFT.values())).replace(IMPORTS, LEAVING)
+    made = process.record_of(write(tmp_path, text))
+    assert found(made) == expected(text)
+    assert all(
+        ": never judged: the assert " in said and " was left by " in said for said in report.problems(made)
+    )
+
+
+RAISED = ["SystemExit", "KeyboardInterrupt", "BaseException", "asyncio.CancelledError", "KeyError", "Over"]
+CATCHES = ["try", "bare except", "return in finally", "break in finally", "continue in finally"]
+
+
+def leavings() -> list[str]:
+    """Bodies of sections: every place of an assert, left by every kind of exception, caught in every way."""
+    leave = "class Over(BaseException): pass\ndef leave():\n    raise {}\n"
+    places = [text for text in CALLS.values() if "FALSE" in text]
+    return [
+        leave.format(what) + f"{place.replace('FALSE', left)}\n{WAYS[way]}"
+        for place, what, way in itertools.product(places, RAISED, CATCHES)
+        for left in ["assert leave() == 1, 'HERE'"]
+    ]
+
+
+def test_a_test_that_is_left_anywhere_fails_the_run_in_a_sample(tmp_path: Path) -> None:
+    bodies = leavings()
+    assert len(set(bodies)) == len(bodies) >= 1000
+    check(tmp_path, bodies[::7])
+
+
+@pytest.mark.slow
+def test_a_test_that_is_left_anywhere_fails_the_run(tmp_path: Path) -> None:
+    check(tmp_path, leavings())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: this system has none")
+def test_a_test_that_nobody_ends_is_not_one_that_held(tmp_path: Path) -> None:
+    own = re.compile(r"\b(Over|over|check|steps|bye|kept|p)\b")  # names, here one for each
+    ends = [own.sub(rf"\g<1>{i}", end) for i, end in enumerate(LEFT_AT_THE_END.values())]
+    text = section("x = 1", "\n".join([LEAVING, *ends]))
+    made = process.record_of(write(tmp_path, text))
+    assert len(expected(text)) == len(LEFT_AT_THE_END)
+    assert found(made) == expected(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: this system has none")
+@pytest.mark.parametrize("end", ["os._exit(0)", "FORK.Process(target=print).start()\n        os._exit(0)"])
+def test_what_a_fork_leaves_is_judged_in_its_parent(tmp_path: Path, end: str) -> None:
+    before = f"{MORE}def child():\n    if os.fork() == 0:\n        {end}\n    os.wait()\n    return 1\n"
+    body = "def helper():\n    assert child() == 1\nhelper()\nassert child() + 1 == 2"
+    assert report.problems(process.record_of(write(tmp_path, section(body, before)))) == []
+
+
+def test_a_test_that_was_left_and_ended_its_section_is_said_by_that_alone(tmp_path: Path) -> None:
+    body = "try:\n    check(over)\nexcept Over as error:\n    raise KeyError('one') from error"
+    [said] = report.problems(process.record_of(write(tmp_path, section(body, TEST))))
+    assert "KeyError: 'one'" in said
+    group = "async def go():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(ask())\nasyncio.run(go())"
+    asks = "import asyncio\nasync def ask():\n    assert await reply() == 1\nasync def reply():\n    raise KeyError\n"
+    [said] = report.problems(process.record_of(write(tmp_path, section(group, asks))))
+    assert "ExceptionGroup" in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert path == 'a'; load(path); assert path == 'b', 'HERE'",
+        "assert path == 'a'; load(path); assert path == 'a', 'HERE'",
+    ],
+)
+@pytest.mark.parametrize("of_section", [True, False])
+def test_each_assert_is_known_by_its_own_place(tmp_path: Path, line: str, of_section: bool) -> None:
+    before = "import contextlib\ndef load(path):\n    raise OSError\n"
+    body = f"with contextlib.suppress(OSError):\n    {line}"
+    if of_section:
+        text = section(f"path = 'a'\n{body}", before)
+    else:
+        text = section("helper('a')", f"{before}def helper(path):\n{textwrap.indent(body, '    ')}\n")
+    [never] = unrun.unrun(record(tmp_path, text))
+    place = never.problem.place
+    assert never.dead and place is not None
+    assert place.text[place.column - 1 :].startswith(line[line.rindex("assert") :])
 
 
 def test_what_raised_and_ended_the_section_is_said_by_that_alone(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.running import SAMPLES, command, golden, section, write
 
-from litbook.render.report import harmless
-from litbook.render.terminal import Screen, Terminal
+from litbook.document.report import harmless
 from litbook.run.run import run
+from litbook.terminal.transcript import Screen, Terminal
 
 ESCAPE = re.compile(
     r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\"
@@ -68,9 +68,10 @@ def test_words_on_one_line_print_their_prose_and_no_code(tmp_path: Path) -> None
     assert 'note("a"), print("b")' in text, "what is no prose is code"
 
 
-def test_quiet_prints_the_count_alone_where_all_is_well() -> None:
-    done = sample("tour", "--quiet")
-    assert done.stdout == "5 claims hold, 0 fail, 1 not run\n"
+def test_quiet_prints_the_count_alone_where_all_is_well(tmp_path: Path) -> None:
+    text = section('note("Words.")\nx = 1  # @inspect x\nassert x == 1\nassert x < 2, "small"')
+    done = command(write(tmp_path, text), "--quiet")
+    assert done.stdout == "2 claims hold, 0 fail, 0 not run\n"
 
 
 def test_quiet_prints_what_went_wrong_as_the_whole_run_does() -> None:
@@ -79,8 +80,11 @@ def test_quiet_prints_what_went_wrong_as_the_whole_run_does() -> None:
     assert whole.endswith(quiet)
 
 
-def test_a_section_alone_prints_that_section() -> None:
-    text = sample("tour", "nested").stdout
+def test_a_section_alone_prints_that_section(tmp_path: Path) -> None:
+    parts = ["main():\n    a()\n    part()", 'a():\n    """A."""\n    assert len("a") == 1',
+             'part():\n    """Part."""\n    nested()',
+             'nested():\n    """A part has sections of its own."""\n    assert len("ab") == 2']  # fmt: skip
+    text = command(write(tmp_path, "".join(f"def {part}\n\n\n" for part in parts)), "nested").stdout
     assert re.findall(r"^#+ .*", text, re.MULTILINE) == ["### A part has sections of its own"]
     assert text.endswith("1 claim holds, 0 fail, 0 not run\n")
 

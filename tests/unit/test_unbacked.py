@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.running import LITBOOK, SAMPLES, section, write
 
+from litbook.document import unbacked
 from litbook.errors import UnusableLecture
-from litbook.text import source, unbacked
+from litbook.text import source
 
 
 def found(text: str) -> list[str]:
@@ -80,11 +81,52 @@ def test_a_citation_backs_its_own_note_and_no_other() -> None:
     assert in_note('"16 GB " "[@gpt3; @llama3]"') == []
     assert in_note('"16 GB, see @gpt3"') == ["16"]
     assert found(section('note("16 GB [@gpt3]")\nnote("17 GB")')) == ["17"]
+    assert found(section('misbelief("It takes 16 GB.", "No: 17 [@gpt3].")')) == ["16"]
 
 
-def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
-    assert found(section('misbelief("It takes 16 GB.", "No: 17 [@gpt3].")')) == []
-    assert found(section('misbelief("It takes 16 GB.", "No: 17.")')) == ["16", "17"]
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("It has 17 layers [@key]. And 18 heads.", ["18"]),
+        ("It has 17 layers. And 18 heads [@key].", ["17"]),
+        ("It has 17 layers. [@key] And 18 heads.", ["18"]),
+        ("It has 17 layers (or so!). [@key; @other] [@third]\\nAnd 18 heads?", ["18"]),
+        ("As Kaplan et al. [@key] found for 17 layers, e.g. wide ones.", []),
+        ("Of *17 layers. [@key]* And of **18**.", ["18"]),
+        ("- Of 17 layers [@key]\\n- of 18 heads", ["18"]),
+        ("Of 17 layers:\\n\\n> and 18 heads [@key].", ["17"]),
+        ("| a | b |\\n|---|---|\\n| 17 | [@key] |\\n| 18 | 19 |", ["18", "19"]),
+        ("It has 17[^1].\\n\\n[^1]: Of 18 [@key].", ["17"]),
+        ("It has 17 layers [@fig:rate].", ["17"]),
+        ("20,000 orders `[@bayer1972]`", ["20,000"]),
+    ],
+)
+def test_a_citation_backs_its_own_sentence_and_no_other(text: str, numbers: list[str]) -> None:
+    assert in_note(f'"{text}"') == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("$f[x](y) <\\n17$ of 18", ["18"]),  # a formula over a line end
+        ("at\\n17. A year", ["17"]),  # a list does not begin inside a paragraph
+        ("As follows.\\n\\n    x = 17 $ y\\n\\nSo.", []),  # code by its indentation
+        ("[17][1]\\n\\n[1]: https://a.b/18", ["17"]),
+        ("see https://x.org/a_(17) or 18", ["18"]),
+        ("**17**,000 and *two* weeks", ["17,000", "two weeks"]),
+        ("17&nbsp;GB", ["17"]),
+    ],
+)
+def test_prose_is_read_as_its_page_is(text: str, numbers: list[str]) -> None:
+    assert in_note(f'"{text}"') == numbers
+
+
+def test_an_indented_block_is_read_without_its_indentation() -> None:
+    block = 'r"""\n        It takes 16 bytes,\n\n            x = 17\n\n        and 18.\n    """'
+    text = section("pass").replace("    pass", f"    x = 1\n    note({block})")
+    assert found(text) == ["16", "18"]
+    places = [problem.place for problem in unbacked.unbacked(source.parse(text))]
+    assert [place and place.text[place.column - 1 :] for place in places] == ["16 bytes,", "18."]
 
 
 # ---------------------------------------------------------------------------- structural
@@ -100,7 +142,7 @@ def test_either_text_of_a_misbelief_may_cite_for_both() -> None:
         "`x[3]` and `2**10` and ``a`16`b``",
         "```\\nx = 16\\n```",
         "[here](https://a.b/16) and https://a.b/c-16?d=3",
-        "so[^1] it is",
+        "so[^1] it is\\n\\n[^1]: or not",
         "the second half, twice, one of many, a few million tokens",
     ],
 )
@@ -169,7 +211,7 @@ def test_a_number_word_counts_where_a_unit_follows(text: str, number: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["two matrices", "the two", "twice", "a second week", "two, bytes", "weekly"]
+    "text", ["two matrices", "the two", "twice", "a second week", "two, bytes", "weekly", "one byte"]
 )
 def test_a_number_word_without_a_unit_is_only_a_word(text: str) -> None:
     assert in_note(f'"{text}"') == []

@@ -12,6 +12,7 @@ from tests.running import HEAD, LITBOOK, line_of, record, section, write
 from litbook.project import Project
 from litbook.record import model
 from litbook.record.recordings import trimmed
+from litbook.run.run import run
 from litbook.text import unrun
 
 
@@ -41,14 +42,14 @@ def test_what_ran_is_not_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ("return\nassert 1", "assert 1"),
+        ("return\nassert 1 < 2", "assert 1 < 2"),
         ("x = 0\nif x:\n    assert x", "assert x"),
         ("x = 0\nif x:\n    y = 1  # @inspect y", "y = 1  # @inspect y"),
         ("for i in ():\n    assert i", "assert i"),
         ("for i in range(2):\n    continue\n    assert i", "assert i"),
         ("try:\n    x = 1\nexcept ValueError:\n    assert False", "assert False"),
-        ("match 1:\n    case 2:\n        assert 3", "assert 3"),
-        ("def inner():\n    assert 1", "assert 1"),
+        ("match 1:\n    case 2:\n        assert 3 < 4", "assert 3 < 4"),
+        ("def inner():\n    assert 1 < 2", "assert 1 < 2"),
     ],
 )
 def test_a_claim_that_no_run_can_reach_is_dead(tmp_path: Path, body: str, line: str) -> None:
@@ -81,7 +82,7 @@ def test_what_a_recording_ran_has_run(tmp_path: Path) -> None:
 
 
 def test_a_section_that_raised_says_so_itself_and_is_not_listed_too(tmp_path: Path) -> None:
-    assert dead_in(tmp_path, "raise ValueError\nassert 1") == []
+    assert dead_in(tmp_path, "raise ValueError\nassert 1 < 2") == []
     assert dead_in(tmp_path, "x = {}\nx['a']\nassert x") == []
 
 
@@ -144,7 +145,7 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     from litbook.site.plugin import LitbookPlugin
 
     (tmp_path / "lectures").mkdir()
-    text = section('note("Of 16 bytes.")\nreturn\nassert 1').replace("One.", "One thing.")
+    text = section('note("Of 16 bytes.")\nreturn\nassert 1 < 2').replace("One.", "One thing.")
     (tmp_path / "lectures" / "lecture_90.py").write_text(text, encoding="utf-8")
     plugin = LitbookPlugin()
     plugin.load_config({})
@@ -153,3 +154,20 @@ def test_a_strict_build_warns_of_a_dead_claim_and_of_an_unbacked_number(
     said = [entry.message.splitlines()[0] for entry in caplog.records]
     assert any("never ran: the claim 1" in line for line in said)
     assert any("unbacked: the number '16'" in line for line in said)
+
+
+def test_a_helper_waits_for_the_device_of_its_section_whatever_is_called_like_its_file(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "lecture_x"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        '"""X."""\nfrom .gradient import here, there\n\ndef main():\n    here()\n    there()\n'
+    )
+    (folder / "gradient.py").write_text(
+        "from litbook import requires\n\ndef deep(x):  # @stepover\n    assert x == 1\n\n"
+        'def here():\n    gradient = 1  # @inspect gradient\n\n@requires("cuda")\ndef there():\n    deep(1)\n'
+    )
+    (never,) = unrun.unrun(run(folder, device="cpu"))
+    assert not never.dead
+    assert "has not run yet: the assert x == 1: it needs cuda" in str(never.problem)

@@ -8,8 +8,8 @@ import pytest
 from tests.running import record, section, write
 
 from litbook.cli import litbook
+from litbook.document.edition import Edition
 from litbook.errors import UnusableLecture
-from litbook.render.edition import Edition
 from litbook.site import editions
 from litbook.text import source
 from litbook.text.vacuous import vacuous

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.running import examples
 
-from litbook.document import amounts
+from litbook.document import amounts, values
+from litbook.html import cards
 from litbook.record import model
 from litbook.record.model import Claim, Mapping, Opaque, Operand, Scalar, Sequence, Tensor
-from litbook.render import cards, values
 
 
 def scalar(value: float | int | bool) -> Scalar:

@@ -1,19 +1,4 @@
 """The author's words. A lecture imports from here and from nowhere else in litbook."""
 
-from litbook.probe.author import (  # fmt: skip
-    aside,
-    figure,
-    image,
-    link,
-    misbelief,
-    note,
-    question,
-    recording,
-    requires,
-    speaker_note,
-    system_text,
-    word,
-)
-
-__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
-           "speaker_note", "system_text", "word"]  # fmt: skip
+from litbook.probe.author import *  # noqa: F403  (what its `__all__` names)
+from litbook.probe.author import __all__ as __all__

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litbook import project
+from litbook.document import report
+from litbook.document import unbacked as numbers
 from litbook.record import recordings
-from litbook.render import report
 from litbook.run import process
 from litbook.text import source
-from litbook.text import unbacked as numbers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
 
@@ -51,16 +51,16 @@ def unbacked(path: Path, _: Wanted) -> Checked:
 
 
 def unrun(path: Path, _: Wanted) -> Checked:
-    """The claims and `@inspect`s that neither a run on this machine nor a recording has reached."""
+    """The claims and `@inspect`s that no run on this machine has reached, nor a recording that is current."""
     kept = [recordings.read(file, project.name_of(path)) for file in project.recordings_of(path)]
     record = process.record_of(path)
-    unreached = reached.unrun(record, kept)
+    unreached, older = reached.unrun(record, kept), report.older(record, kept)
     dead = sum(it.dead for it in unreached)
     summary = f"{dead} of no known device, {len(unreached) - dead} that wait for a recording"
     if not report.holds(record):
         summary += f"; this run: {report.summary(record)}"
-    said = [*report.problems(record), *(str(it.problem) for it in unreached)]
-    return Checked(said, summary, bool(dead) or not report.holds(record))
+    said = [*report.problems(record), *older, *(str(it.problem) for it in unreached)]
+    return Checked(said, summary, bool(dead or older) or not report.holds(record))
 
 
 def vacuous(path: Path, _: Wanted) -> Checked:

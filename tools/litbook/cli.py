@@ -226,13 +226,16 @@ def _check_command(words: list[str]) -> int:
     add("--all", action="store_true", help="try every change of the code, not what five minutes allow")
     asked = parser.parse_intermixed_args(words)
     if asked.lecture is None:
-        names = Project.find(Path.cwd()).every()
+        project = Project.find(Path.cwd())
+        names, overlooked = project.every(), project.overlooked()
+        for problem in overlooked:
+            _complain(str(problem))
         again = (
             f"import sys; sys.path.insert(0, {TOOLS!r}); from litbook.cli import litbook; sys.exit(litbook())"
         )
         command = [sys.executable, "-c", again, "check"]
         every = [subprocess.run([*command, name, *words], check=False) for name in names]
-        return max((done.returncode for done in every), default=0)
+        return max([bool(overlooked), *(done.returncode for done in every)])
     path = _lecture(asked.lecture).resolve()
     from litbook import checks
 
@@ -266,7 +269,11 @@ def _new_command(words: list[str]) -> int:
 def _needs_mkdocs(command: str) -> None:
     """Raises `LitbookError` where what draws a site is not installed."""
     if importlib.util.find_spec("mkdocs") is None:
-        raise LitbookError(f"litbook {command} needs MkDocs\n    pip install 'litbook[site]'")
+        from litbook import origin
+
+        raise LitbookError(
+            f"litbook {command} needs MkDocs\n    pip install {shlex.quote(origin.here('site'))}"
+        )
 
 
 def _build_command(words: list[str]) -> int:
@@ -283,7 +290,7 @@ def _build_command(words: list[str]) -> int:
 
 def _serve_command(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="litbook serve", description="Show the site and what is saved.")
-    parser.add_argument("--port", type=int, default=8000, help="of localhost (default: 8000)")
+    parser.add_argument("--port", type=_port, default=8000, help="of localhost (default: 8000)")
     parser.add_argument("--config-file", type=Path, help="of the site (default: the mkdocs.yml of this book)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, help="seconds that a lecture may take")
     asked = parser.parse_args(words)
@@ -331,6 +338,16 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _port(text: str) -> int:
+    try:
+        port = int(text)
+    except ValueError:
+        port = 0
+    if not 0 < port < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: these are the numbers from 1 to 65535")
+    return port
+
+
 def _list_lectures(project: Project) -> int:
     lectures = project.lectures()
     width = max((len(name_of(path)) for path in lectures), default=0)
@@ -343,6 +360,8 @@ def _list_lectures(project: Project) -> int:
             status = error.exit_status
     if not lectures:
         _say("there are no lectures yet")
+    for problem in project.overlooked():
+        _complain(str(problem))
     return status
 
 
@@ -378,7 +397,7 @@ def _run(path: Path, asked: argparse.Namespace) -> int:
         timeout=asked.timeout,
         slow=keep or bool(asked.sections),
         words=asked.words,
-        listener=f"litbook.render.terminal:{'quiet' if asked.quiet else 'loud'}",
+        listener=f"litbook.terminal.transcript:{'quiet' if asked.quiet else 'loud'}",
     )
     device = record.environment.device
     against = Against(recording_of(path, device.slug or device.kind))
@@ -416,7 +435,7 @@ def _close(
     how the recording was written, which accepts what differs; `trouble` is a recording that cannot be read,
     or why none was written.
     """
-    from litbook.render import report, values
+    from litbook.document import report, values
 
     holds, differing = report.holds(record), against.differing(record)
     contradicting = [it for it in differing if it.contradicts]
@@ -452,12 +471,11 @@ def _close(
 
 def _lost(path: Path, record: model.Record) -> list[str]:
     """What the prose cites or links to that is not there, as far as what reads prose is installed."""
-    from litbook.render import report
+    from litbook.document import report
 
     if not report.refers(record) or not importlib.util.find_spec("bibtexparser"):
         return []
-    from litbook.document import bibliography
-    from litbook.render import references
+    from litbook.document import bibliography, references
 
     try:
         cited = Project.find(path.parent).bibliography
@@ -494,8 +512,8 @@ class Against:
 
 def _keep(against: Against, record: model.Record, approve: bool) -> str:
     """Write the recording, and say so. Raises `LitbookError` where it may not, or cannot, be written."""
+    from litbook.document import report
     from litbook.record import recordings
-    from litbook.render import report
 
     if not report.holds(record):
         raise NotKept(
@@ -520,8 +538,9 @@ def _keep(against: Against, record: model.Record, approve: bool) -> str:
 
 def _compare(files: Sequence[Path]) -> int:
     """One table of what differs between two records, section by section."""
+    from litbook.document import values
     from litbook.record import compare
-    from litbook.render import differences, values
+    from litbook.terminal import differences
 
     old, new = map(encoding.read, files)
     found = compare.compare(new, old)
@@ -554,7 +573,7 @@ def harmless(text: str) -> str:
     """What a terminal may show of a text; `report` comes only for what may not stay as it is."""
     if text.replace("\n", "").isprintable():
         return text
-    from litbook.render import report
+    from litbook.document import report
 
     return report.harmless(text)
 

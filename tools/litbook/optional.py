@@ -27,7 +27,7 @@ class Missing(LitbookError):
     def __init__(self, package: str) -> None:
         super().__init__(
             f"{PACKAGES[package]} are in the package litbook.{package}, which is not here\n"
-            "    install litbook whole: pip install --force-reinstall litbook"
+            "    install litbook whole, from where you have it"
         )
 
 

@@ -10,19 +10,24 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from litbook.errors import LitbookError, NotFound
+from litbook.errors import LitbookError, NotFound, Problem
 
 CONFIG = "mkdocs.yml"
 PATTERN = "lecture_*"
 INSIDE = "__init__.py"  # where a lecture that is a folder begins
 RECORDINGS = "recordings"
+# What is meant as a lecture's name, or as its text: that imports our words, and begins at `main()`.
+LIKE_ONE = re.compile(r"lecture(?![a-z])", re.IGNORECASE)
+WORDS_AND_MAIN = re.compile(
+    r"(?=.*^(from|import) litbook\b)(?=.*^(async )?def main\b)", re.MULTILINE | re.DOTALL
+)
 # In whose words, but ours, lectures may be written, and what is there while such a lecture runs: packages of
 # other tools' words fill it.
 WORDS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {}
@@ -145,6 +150,37 @@ class Project:
                 lectures.append(path)
         return lectures
 
+    def overlooked(self) -> list[Problem]:
+        """What looks like a lecture and is none, so that nobody runs it and its claims say nothing.
+
+        What a file here imports is a module, and what begins with `_` or `.` is left alone.
+        """
+        if not self.folder.is_dir():
+            return []
+        lectures, problems = self.lectures(), []
+        texts = [_text(file) for file in self.folder.rglob("*.py")]
+        for path in _walk(self.folder):
+            if path.is_dir():
+                like_one = bool(LIKE_ONE.match(path.name) and any(path.glob("*.py")))
+            else:
+                text = _text(path) if path.suffix in (".py", ".pyw") else ""
+                like_one = bool(text and (LIKE_ONE.match(path.name) or WORDS_AND_MAIN.match(text)))
+            imports = re.compile(rf"^\s*(from|import)\s[^#\n]*\b{re.escape(path.stem)}\b", re.MULTILINE)
+            if path in lectures or not like_one or any(map(imports.search, texts)):
+                continue
+            plain = re.sub(r"\W+", "_", LIKE_ONE.sub("", path.stem.lower(), count=1)).strip("_") or "NAME"
+            name = f"lecture_{plain}{'' if path.is_dir() else '.py'}"
+            if path.parent != self.folder:
+                way_out = f"lectures stand in {shown(self.folder)}/ itself: move it there"
+            elif path.name != name:
+                way_out = f"a lecture is called {PATTERN}.py, or so is its folder: rename it {name}"
+            else:
+                way_out = f"a lecture that is a folder begins with {INSIDE}"
+            what = f"{shown(path)}{'/' * path.is_dir()} looks like a lecture and is none: nothing in it runs"
+            way_out += "\n    what begins with _ is left alone, and so is a module that a lecture imports"
+            problems.append(Problem("overlooked", what, way_out=way_out))
+        return problems
+
     def names(self) -> list[str]:
         """What the lectures are called."""
         return [name_of(path) for path in self.lectures()]
@@ -206,6 +242,15 @@ def _settings(config: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def is_lecture(path: Path) -> bool:
     """Whether a lecture may be there: a file of Python, or a folder that begins with one."""
     return (path / INSIDE).is_file() or (path.suffix == ".py" and path.is_file())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """All that is in a folder of lectures, but for what is in one that is named like a lecture."""
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith(("_", ".")) and path.name != RECORDINGS:
+            yield path
+            if path.is_dir() and not path.is_symlink() and not LIKE_ONE.match(path.name):
+                yield from _walk(path)
 
 
 def _text(file: Path) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from litbook.document.visible import spell
-from litbook.render import figures, forms, markup, pictures, prose
-from litbook.render.markup import Html, tag
+from litbook.html import cards, figures, markup, note, pictures
+from litbook.html.markup import Html, tag
 
 _ELEMENTS = set(
     "table caption colgroup col thead tbody tfoot tr th td p div span br hr b i em strong small sub sup "
@@ -42,9 +42,9 @@ def table(form: str, *_: str) -> Html:
     return tag("div", Html(whole), class_="lb-scroll", tabindex="0")
 
 
-forms.DRAW |= {
+cards.DRAW |= {
     "image/svg+xml": partial(picture, lambda form, alt, prefix, _: figures.inline(form, alt, prefix)),
     "image/png": partial(picture, lambda form, alt, _, up: pictures.picture(pictures.of_png(form), alt, up)),
-    "text/latex": lambda form, *_: prose.formula(form),
+    "text/latex": lambda form, *_: note.formula(form),
     "text/html": table,
 }

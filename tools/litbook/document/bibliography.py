@@ -13,8 +13,8 @@ from bibtexparser.entrypoint import parse_string
 from bibtexparser.middlewares import LatexDecodingMiddleware
 from bibtexparser.model import DuplicateBlockKeyBlock
 
+from litbook.document.catalogue import _
 from litbook.errors import LitbookError
-from litbook.render.catalogue import _
 
 
 class BibliographyError(LitbookError):
@@ -62,9 +62,7 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
     logger.setLevel(logging.CRITICAL + 1)
     try:
         library = parse_string(text)
-        addresses = {
-            e.key: _address({f.key.lower(): str(f.value) for f in e.fields}) for e in library.entries
-        }
+        raw = {it.key: {field.key.lower(): str(field.value) for field in it.fields} for it in library.entries}
         decoded = LatexDecodingMiddleware(allow_inplace_modification=False).transform(library)
     finally:
         logger.setLevel(before)
@@ -96,7 +94,14 @@ def parse(text: str, where: str = "references.bib") -> dict[str, Entry]:
         venues = (fields.get(name) for name in ("journal", "booktitle", "publisher", "howpublished"))
         venue = next(filter(None, venues), "")
         year = fields.get("year") or fields.get("date", "")[:4]
-        entries[work.key] = Entry(work.key, fields["title"], authors, year, venue, addresses[work.key])
+        # Where to read it, by its fields as they are written: its url, DOI or arXiv number.
+        written = raw[work.key]
+        url = written.get("url", "").strip().replace("\\_", "_").replace("\\%", "%").replace("\\&", "&")
+        if not re.fullmatch(r"https?://[^\s<>\"']+", url):
+            doi, number = written.get("doi", "").strip(), written.get("eprint", "").strip()
+            arxiv = written.get("archiveprefix", "").lower() == "arxiv" and number
+            url = f"https://doi.org/{doi}" if doi else f"https://arxiv.org/abs/{number}" if arxiv else ""
+        entries[work.key] = Entry(work.key, fields["title"], authors, year, venue, url)
     return entries
 
 
@@ -114,15 +119,3 @@ def names(entry: Entry) -> str:
     if len(entry.authors) > 3:
         return _("{author} et al", author=entry.authors[0])
     return ", ".join(entry.authors)
-
-
-def _address(fields: Mapping[str, str]) -> str:
-    """Where to read a work, by its fields as they are written: its url, DOI or arXiv number."""
-    url = fields.get("url", "").strip().replace("\\_", "_").replace("\\%", "%").replace("\\&", "&")
-    if re.fullmatch(r"https?://[^\s<>\"']+", url):
-        return url
-    if doi := fields.get("doi", "").strip():
-        return f"https://doi.org/{doi}"
-    if fields.get("archiveprefix", "").lower() == "arxiv" and fields.get("eprint"):
-        return f"https://arxiv.org/abs/{fields['eprint'].strip()}"
-    return ""

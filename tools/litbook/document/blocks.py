@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. Without an answer it never ran, and `missing` says why."""
+    """A question. Without an answer it never ran, and `missing` is the sentence that says why."""
 
     line: int
     text: str

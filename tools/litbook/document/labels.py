@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from litbook.document.catalogue import _, later
 from litbook.document.note import Box, Display, Fold, Name, Note, kind, walk
-from litbook.render.catalogue import _, later
 
 KINDS = {"fig": later("Figure {n}"), "tab": later("Table {n}"), "eq": later("Equation {n}")}
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from litbook.document import values
 from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.document.catalogue import _, later, ngettext, number
+from litbook.document.drawable import has_bits
+from litbook.document.evidence import Evidence, Other
 from litbook.record.model import Claim, Mapping, Opaque, Section, Series, Snapshot, Tensor, Value, grouped
-from litbook.render import bits, values
-from litbook.render.catalogue import _, later, ngettext, number
-from litbook.render.evidence import Evidence, Other
 
 LONGEST = 90  # characters of an error beside its line
 ROOM = 40  # characters of a claim that fit on one line of the margin
@@ -27,7 +28,13 @@ AS_SIGNS = {
     "math.isclose(": " ≈ ",
 }
 SIGNS = {"holds": "✓", "fails": "✗", "not-reached": "–", "needs-device": "○"}
-DEVICES = {"cuda": later("a GPU"), "slow": later("minutes"), "": later("another device")}
+OLDER = "older"  # what a claim needs that was recorded, but from another text than today's
+DEVICES = {
+    "cuda": later("a GPU"),
+    "slow": later("minutes"),
+    OLDER: later("a new recording"),
+    "": later("another device"),
+}
 WORDS = {
     "holds": later("holds"),
     "fails": later("fails"),
@@ -55,8 +62,22 @@ def entries(
             # The promise of an annotation belongs to the variable, which is the first value of its line.
             beside[0] = replace(beside[0], promise=claim.text)
             continue
-        entry = Promise(claim.text) if kept else _judged(claim, evidence, others, here, claim.line in code)
-        beside.insert(1 if claim.kind == "axes" else len(beside), entry)
+        # On which device it was judged, or what it needs; of a section the box says the rest.
+        remark = evidence.record.environment.device.name if evidence.stamp else ""
+        if not evidence.stamp and claim.verdict == "needs-device":
+            if any(other.entry.ran and not other.current for other in others):
+                remark = _("recorded from an older text")
+            elif not here.requires:
+                remark = _("(needs {device})", device=_(DEVICES.get(claim.why, claim.why)))
+        # The verdict and both sides; the caption stands in the code, and else here.
+        judged = Judged(
+            claim.verdict,
+            sides(claim, evidence.entry.snapshots),
+            "" if claim.line in code else claim.caption,
+            ngettext("{n} time", "{n} times", claim.count) if claim.count > 1 else "",
+            remark,
+        )
+        beside.insert(1 if claim.kind == "axes" else len(beside), Promise(claim.text) if kept else judged)
     for error in evidence.errors:
         if error.kind != "inspect":  # of an inspection its value says so already
             found[error.line].append(Raised(error.message[:LONGEST]))
@@ -95,6 +116,13 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
 
     device = evidence.record.environment.device.name
     measured = value.kind == "measure"
+    elsewhere: list[tuple[str, str]] = []  # the same measurement in recordings of other devices
+    if measured and not evidence.stamp:
+        runs = [evidence, *(other.at(evidence.first) for other in others)]
+        alike = [[v for v in run.values if v.text == value.text and v.kind == "measure"] for run in runs]
+        nth = [v.step for v in alike[0]].index(value.step)
+        for there, same in zip(runs[1:], alike[1:], strict=True):
+            elsewhere += [(brief(same[nth], there), there.stamp)] if nth < len(same) else []
     # A recording's date and versions are in the box above.
     where = device if evidence.stamp else _("measured on {device}", device=device)
     return Shown(
@@ -104,7 +132,7 @@ def _shown(group: Sequence[Value], evidence: Evidence, others: Sequence[Other], 
         series,
         badges.get((value.step, value.text), "") if len(group) == 1 else "",
         where if measured else "",
-        _elsewhere(value, evidence, others) if measured and not evidence.stamp else (),
+        tuple(elsewhere),
         any(v.error for v in group),
     )
 
@@ -118,24 +146,11 @@ def brief(value: Value, evidence: Evidence) -> str:
     if isinstance(snapshot, Mapping) and snapshot.items and long:
         count = ngettext("{n} entry", "{n} entries", snapshot.length)
         return f"{snapshot.type.rpartition('.')[2]} · {count}"  # its table is on the shelf
-    if isinstance(snapshot, Tensor) and bits.drawable(snapshot):
+    if isinstance(snapshot, Tensor) and has_bits(snapshot):
         return values.line(snapshot)  # its bits are on the shelf
     if isinstance(snapshot, Opaque) and snapshot.form and long:
         return snapshot.type.rpartition(".")[2]  # what it shows of itself is on the shelf
     return values.line(snapshot, value.unit)
-
-
-def _elsewhere(value: Value, evidence: Evidence, others: Sequence[Other]) -> tuple[tuple[str, str], ...]:
-    """The same measurement in recordings of other devices: what it was there, and their stamps."""
-
-    def alike(evidence: Evidence) -> list[Value]:
-        return [v for v in evidence.values if v.text == value.text and v.kind == "measure"]
-
-    nth = [v.step for v in alike(evidence)].index(value.step)
-    recorded = [other.at(evidence.first) for other in others]
-    return tuple(
-        (brief(same[nth], there), there.stamp) for there in recorded if nth < len(same := alike(there))
-    )
 
 
 def sharing(evidence: Evidence) -> Badges:
@@ -161,12 +176,18 @@ def sharing(evidence: Evidence) -> Badges:
         if not sharers:
             fresh.append((value.step, value.text))
         elif sharers[0] != value.text:
-            still = (
-                name
-                for name in others
-                if latest[name][0] == storage and not _rebound(latest[name][1], value, evidence)
-            )
-            name = next(still, "")
+            name = ""
+            for other in others:
+                # Shared still, unless a statement that ran since has set a name of that expression.
+                shared, seen = latest[other]
+                names_ = set(seen.reads or [seen.text])
+                since = evidence.entry.steps[seen.step + 1 : value.step + 1]
+                if shared == storage and not any(
+                    frame == value.frame and not names_.isdisjoint(evidence.entry.statements[it].binds)
+                    for frame, it in since
+                ):
+                    name = other
+                    break
             badges[value.step, value.text] = (
                 _("same storage as {name}", name=name)
                 if name
@@ -180,45 +201,7 @@ def sharing(evidence: Evidence) -> Badges:
     return badges
 
 
-def _rebound(seen: Value, value: Value, evidence: Evidence) -> bool:
-    """Whether a statement that ran after `seen`, up to `value`, sets a name of that expression."""
-    names = set(seen.reads or [seen.text])
-    entry = evidence.entry
-    return any(
-        frame == value.frame and not names.isdisjoint(entry.statements[statement].binds)
-        for frame, statement in entry.steps[seen.step + 1 : value.step + 1]
-    )
-
-
 # ---------------------------------------------------------------------------- claims
-
-
-def _judged(
-    claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section, in_code: bool
-) -> Judged:
-    """The verdict and both sides; the caption stands in the code, and else here."""
-    return Judged(
-        claim.verdict,
-        sides(claim, evidence.entry.snapshots),
-        "" if in_code else claim.caption,
-        ngettext("{n} time", "{n} times", claim.count) if claim.count > 1 else "",
-        _remark(claim, evidence, others, here),
-    )
-
-
-def _remark(claim: Claim, evidence: Evidence, others: Sequence[Other], here: Section) -> str:
-    """On which device a claim was judged, or what it needs."""
-    if evidence.stamp:  # the section's box says the rest
-        return evidence.record.environment.device.name
-    if claim.verdict != "needs-device":
-        return ""
-    for other in others:
-        for there in other.entry.claims:
-            if there.text == claim.text and there.verdict in ("holds", "fails"):
-                parts = _(WORDS[there.verdict]), sides(there, other.entry.snapshots), other.stamp
-                return " · ".join(filter(None, parts))
-    # Of a section the box says which device.
-    return "" if here.requires else _("(needs {device})", device=_(DEVICES.get(claim.why, claim.why)))
 
 
 def caption(claim: Claim) -> str:
@@ -232,14 +215,10 @@ def sides(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
         return ""
     if claim.kind == "axes":
         return claim.why
-    return _held(claim, snapshots) if claim.verdict == "holds" else values.claim(claim, snapshots)
-
-
-def _held(claim: Claim, snapshots: Sequence[Snapshot]) -> str:
-    """What holds, with its values: `6 = 6`; equal sides that need a second line are named once."""
     shown = values.sides(claim, snapshots)
-    if len(claim.form) != len(shown) + 1:
+    if claim.verdict != "holds" or len(claim.form) != len(shown) + 1:
         return values.claim(claim, snapshots)
+    # What holds, with its values: `6 = 6`; equal sides that need a second line are named once.
     for called, sign in AS_SIGNS.items():
         if len(shown) == 2 and claim.form[:2] == (called, ", "):
             claim = structs.replace(claim, form=("", sign, ""))

@@ -7,7 +7,7 @@ calls, and `refusals`: what the text holds and no page can. Blocks hold blocks o
               Box  Fold  Tabs(Tab)  Rule
     inline    Text  Hole  Code  Math  Link  Citation  Reference  Name  Call  Emphasis  Strong  Break
 
-A node's `at` is where it stands, as an offset into `Note.text`; `Note.place` makes a line and a column of it.
+A node's `at` is where it stands, as an offset into `Note.text`.
 Nodes are frozen and hold nothing that depends on a page: the same tree serves page, notebook, terminal and
 checks. A back end is one `match` over blocks and one over inline nodes, closed by `assert_never`; who looks
 for one kind of node takes `walk`.
@@ -308,10 +308,6 @@ class Note:
         first = self.blocks[0] if self.blocks else None
         return first.children if isinstance(first, Paragraph) else ()
 
-    def place(self, at: int) -> tuple[int, int]:
-        """The line and column of an offset, both from 1."""
-        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
-
 
 def walk(note: Note) -> Iterator[Node]:
     """Every node of a note in the order of its text, those around others first; footnotes at the end."""
@@ -334,20 +330,19 @@ def kind(box: Box | Fold) -> str:
 
 def plain(children: Iterable[Inline]) -> str:
     """What inline nodes say in words alone: code and formulas as they are written, no marks around them."""
-    return "".join(_plain(node) for node in children)
-
-
-def _plain(node: Inline) -> str:
-    match node:
-        case Text(text=text) | Code(text=text):
-            return text
-        case Math(latex=latex):
-            return latex
-        case Link(children=children) | Emphasis(children=children) | Strong(children=children):
-            return plain(children)
-        case Break():
-            return "\n"
-        case Hole():
-            return "…"
-        case Citation() | Reference() | Name() | Call():
-            return ""
+    words = ""
+    for node in children:
+        match node:
+            case Text(text=text) | Code(text=text):
+                words += text
+            case Math(latex=latex):
+                words += latex
+            case Link(children=inside) | Emphasis(children=inside) | Strong(children=inside):
+                words += plain(inside)
+            case Break():
+                words += "\n"
+            case Hole():
+                words += "…"
+            case Citation() | Reference() | Name() | Call():
+                pass
+    return words

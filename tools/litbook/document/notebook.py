@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import assert_never
 
-from litbook.document import amounts, grammar, pieces
+from litbook.document import amounts, books, evidence, grammar, pieces, standin, values
 from litbook.document.bibliography import Bibliography, names
 from litbook.document.blocks import (
     Answer,
@@ -34,15 +34,14 @@ from litbook.document.blocks import (
     Speech,
     Told,
 )
+from litbook.document.catalogue import _, day, later
 from litbook.document.labels import named
 from litbook.document.markdown import escaped
 from litbook.document.note import Citation, walk
+from litbook.document.notebook_values import in_words
+from litbook.document.order import moments
+from litbook.document.standin import bounded, one_line
 from litbook.record import model
-from litbook.render import books, evidence, standin, values
-from litbook.render.catalogue import _, day, later
-from litbook.render.notebook_values import in_words
-from litbook.render.order import moments
-from litbook.render.standin import bounded, one_line
 from litbook.text import cells
 from litbook.text.lecture import Function, Watch
 from litbook.text.rows import Code
@@ -358,7 +357,15 @@ def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -
     # What stands in for the engine, and what is so in this notebook alone.
     ours = inspect.getsource(standin)
     ours += f"\nSEED = {made.run.record.environment.seed}\nSAID.update({dict(said)!r})"
-    files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours, **_files(layout, modules)}
+    files = {"litbook_amounts.py": inspect.getsource(amounts), "litbook.py": ours}
+    # The modules beside the lecture that the notebook imports, and those that they import.
+    waiting = list(layout.modules)
+    while waiting:
+        top = waiting.pop(0)
+        for name, text in modules.items():
+            if _top(name) == top and name not in files:
+                files[name] = text
+                waiting += cells.imported(text)
     title = _("A folder of its own, for the files that come along and for what the cells write")
     lines = [f"# {title}", "import os", "import sys", "import tempfile", ""]
     lines += ['os.chdir(tempfile.mkdtemp(prefix="notebook-"))', "sys.path.insert(0, os.getcwd())"]
@@ -376,18 +383,6 @@ def _setup(made: _Making, modules: Mapping[str, str], said: Mapping[str, str]) -
     lines += [*layout.imports[len(future) :], f"{made.word('reseed')}()"]
     made.code("imports", lines, tags=fold, title=_("Imports"))
     _cells(made, layout.setting, "constants", ["# " + _("Constants")], title=_("Constants"))
-
-
-def _files(layout: cells.Layout, files: Mapping[str, str]) -> dict[str, str]:
-    """The modules beside the lecture that the notebook imports, and those that they import."""
-    wanted, waiting = dict[str, str](), list(layout.modules)
-    while waiting:
-        top = waiting.pop(0)
-        for name, text in files.items():
-            if _top(name) == top and name not in wanted:
-                wanted[name] = text
-                waiting += cells.imported(text)
-    return wanted
 
 
 def _top(name: str) -> str:
@@ -410,8 +405,11 @@ def _items(made: _Making) -> None:
 
     for item in made.layout.items:
         if isinstance(item, Code):
-            if waiting and _apart(waiting[-1], item):
-                flush()
+            if waiting:
+                above, here = waiting[-1], (item.hidden, item.device, item.function)
+                alike = (above.hidden, above.device, above.function) == here
+                if above.definition != item.definition or not (item.definition or alike):
+                    flush()
             waiting.append(item)
             continue
         flush()
@@ -421,13 +419,6 @@ def _items(made: _Making) -> None:
         else:
             _tell(made, item)
     flush()
-
-
-def _apart(above: Code, code: Code) -> bool:
-    """Whether two pieces of code stand in different cells."""
-    if above.definition or code.definition:
-        return above.definition != code.definition
-    return (above.hidden, above.device, above.function) != (code.hidden, code.device, code.function)
 
 
 def _heading(made: _Making, item: cells.Section) -> None:
@@ -504,8 +495,13 @@ def _text(made: _Making, code: Code) -> list[str]:
 
 def _call(made: _Making, code: Code, watch: Watch) -> str:
     """`show("size", size, "B")`, or a comment where the recorded expression could not be shown."""
-    if why := _unshown(made, code, watch):
-        return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
+    found = made.run.of(made.run.section(code.function))
+    for value in found.values if watch.kind != "answer" else ():
+        if (value.line, value.text) == (watch.line, watch.text):
+            snapshot = found.snapshot_of(value)
+            why = snapshot.why if isinstance(snapshot, model.Opaque) and not snapshot.text else ""
+            if why := value.error or why:
+                return "pass  # " + _("{name} is not shown: {why}", name=watch.text, why=one_line(why))
     name = _("answer") if watch.kind == "answer" else watch.text
     unit = f", {_quoted(watch.unit)}" if watch.unit else ""
     measured = ", measured=True" if watch.kind == "measure" else ""
@@ -517,26 +513,28 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if not re.search(r'["\\\n]', text) and text.isprintable() else repr(text)
 
 
-def _unshown(made: _Making, code: Code, watch: Watch) -> str:
-    """Why a recorded expression could not be shown."""
-    found = made.run.of(made.run.section(code.function))
-    for value in found.values if watch.kind != "answer" else ():
-        if (value.line, value.text) == (watch.line, watch.text):
-            snapshot = found.snapshot_of(value)
-            if value.error or (isinstance(snapshot, model.Opaque) and snapshot.why and not snapshot.text):
-                return value.error or getattr(snapshot, "why", "")
-    return ""
-
-
 # ---------------------------------------------------------------------------- outputs
 
 
-Event = tuple[int, int, list[Result]]  # its moment, what comes first there, and what was put out
+# Its moment, what comes first there, and what was put out: at one moment, what was printed comes first.
+Event = tuple[int, int, list[Result]]
 
 
 def _results(made: _Making, group: Sequence[Code]) -> list[Result]:
     """What these lines printed and showed when they were recorded, and the failure that ended them."""
-    events = [event for code in group if not code.definition for event in _events(made, code)]
+    events: list[Event] = []
+    for code in (code for code in group if not code.definition):
+        found, lines = made.run.of(made.run.section(code.function)), range(code.first, code.last + 1)
+        events += _told_events(made, found, [it for it in found.pieces if it.line in lines])
+        events += _shown_events(made, found, [it for it in found.values if it.line in lines])
+        for section, once in _called(made, code):
+            inner = made.run.of(section)
+            pieces, shown = inner.pieces, inner.values
+            if not (once or inner.stamp):  # what every call of the section said, not only its first
+                calls = {number for number, frame in enumerate(section.frames) if not frame.called}
+                pieces = [it for it in section.pieces if it.frame in calls]
+                shown = [it for it in section.values if it.frame in calls and it.kind != "clear"]
+            events += [*_told_events(made, inner, pieces), *_shown_events(made, inner, shown)]
     results: list[Result] = []
     for result in (it for event in sorted(events, key=lambda event: event[:2]) for it in event[2]):
         last = results[-1] if results else None
@@ -564,22 +562,6 @@ def _with_sections(record: model.Record, section: model.Section) -> list[model.S
         if statement.kind == "section" and statement.target != section.key:
             found |= {it.key: it for it in _with_sections(record, record.by_key[statement.target])}
     return list(found.values())
-
-
-def _events(made: _Making, code: Code) -> Iterator[Event]:
-    """Values and pieces of these lines, each with its moment; at one moment what was printed comes first."""
-    found = made.run.of(made.run.section(code.function))
-    yield from _told_events(made, found, [it for it in found.pieces if code.first <= it.line <= code.last])
-    yield from _shown_events(made, found, [it for it in found.values if code.first <= it.line <= code.last])
-    for section, once in _called(made, code):
-        inner = made.run.of(section)
-        pieces, shown = inner.pieces, inner.values
-        if not (once or inner.stamp):  # what every call of the section said, not only its first
-            own = {number for number, frame in enumerate(section.frames) if not frame.called}
-            pieces = [it for it in section.pieces if it.frame in own]
-            shown = [it for it in section.values if it.frame in own and it.kind != "clear"]
-        yield from _told_events(made, inner, pieces)
-        yield from _shown_events(made, inner, shown)
 
 
 def _moment(made: _Making, found: evidence.Evidence, step: int, shown: bool) -> int:
@@ -620,17 +602,14 @@ def _shown_events(made: _Making, found: evidence.Evidence, shown: Sequence[model
         key = (value.line, value.text, value.kind)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= FIRST + 1:
-            text = _line(value, snapshot, found.record) if seen[key] <= FIRST else f"{value.text} …\n"
+            text = bounded(in_words(snapshot, value.unit or ""))
+            line = f"{value.text} = {text}\n"
+            if value.kind == "measure":
+                run = found.record.environment
+                where = _("(measured on {machine}, {day})", machine=run.machine_name, day=day(run.date))
+                line = f"{value.text} = {one_line(text)}   {where}\n"
+            text = line if seen[key] <= FIRST else f"{value.text} …\n"
             yield _moment(made, found, value.step, shown=True), 1, [Printed(text)]
-
-
-def _line(value: model.Value, snapshot: model.Snapshot, record: model.Record) -> str:
-    text = bounded(in_words(snapshot, value.unit or ""))
-    if value.kind == "measure":
-        when = day(record.environment.date)
-        where = _("(measured on {machine}, {day})", machine=record.environment.machine_name, day=when)
-        return f"{value.text} = {one_line(text)}   {where}\n"
-    return f"{value.text} = {text}\n"
 
 
 def _failed(made: _Making, code: Code) -> Ended | None:

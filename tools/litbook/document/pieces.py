@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from litbook.document import grammar, note
 from litbook.document.blocks import (
     Answer,
     Figure,
@@ -19,9 +20,12 @@ from litbook.document.blocks import (
     Speech,
     Told,
 )
+from litbook.document.catalogue import _
+from litbook.document.evidence import Evidence
+from litbook.document.markdown import Plain
+from litbook.document.silent import unspoken
+from litbook.document.values import short
 from litbook.record.model import Piece
-from litbook.render.evidence import Evidence, unspoken
-from litbook.render.values import short
 from litbook.text import working
 from litbook.text.words import ASKED
 
@@ -50,10 +54,11 @@ def block(piece: Piece, answer: Answer | None = None) -> Told:
             return Speech(piece.line, piece.text)
 
 
-def silent(line: int, prose: str, missing: str) -> Told:
-    """What a piece that never ran says anyway; `missing` is why a question has no answer."""
+def silent(line: int, prose: str, why: str) -> Told:
+    """What a piece that never ran says anyway; `why` it did not is why a question has no answer."""
     text = unspoken(prose)
     if text.startswith(ASKED):
+        missing = _("{why}: the answer comes from the run.", why=why)
         return Question(line, text.removeprefix(ASKED).strip(), missing=missing)
     return Prose(line, text)
 
@@ -86,17 +91,25 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
         alike = (above.line, above.step, above.kind) == (piece.line, piece.step, "note")
         if alike and "\n" not in above.text and (joins or goes_on):
             space = " " * (piece.text[:1] not in ",.;:")
-            added = link(piece.text, piece.data) if joins else piece.text
+            added = Plain().markdown(link(piece.text, piece.data)) if joins else piece.text
             result[-1] = replace(above, text=above.text.rstrip() + space + added)
         else:
             result.append(piece)
     return result
 
 
-def link(text: str, target: str) -> str:
-    """A link as Markdown, to an address, a work or a function of the lecture."""
-    kind, _, name = target.partition(":")
+def link(text: str, target: str) -> note.Note:
+    """A link that stands alone, as a note: to an address, a work or a function of the lecture."""
+    kind, _colon, name = target.partition(":")
+    words = text or name
     if kind == "cite":
-        return f"{text} [@{name}]"
-    words = "".join("\\" + c if c in "\\`*_{}[]()<>#+-.!" else c for c in text or name)
-    return f"[{words}]({f'#{name}' if kind == 'function' else target})"
+        line: tuple[note.Inline, ...] = (
+            *grammar.phrase(text).line,
+            note.Text(0, " "),
+            note.Citation(0, (name,)),
+        )
+    else:
+        as_written = re.sub(r"[\\`*_{}\[\]()<>#+.!-]", r"\\\g<0>", words)
+        address = f"#{name}" if kind == "function" else target
+        line = (note.Link(0, (note.Text(0, words, as_written),), address),)
+    return note.Note(words, (note.Paragraph(0, line),))

@@ -10,20 +10,22 @@ import bisect
 import itertools
 from collections.abc import Sequence
 
-from litbook.document import margin, pieces
+from litbook.document import margin, outline, pieces
 from litbook.document.blocks import Absence, Block, Call, Code, Entry, Fold, Loose, Row, Told, Unshown
+from litbook.document.books import Book
+from litbook.document.catalogue import _, ngettext
+from litbook.document.evidence import gather, others, statements
 from litbook.document.shelf import Shelves
-from litbook.record.model import Piece, Section
-from litbook.render import outline
-from litbook.render.books import Book
-from litbook.render.catalogue import _, ngettext
-from litbook.render.evidence import DRAWING, columns, gather, others, statements
+from litbook.document.silent import DRAWING, columns
+from litbook.record.model import Section
 from litbook.text.words import SEEN
 
 
 def blocks(book: Book, section: Section) -> list[Block]:
     """Prose, code and what came out of a section, in source order."""
-    return _Section(book, section).blocks()
+    if section.key not in book.blocks:  # its page and the search ask
+        book.blocks[section.key] = _Section(book, section).blocks()
+    return book.blocks[section.key]
 
 
 def waits(book: Book, section: Section) -> bool:
@@ -113,15 +115,13 @@ class _Section:
                 for note in self.silent
                 if first <= note.first <= last
             ]
-        return [
-            pieces.block(it, pieces.answer(it, self.evidence, self._source(it))) for it in pieces.joined(seen)
-        ]
-
-    def _source(self, piece: Piece) -> str:
-        """The text of the statement that handed a piece over."""
-        its = (it for it in self.evidence.statements if it.first <= piece.line <= it.last)
-        numbers = next((range(it.first, it.last + 1) for it in its), range(0))
-        return "\n".join(self.lines[n - 1].text for n in numbers)
+        told = []
+        for piece in pieces.joined(seen):
+            spans = (range(it.first, it.last + 1) for it in self.evidence.statements)
+            numbers = next((span for span in spans if piece.line in span), range(0))
+            source = "\n".join(self.lines[n - 1].text for n in numbers)  # the statement that handed it over
+            told.append(pieces.block(piece, pieces.answer(piece, self.evidence, source)))
+        return told
 
     def _rows(self, numbers: Sequence[int]) -> Code:
         """A block of code: lines, and what stands beside them."""
@@ -146,7 +146,7 @@ class _Section:
         """A section that waits for a device: what it will show, and how to run it."""
         section = self.section
         prose = [it.prose for it in section.statements]
-        tables = [names for text in prose for part in text.split("\n\n") if (names := columns(part))]
+        tables = [names for text in prose for names in columns(text)]
         drawn = sum(text.startswith(DRAWING) for text in prose)
         promise = [
             ngettext("{n} claim", "{n} claims", len(section.claims)),

@@ -19,6 +19,8 @@ LINKED = (
     "link to a function or class that this lecture defines, without @hide, or name its module in __beside__"
 )
 
+FAR = 200  # lines of a note in which a problem's place is looked for
+
 Resolve = Callable[[str], str | None]
 """A function's name -> the address of its section, from the page in hand; None where it has none."""
 

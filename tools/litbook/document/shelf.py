@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from litbook.document import values
 from litbook.document.blocks import (
     Bits,
     Block,
@@ -20,11 +21,11 @@ from litbook.document.blocks import (
     Trouble,
     Whole,
 )
+from litbook.document.catalogue import _
+from litbook.document.drawable import has_bits, has_card, has_storage
+from litbook.document.evidence import Evidence
 from litbook.document.margin import SHORT
-from litbook.record.model import Mapping, Opaque, Operand, Snapshot, Tensor, Value
-from litbook.render import bits, cards, drawings, values
-from litbook.render.catalogue import _
-from litbook.render.evidence import Evidence
+from litbook.record.model import Mapping, Opaque, Snapshot, Tensor, Value
 
 View = tuple[str, Tensor]
 Values = Sequence[tuple[Value, Snapshot]]
@@ -42,21 +43,31 @@ class Shelves:
     def below(self, mine: Callable[[int], bool]) -> list[Block]:
         """What belongs to the block of code above, whose lines are `mine`: failures first."""
         evidence = self.evidence
-        blocks: list[Block] = [
-            Failure(claim, self.path, self._sides(claim.operands))
-            for claim in evidence.claims
-            if claim.verdict == "fails" and mine(claim.line)
-        ]
+        blocks = list[Block]()
+        for claim in evidence.claims:
+            if claim.verdict == "fails" and mine(claim.line):
+                sides = [
+                    Side(
+                        side.text,
+                        _("never evaluated")
+                        if side.value is None
+                        else values.line(evidence.snapshot(side.value)),
+                    )
+                    for side in claim.operands
+                ]
+                # What each was, where that says more than its source.
+                said = tuple(side for side in sides if side.value != side.text)
+                blocks.append(Failure(claim, self.path, said))
         blocks += [Trouble(error, self.path) for error in evidence.errors if mine(error.line)]
         pairs = [(value, evidence.snapshot_of(value)) for value in evidence.values]
         here = [(v, it) for v, it in pairs if it is not None and mine(v.line) and v.loop is None]
         # Floats under each other, so that formats can be compared.
-        floats = [(v.text, it) for v, it in here if isinstance(it, Tensor) and bits.drawable(it)]
+        floats = [(v.text, it) for v, it in here if isinstance(it, Tensor) and has_bits(it)]
         things: list[Shelved] = [Bits(tuple(floats))] if floats else []
         things += [
             Card(v.text, it)
             for v, it in here
-            if isinstance(it, Tensor) and cards.has_card(it) and not bits.drawable(it) and self._new(v)
+            if isinstance(it, Tensor) and has_card(it) and not has_bits(it) and self._new(v)
         ]
         things += [
             Display(v.text, it) for v, it in here if isinstance(it, Opaque) and it.form and self._new(v)
@@ -69,19 +80,6 @@ class Shelves:
             text = "".join(it.text if it.text.endswith("\n") else it.text + "\n" for it in printed)
             blocks.append(Output(tuple(sorted({it.line for it in printed})), text))
         return blocks
-
-    def _sides(self, operands: Sequence[Operand]) -> tuple[Side, ...]:
-        """What each side of a failed claim was, where that says more than its source."""
-        sides = (
-            Side(
-                side.text,
-                _("never evaluated")
-                if side.value is None
-                else values.line(self.evidence.snapshot(side.value)),
-            )
-            for side in operands
-        )
-        return tuple(side for side in sides if side.value != side.text)
 
     def _new(self, value: Value) -> bool:
         """Whether this is the first time that this expression shows this snapshot."""
@@ -112,7 +110,7 @@ class Shelves:
         """A small storage stands where a further view of it appears: with the first view and the new ones."""
         fresh: dict[int, list[View]] = {}
         for value, tensor in found:
-            if not isinstance(tensor, Tensor) or tensor.storage is None or not drawings.drawable(tensor):
+            if not isinstance(tensor, Tensor) or tensor.storage is None or not has_storage(tensor):
                 continue
             views = self.views.setdefault(tensor.storage, [])
             walk = tensor.shape, tensor.strides, tensor.offset

@@ -26,10 +26,6 @@ def _installed(tool: str, lecture: Path) -> AbstractContextManager[None]:
     return installed(tool, lecture)
 
 
-def _note(call: ast.Call) -> ast.Call:
-    return ast.Call(ast.Name("note"), call.args, call.keywords)
-
-
 def _link(call: ast.Call) -> ast.Call:
     """`link(title="…", url="…")` as `link("https://…", "…")`; an ellipsis for what only a run knows."""
     given = {it.arg: it.value for it in call.keywords}
@@ -45,4 +41,4 @@ def _link(call: ast.Call) -> ast.Call:
 project.WORDS |= {tool: partial(_installed, tool) for tool in ("edtrace", "lectrace")}
 directives.FOREIGN |= {"invisible": "hide", "animate": ""}
 HOMES.update(dict.fromkeys(MODULES, WORDS))
-OURS.update(text=_note, link=_link)
+OURS.update(text=lambda call: ast.Call(ast.Name("note"), call.args, call.keywords), link=_link)

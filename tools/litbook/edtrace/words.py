@@ -57,6 +57,8 @@ NAMES = {  # what lectures import: edtrace began as two files beside the lecture
     "lectrace": ("lectrace", "lectrace.reference", "lectrace.renderings"),
 }  # fmt: skip
 ROWS = 5  # of a long table, how many of its beginning and of its end are shown
+# A folder for pictures under names that say what they are; it ends with the process.
+_links = functools.cache(tempfile.TemporaryDirectory[str])
 LONGEST_PLOT = 4000  # characters of a plot that is shown as its data
 _lecture: Path | None = None  # the one that runs here, under these words
 
@@ -261,12 +263,6 @@ def image(url: str, style: object = None, width: object = None) -> None:  # noqa
     author.image(place, alt=alt, width=width if type(width) is int and width > 0 else None)
 
 
-@functools.cache
-def _links() -> tempfile.TemporaryDirectory[str]:
-    """A folder for pictures under names that say what they are; it ends with the process."""
-    return tempfile.TemporaryDirectory()
-
-
 def video(url: str, style: object = None, width: object = None) -> None:  # noqa: ARG001  as theirs
     """A link to the video; of one beside the lecture its name. Raises `AuthorError` where there is none."""
     if _is_url(url):
@@ -319,7 +315,7 @@ def plot(spec: Any) -> None:
     with contextlib.suppress(ImportError, ValueError):  # it is not here, or lacks what it draws with
         altair, written = importlib.import_module("altair"), io.StringIO()
         altair.Chart.from_dict(data).save(written, format="svg")
-        return author._hand("figure", "", data=written.getvalue(), alt=label)
+        return author.hand("figure", "", data=written.getvalue(), alt=label)
     shown = json.dumps(data, indent=1, default=str)
     cut = "\n…" * (len(shown) > LONGEST_PLOT)
     return author.note(f"A plot, as its data: {label}\n\n```json\n{shown[:LONGEST_PLOT]}{cut}\n```")

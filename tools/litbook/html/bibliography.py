@@ -5,54 +5,41 @@ from __future__ import annotations
 import re
 
 from litbook.document.bibliography import Entry, names
+from litbook.document.catalogue import _
 from litbook.document.setting import Citations
-from litbook.render import markup
-from litbook.render.catalogue import _
-from litbook.render.markup import Html, tag
+from litbook.html import markup
+from litbook.html.markup import Html, tag
 
 
 def citation(number: int, entry: Entry, *, opens: bool) -> Html:
     """A work's number, which opens it or leads to it."""
     label = _("reference {n}: {work}", n=number, work=f"{names(entry)} {entry.year}".strip())
+    place = anchor(entry.key)
     if opens:
-        return tag("button", number, type="button", popovertarget=_card(entry.key), aria_label=label)
-    return tag("a", number, href=f"#{anchor(entry.key)}", aria_label=label)
+        return tag("button", number, type="button", popovertarget=f"cited-{place}", aria_label=label)
+    return tag("a", number, href=f"#{place}", aria_label=label)
 
 
-def reference(entry: Entry) -> Html:
-    """The reference as HTML: authors, title (linked), venue, year."""
-    title = tag("cite", entry.title)
-    if entry.url:
-        title = tag("a", title, href=entry.url)
-    tail = ", ".join(part for part in (entry.venue, entry.year) if part)
-    parts = [markup.text(names(entry)), title, markup.text(tail)]
-    return markup.join([markup.join(filter(None, parts), ". "), "."])
-
-
-def references(citations: Citations) -> Html:
-    """The list at the page's end, with what citations open, as one line of HTML; else empty."""
-    works = [(key, reference(citations.bibliography[key])) for key in citations.cited]
-    items = [tag("li", work, id=anchor(key)) for key, work in works]
-    cards = [
-        tag(
-            "div",
-            work,
-            " ",
-            tag("a", _("In the list"), href=f"#{anchor(key)}"),
-            class_="lb-cited",
-            id=_card(key),
-            popover="auto",
-        )
-        for key, work in works
-        if citations.opens
-    ]
-    return tag("div", tag("ol", *items, class_="lb-references"), *cards) if items else markup.NOTHING
+def references(citations: Citations) -> list[Html]:
+    """The works that a page cites, under a heading, with what citations open; nothing where it cites none."""
+    items, cards = [], []
+    for key in citations.cited:
+        entry, place = citations.bibliography[key], anchor(key)
+        title = tag("cite", entry.title)
+        title = tag("a", title, href=entry.url) if entry.url else title
+        tail = ", ".join(part for part in (entry.venue, entry.year) if part)
+        work = markup.join(filter(None, [markup.text(names(entry)), title, markup.text(tail)]), ". ")
+        work = markup.join([work, "."])
+        items.append(tag("li", work, id=place))
+        if citations.opens:
+            back = tag("a", _("In the list"), href=f"#{place}")
+            cards.append(tag("div", work, " ", back, class_="lb-cited", id=f"cited-{place}", popover="auto"))
+    if not items:
+        return []
+    works = tag("div", tag("ol", *items, class_="lb-references"), *cards)
+    return [markup.heading(2, _("References"), "references"), works]
 
 
 def anchor(key: str) -> str:
     """The id of a reference on its page."""
     return "ref-" + re.sub(r"[^\w-]", "-", key)
-
-
-def _card(key: str) -> str:
-    return f"cited-{anchor(key)}"

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 
 import latex2mathml.converter
 
-from litbook.render.markup import Html, tag
+from litbook.html.markup import Html, tag
 
 LONGEST = 2000
 # MathML Core, as far as latex2mathml writes it; no links, no actions, no annotations.
@@ -61,12 +61,9 @@ def _known(source: str) -> str:
 
     source = re.sub(r"(\\begin|\\end)\s*\{([^{}]*)\}", environment, source)
     source = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\", source)  # space between rows: always the same
-    return re.sub(r"(\\operatorname\*?)\s*\{([^{}]*)\}", _operator, source)
-
-
-def _operator(match: re.Match[str]) -> str:
-    name = re.sub(r"\\[,;: ]|~|\s", "\N{THIN SPACE}", match[2])
-    return f"{match[1]}{{{name}}}"
+    name = re.compile(r"\\[,;: ]|~|\s")  # space in one, which latex2mathml would drop
+    operator = r"(\\operatorname\*?)\s*\{([^{}]*)\}"
+    return re.sub(operator, lambda m: f"{m[1]}{{{name.sub(chr(0x2009), m[2])}}}", source)
 
 
 def _check(root: ET.Element) -> None:

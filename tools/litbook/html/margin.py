@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from litbook.document.blocks import Entry, Judged, Promise, Raised, Shown
+from litbook.document.catalogue import _
 from litbook.document.margin import SIGNS, WORDS
-from litbook.render import drawings, markup, prose
-from litbook.render.catalogue import _
-from litbook.render.markup import Html, tag
+from litbook.document.setting import Setting
+from litbook.html import drawings, markup, note
+from litbook.html.markup import SPACE, Html, tag
 
 # Characters of a row: the margin's width over .6 em, the advance of common monospaced fonts. litbook.css says
 # from which width of the page on they hold.
@@ -21,7 +22,7 @@ BETWEEN = 3  # characters between notes that share a row
 SMALL, BADGE, FRAME = 0.92, 0.85, 1.9  # sizes of type in litbook.css, and a badge's frame in characters
 
 
-def fit(entries: Sequence[Entry], rows: int, setting: prose.Setting) -> Html:
+def fit(entries: Sequence[Entry], rows: int, setting: Setting) -> Html:
     """The entries of a line that has `rows`: in rows, else side by side, else to be opened in place.
 
     They have the rows of their own statement, and blank ones after it: so the code keeps its rhythm, and no
@@ -43,16 +44,28 @@ def fit(entries: Sequence[Entry], rows: int, setting: prose.Setting) -> Html:
     running = tag("div", drawn, class_="lb-run")
     if not tight:
         return running
-    return tag(
-        "details", tag("summary", running), class_=" ".join(["lb-more", *(f"lb-{name}" for name in tight)])
-    )
+    class_ = " ".join(["lb-more", *(f"lb-{name}" for name in tight)])
+    return tag("details", tag("summary", running), class_=class_)
 
 
-def html(entry: Entry, setting: prose.Setting) -> Html:
+def html(entry: Entry, setting: Setting) -> Html:
     """One entry."""
     match entry:
         case Shown():
-            return _shown(entry)
+            parts = [tag("b", entry.name), SPACE, tag("span", entry.text, class_="lb-text")]
+            if entry.turns:
+                parts.append(tag("small", f" {entry.turns}"))
+            if entry.series and (drawn := drawings.sparkline(entry.series)):
+                parts += [SPACE, drawn]
+            if entry.badge:
+                parts += [SPACE, tag("span", entry.badge, class_="lb-badge")]
+            if entry.measured:
+                parts += [SPACE, tag("small", entry.measured, class_="lb-measured")]
+            for text, stamp in entry.elsewhere:
+                value = tag("span", text, class_="lb-text")
+                parts.append(tag("div", value, " ", tag("small", stamp), class_="lb-else"))
+            drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
+            return markup.join([drawn, _promise(entry.promise)]) if entry.promise else drawn
         case Promise(text):
             return _promise(text)
         case Judged():
@@ -62,22 +75,23 @@ def html(entry: Entry, setting: prose.Setting) -> Html:
     assert_never(entry)
 
 
-def _shown(entry: Shown) -> Html:
-    parts = [tag("b", entry.name), markup.SPACE, tag("span", entry.text, class_="lb-text")]
-    if entry.turns:
-        parts.append(tag("small", f" {entry.turns}"))
-    if entry.series and (drawn := drawings.sparkline(entry.series)):
-        parts += [markup.SPACE, drawn]
-    if entry.badge:
-        parts += [markup.SPACE, tag("span", entry.badge, class_="lb-badge")]
-    if entry.measured:
-        parts += [markup.SPACE, tag("small", entry.measured, class_="lb-measured")]
-    parts += [
-        tag("div", tag("span", text, class_="lb-text"), " ", tag("small", stamp), class_="lb-else")
-        for text, stamp in entry.elsewhere
-    ]
-    drawn = tag("div", *parts, class_="lb-val lb-bad" if entry.failed else "lb-val")
-    return markup.join([drawn, _promise(entry.promise)]) if entry.promise else drawn
+def _judged(entry: Judged, setting: Setting) -> Html:
+    verdict = entry.verdict
+    words = markup.text(_(WORDS[verdict]))
+    if verdict == "holds":
+        words = tag("span", f"{words}:", class_="lb-said")
+    elif verdict == "fails":
+        words = tag("strong", words)
+    parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), SPACE, words, SPACE]
+    if entry.caption:
+        parts += [note.inline(entry.caption, setting), SPACE]
+    if entry.sides:
+        parts.append(tag("span", entry.sides, class_="lb-sides"))
+    if entry.times:
+        parts.append(tag("small", " · ", entry.times))
+    if entry.remark:
+        parts += [SPACE, tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
+    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
 def _promise(text: str) -> Html:
@@ -85,25 +99,6 @@ def _promise(text: str) -> Html:
     sign = tag("span", "✓", class_="lb-sign", title=text)
     words = tag("span", " ", _("dtype and axes"), class_="lb-words")
     return tag("span", sign, words, class_="lb-claim lb-axes")
-
-
-def _judged(entry: Judged, setting: prose.Setting) -> Html:
-    verdict = entry.verdict
-    said = markup.text(_(WORDS[verdict]))
-    if verdict == "holds":
-        said = tag("span", f"{said}:", class_="lb-said")
-    elif verdict == "fails":
-        said = tag("strong", said)
-    parts = [tag("span", SIGNS[verdict], class_="lb-sign", aria_hidden="true"), " ", said, " "]
-    if entry.caption:
-        parts += [prose.inline(entry.caption, setting), " "]
-    if entry.sides:
-        parts.append(tag("span", entry.sides, class_="lb-sides"))
-    if entry.times:
-        parts.append(tag("small", " · ", entry.times))
-    if entry.remark:
-        parts += [" ", tag("small", entry.remark, class_="lb-measured" if entry.sides else None)]
-    return tag("div", *parts, class_=f"lb-claim lb-{verdict}")
 
 
 # ---------------------------------------------------------------------------- how wide
@@ -115,15 +110,17 @@ def _widths(entry: Entry) -> list[float]:
         case Shown():
             width = _advance(f"{entry.name} {entry.text}")
             if entry.turns:
-                width += _small(f" {entry.turns}")
+                width += SMALL * _advance(f" {entry.turns}")
             if entry.series and drawings.sparkline(entry.series):
                 width += 1 + PICTURE
             if entry.badge:
                 width += 1 + BADGE * _advance(entry.badge) + FRAME
             if entry.measured:
-                width += 1 + _small(entry.measured) + BETWEEN  # dots, put before it by the style sheet
+                width += (
+                    1 + SMALL * _advance(entry.measured) + BETWEEN
+                )  # dots, put before it by the style sheet
             width += entry.promise != ""
-            return [width, *(_advance(text) + 1 + _small(stamp) for text, stamp in entry.elsewhere)]
+            return [width, *(_advance(text) + 1 + SMALL * _advance(stamp) for text, stamp in entry.elsewhere)]
         case Promise():
             return [_advance("✓ " + _("dtype and axes"))]
         case Judged():
@@ -131,17 +128,13 @@ def _widths(entry: Entry) -> list[float]:
             words += [entry.caption] if entry.caption else []
             width = _advance(" ".join([*words, entry.sides]).strip())
             if entry.times:
-                width += _small(f" · {entry.times}")
+                width += SMALL * _advance(f" · {entry.times}")
             if entry.remark:
-                width += 1 + _small(entry.remark) + (BETWEEN if entry.sides else 0)
+                width += 1 + SMALL * _advance(entry.remark) + (BETWEEN if entry.sides else 0)
             return [width]
         case Raised(message):
             return [_advance("✗ " + _("error") + " " + message)]
     assert_never(entry)
-
-
-def _small(text: str) -> float:
-    return SMALL * _advance(text)
 
 
 def _advance(text: str) -> float:

@@ -13,54 +13,20 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from litbook.document import grammar, labels
-from litbook.document.note import (
-    Block,
-    Box,
-    Break,
-    Call,
-    Cell,
-    Citation,
-    Code,
-    Display,
-    Emphasis,
-    Fence,
-    Fold,
-    Footnote,
-    Heading,
-    Hole,
-    Inline,
-    Item,
-    Link,
-    List,
-    Math,
-    Meaning,
-    Name,
-    Note,
-    Paragraph,
-    Quote,
-    Reference,
-    Rule,
-    Strong,
-    Table,
-    Tabs,
-    Term,
-    Terms,
-    Text,
-    plain,
-)
+from litbook.document import note as tree
+from litbook.document.catalogue import _, later
 from litbook.document.setting import Setting
-from litbook.html import bibliography, formulas
-from litbook.render import code, markup
-from litbook.render.catalogue import _, later
-from litbook.render.markup import Html, tag
+from litbook.html import bibliography, code, formulas, markup
+from litbook.html.markup import Html, tag
 
 NEW_LINE = Html("&#10;")  # a block of a page stays on one line
 _TASKS = {True: ("☑", later("done")), False: ("☐", later("to do"))}
 _NUMBER = re.compile(r"[-−]?[\d_,.]*\d(?:e[-+]?\d+)?")  # in backticks: text, no code
+_PLAIN = tree.Text | tree.Code | tree.Hole | tree.Emphasis | tree.Strong  # what may be a number
 _AMOUNT = re.compile(r"[-−–]?|[-−+±~≈<>≤≥ ]*\d[\d,._ ]*(e[-+]?\d+)?( ?([%×]|[a-zA-Z/]{1,9}))?")
 
 
-def blocks(text: str | Note, setting: Setting) -> list[Html]:
+def blocks(text: str | tree.Note, setting: Setting) -> list[Html]:
     """Headings of the page, and between them HTML blocks of one line each."""
     note = _read(text, setting)
     writer, found, waiting = _Writer(note, setting), list[Html](), list[Html]()
@@ -71,7 +37,7 @@ def blocks(text: str | Note, setting: Setting) -> list[Html]:
             waiting.clear()
 
     for block in note.blocks:
-        if isinstance(block, Heading):
+        if isinstance(block, tree.Heading):
             flush()
             if words := writer.line(block.children):
                 setting.headings += 1
@@ -84,16 +50,16 @@ def blocks(text: str | Note, setting: Setting) -> list[Html]:
     return found
 
 
-def passage(text: str | Note, setting: Setting) -> Html:
+def passage(text: str | tree.Note, setting: Setting) -> Html:
     """A note as one line of HTML to stand inside a box: its headings are only bold."""
     note = _read(text, setting)
     writer = _Writer(note, setting)
     return markup.join([*map(writer.block, note.blocks), *writer.footnotes()], NEW_LINE)
 
 
-def inline(text: str, setting: Setting) -> Html:
+def inline(text: str | tree.Note, setting: Setting) -> Html:
     """A short text (a heading, a caption) as inline HTML: code, emphasis, mathematics, citations."""
-    note = grammar.phrase(text)
+    note = grammar.phrase(text) if isinstance(text, str) else text
     setting.refuse(note)
     return _Writer(note, setting).line(note.line)
 
@@ -107,7 +73,7 @@ def formula(source: str) -> Html:
     return tag("span", made, class_="lb-math")
 
 
-def _read(text: str | Note, setting: Setting) -> Note:
+def _read(text: str | tree.Note, setting: Setting) -> tree.Note:
     note = grammar.read(text) if isinstance(text, str) else text
     setting.refuse(note)
     return note
@@ -121,136 +87,124 @@ def _text(text: str) -> Html:
 class _Writer:
     """Writes one note; footnotes and tabs are counted on from those of the page's notes before it."""
 
-    def __init__(self, note: Note, setting: Setting) -> None:
+    def __init__(self, note: tree.Note, setting: Setting) -> None:
         self.note, self.setting = note, setting
         first = setting.footnotes + 1
         setting.footnotes += len(note.footnotes)
         self.number = {it.name: first + i for i, it in enumerate(note.footnotes)}
 
-    def blocks(self, children: Iterable[Block]) -> Html:
+    def blocks(self, children: Iterable[tree.Block]) -> Html:
         """Blocks inside another one, each between line ends."""
         return markup.join([NEW_LINE, *(it for block in children for it in (self.block(block), NEW_LINE))])
 
-    def block(self, block: Block) -> Html:  # noqa: PLR0911 (a case for each kind)
+    def block(self, block: tree.Block) -> Html:  # noqa: PLR0911 (a case for each kind)
         """One block; a heading is bold: no contents lead into a box or list."""
         match block:
-            case Paragraph(children=children):
+            case tree.Paragraph(children=children):
                 return tag("p", self.line(children))
-            case Heading(children=children):
+            case tree.Heading(children=children):
                 return tag("p", tag("strong", self.line(children)))
-            case Quote(children=children):
+            case tree.Quote(children=children):
                 return tag("blockquote", self.blocks(children))
-            case List(items=items, start=start):
+            case tree.List(items=items, start=start):
                 name, first = ("ul", None) if start is None else ("ol", start if start != 1 else None)
                 rows = [it for item in items for it in (self.item(item), NEW_LINE)]
                 return tag(name, NEW_LINE, *rows, start=first)
-            case Terms(parts=parts):
+            case tree.Terms(parts=parts):
                 rows = [it for part in parts for it in (self.part(part), NEW_LINE)]
                 return tag("dl", NEW_LINE, *rows)
-            case Fence(text=text, language=language):
+            case tree.Fence(text=text, language=language):
                 return code.fence(text, language)
-            case Display(latex=latex, label=label):
+            case tree.Display(latex=latex, label=label):
                 return tag("p", self.formula(latex, "block", label))
-            case Table():
+            case tree.Table():
                 return self.table(block)
-            case Box(kinds=kinds, title=title, children=children):
+            case tree.Box(kinds=kinds, title=title, children=children):
                 words = tag("p", self.title(block), class_="admonition-title")
                 head = [] if title == () else [NEW_LINE, words]
                 return tag("div", *head, self.blocks(children), class_=" ".join(["admonition", *kinds]))
-            case Fold(kinds=kinds, children=children, open=is_open):
-                summary = tag("summary", self.title(block))
+            case tree.Fold(kinds=kinds, children=children, open=is_open):
+                inside = NEW_LINE, tag("summary", self.title(block)), self.blocks(children)
                 state = "open" if is_open else None
-                return tag(
-                    "details",
-                    NEW_LINE,
-                    summary,
-                    self.blocks(children),
-                    class_=" ".join(kinds) or None,
-                    open=state,
-                )
-            case Tabs():
+                return tag("details", *inside, class_=" ".join(kinds) or None, open=state)
+            case tree.Tabs():
                 return self.tabs(block)
-            case Rule():
+            case tree.Rule():
                 return tag("hr")
             case _:
                 assert_never(block)
 
-    def item(self, item: Item) -> Html:
+    def item(self, item: tree.Item) -> Html:
         """An item of a list; of a task a sign that can be read aloud."""
         task: Sequence[Html] = ()
         if item.done is not None:
             sign, said = _TASKS[item.done]
             task = tag("span", sign, aria_label=_(said), class_="lb-task", role="img"), markup.SPACE
         match item.children:
-            case (Paragraph(tight=True, children=children), *others):
+            case (tree.Paragraph(tight=True, children=children), *others):
                 rest = [self.blocks(others)] if others else []
                 return tag("li", *task, self.line(children), *rest)
-            case (Paragraph(children=children), *others):
+            case (tree.Paragraph(children=children), *others):
                 below = self.blocks(others) if others else NEW_LINE
                 return tag("li", NEW_LINE, tag("p", *task, self.line(children)), below)
             case several:
                 return tag("li", *task, self.blocks(several) if several else markup.NOTHING)
 
-    def part(self, part: Term | Meaning) -> Html:
+    def part(self, part: tree.Term | tree.Meaning) -> Html:
         """A term, or what one means."""
         match part:
-            case Term(children=words):
+            case tree.Term(children=words):
                 return tag("dt", self.line(words))
-            case Meaning(children=(Paragraph(tight=True, children=words),)):
+            case tree.Meaning(children=(tree.Paragraph(tight=True, children=words),)):
                 return tag("dd", self.line(words))
-            case Meaning(children=several):
+            case tree.Meaning(children=several):
                 return tag("dd", self.blocks(several))
 
-    def title(self, box: Box | Fold) -> Html:
+    def title(self, box: tree.Box | tree.Fold) -> Html:
         """The title of a box; of one without, its kind in the site's language."""
         return _text(labels.boxed(box)) if box.title is None else self.line(box.title)
 
-    def tabs(self, tabs: Tabs) -> Html:
+    def tabs(self, tabs: tree.Tabs) -> Html:
         """Tabs that need no script: a button for each, and only the text of the chosen one is shown."""
         self.setting.tabs += 1
         name = f"tabs-{self.setting.tabs}"
         chosen = next((i for i, tab in enumerate(tabs.tabs, 1) if tab.chosen), 1)
-        inputs = [
-            tag(
-                "input", checked="checked" if i == chosen else None, id=f"{name}-{i}", name=name, type="radio"
-            )
-            for i in range(1, len(tabs.tabs) + 1)
-        ]
-        titles = [
-            tag("label", self.line(tab.title), for_=f"{name}-{i}") for i, tab in enumerate(tabs.tabs, 1)
-        ]
-        texts = [tag("div", self.blocks(tab.children), class_="tabbed-block") for tab in tabs.tabs]
+        inputs, titles, texts = [], [], []
+        for i, tab in enumerate(tabs.tabs, 1):
+            checked, id_ = "checked" if i == chosen else None, f"{name}-{i}"
+            inputs.append(tag("input", checked=checked, id=id_, name=name, type="radio"))
+            titles.append(tag("label", self.line(tab.title), for_=id_))
+            texts += [tag("div", self.blocks(tab.children), class_="tabbed-block"), NEW_LINE]
+        labels_ = tag("div", *titles, class_="tabbed-labels")
+        content = tag("div", NEW_LINE, *texts, class_="tabbed-content")
         return tag(
-            "div",
-            *inputs,
-            tag("div", *titles, class_="tabbed-labels"),
-            NEW_LINE,
-            tag("div", NEW_LINE, *(it for text in texts for it in (text, NEW_LINE)), class_="tabbed-content"),
-            NEW_LINE,
-            class_="tabbed-set tabbed-alternate",
-            data_tabs=f"{self.setting.tabs}:{len(tabs.tabs)}",
-        )
+            "div", *inputs, labels_, NEW_LINE, content, NEW_LINE,
+            class_="tabbed-set tabbed-alternate", data_tabs=f"{self.setting.tabs}:{len(tabs.tabs)}",
+        )  # fmt: skip
 
-    def table(self, table: Table) -> Html:
+    def table(self, table: tree.Table) -> Html:
         """A table. Columns of numbers end at one edge, unless the author says where they stand."""
         edges = list(table.edges)
         for i, edge in enumerate(edges):
-            column = [_amount(row[i]) for row in table.rows]
-            if not edge and any(column) and all(it is not None and _AMOUNT.fullmatch(it) for it in column):
+            column = [row[i].children for row in table.rows]
+            words = [tree.plain(cell).strip() for cell in column]
+            amounts = all(_AMOUNT.fullmatch(text) for text in words)
+            plain = all(isinstance(node, _PLAIN) for cell in column for node in cell)
+            if not edge and any(words) and amounts and plain:
                 edges[i] = "right"
 
-        def row(name: str, cells: Sequence[Cell]) -> Html:
-            styles = [f"text-align: {edge};" if edge else None for edge in edges]
-            each = [
-                tag(name, self.line(it.children), style=style)
-                for it, style in zip(cells, styles, strict=True)
-            ]
-            return tag("tr", NEW_LINE, *(it for cell in each for it in (cell, NEW_LINE)))
+        def row(name: str, cells: Sequence[tree.Cell]) -> Html:
+            parts = [NEW_LINE]
+            for cell, edge in zip(cells, edges, strict=True):
+                style = f"text-align: {edge};" if edge else None
+                parts += [tag(name, self.line(cell.children), style=style), NEW_LINE]
+            return tag("tr", *parts)
 
         caption = [NEW_LINE, tag("caption", self.line(table.caption))] if table.caption else []
         head = tag("thead", NEW_LINE, row("th", table.head), NEW_LINE)
         body = tag("tbody", NEW_LINE, *(it for cells in table.rows for it in (row("td", cells), NEW_LINE)))
-        return tag("table", *caption, NEW_LINE, head, NEW_LINE, body, NEW_LINE)
+        whole = tag("table", *caption, NEW_LINE, head, NEW_LINE, body, NEW_LINE)
+        return tag("div", whole, class_="lb-scroll", tabindex=0, role="group", aria_label=_("table"))
 
     def footnotes(self) -> list[Html]:
         """The texts of the note's footnotes, each with a way back to where it is called; none of none."""
@@ -260,83 +214,73 @@ class _Writer:
         rows = [it for footnote in self.note.footnotes for it in (self.footnote(footnote), NEW_LINE)]
         return [tag("div", NEW_LINE, tag("ol", NEW_LINE, *rows, start=start), NEW_LINE, class_="footnote")]
 
-    def footnote(self, footnote: Footnote) -> Html:
+    def footnote(self, footnote: tree.Footnote) -> Html:
         """One text: the way back stands at the end of its last paragraph."""
         number = self.number[footnote.name]
-        ways = markup.join(
-            tag(
-                "a",
-                "↩",
-                aria_label=_("back to footnote {n} in the text", n=number),
-                class_="footnote-backref",
-                href=f"#{_call(number, nth)}",
-            )
-            for nth in range(1, max(1, footnote.calls) + 1)
-        )
+        back, ways = _("back to footnote {n} in the text", n=number), list[Html]()
+        for nth in range(1, max(1, footnote.calls) + 1):
+            way = f"#{_call(number, nth)}"
+            ways.append(tag("a", "↩", aria_label=back, class_="footnote-backref", href=way))
         match footnote.children:
-            case (*others, Paragraph(children=children)):
-                rows = [*map(self.block, others), tag("p", self.line(children), Html("&#160;"), ways)]
+            case (*others, tree.Paragraph(children=children)):
+                rows = [*map(self.block, others), tag("p", self.line(children), Html("&#160;"), *ways)]
             case others:
-                rows = [*map(self.block, others), tag("p", ways if others else markup.join(["…", ways]))]
+                rows = [*map(self.block, others), tag("p", *([] if others else ["…"]), *ways)]
         return tag("li", NEW_LINE, *(it for row in rows for it in (row, NEW_LINE)), id=f"fn-{number}")
 
     # -- what stands in a line
 
-    def line(self, children: Sequence[Inline]) -> Html:
+    def line(self, children: Sequence[tree.Inline]) -> Html:
         """Inline nodes; what ends a sentence behind a formula stays on its line."""
         parts: list[Html] = []
         taken = 0  # characters of the next text that stand with the formula before it
         for i, node in enumerate(children):
-            made = _text(node.text[taken:]) if taken and isinstance(node, Text) else self.inline(node)
+            made = _text(node.text[taken:]) if taken and isinstance(node, tree.Text) else self.inline(node)
             taken = 0
             after = children[i + 1] if i + 1 < len(children) else None
-            if (
-                isinstance(node, Math)
-                and not node.display
-                and isinstance(after, Text)
-                and made.startswith("<math")
-            ):
+            formula = isinstance(node, tree.Math) and not node.display and made.startswith("<math")
+            if formula and isinstance(after, tree.Text):
                 taken = len(after.text) - len(after.text.lstrip(".,;:?!)"))
-                if taken:
-                    made = tag("span", made, after.text[:taken], class_="lb-nowrap")
+                made = tag("span", made, after.text[:taken], class_="lb-nowrap") if taken else made
             parts.append(made)
         return markup.join(parts)
 
-    def inline(self, node: Inline) -> Html:  # noqa: PLR0911 (a case for each kind)
+    def inline(self, node: tree.Inline) -> Html:  # noqa: PLR0911 (a case for each kind)
         """One inline node."""
         match node:
-            case Text(text=text):
+            case tree.Text(text=text):
                 return _text(text)
-            case Hole():
+            case tree.Hole():
                 return Html("…")
-            case Code(text=text):
+            case tree.Code(text=text):
                 return _text(text) if _NUMBER.fullmatch(text) else tag("code", _text(text))
-            case Math(latex=latex, display=display):
+            case tree.Math(latex=latex, display=display):
                 return self.formula(latex, "block" if display else "inline")
-            case Link(children=children, address=written, title=title):
+            case tree.Link(children=children, address=written, title=title):
                 words, address = self.line(children), self.setting.address(written)
                 return tag("a", words, href=address, title=title or None) if address else words
-            case Citation(keys=keys):
+            case tree.Citation(keys=keys):
                 works = [(key, self.setting.cite(key)) for key in keys]
                 opens = self.setting.citations.opens
-                links = [
-                    bibliography.citation(*it, opens=opens) if it else _text(f"@{key}?") for key, it in works
-                ]
+                links = (
+                    bibliography.citation(*work, opens=opens) if work else _text(f"@{key}?")
+                    for key, work in works
+                )
                 return tag("span", "[", markup.join(links, ", "), "]", class_="lb-cite")
-            case Reference(label=label):
+            case tree.Reference(label=label):
                 said, address = self.setting.refer(label)
                 return tag("a", said, href=address) if address else markup.text(said)
-            case Name(label=label):
+            case tree.Name(label=label):
                 return tag("span", f"{self.setting.name(label)}.", id=labels.anchor(label), class_="lb-name")
-            case Call(name=name, nth=nth):
+            case tree.Call(name=name, nth=nth):
                 number = self.number[name]
                 link = tag("a", number, class_="footnote-ref", href=f"#fn-{number}")
                 return tag("sup", link, id=_call(number, nth))
-            case Emphasis(children=children):
+            case tree.Emphasis(children=children):
                 return tag("em", self.line(children))
-            case Strong(children=children):
+            case tree.Strong(children=children):
                 return tag("strong", self.line(children))
-            case Break(hard=hard):
+            case tree.Break(hard=hard):
                 return markup.join([tag("br"), NEW_LINE]) if hard else NEW_LINE
             case _:
                 assert_never(node)
@@ -367,9 +311,3 @@ class _Writer:
 def _call(number: int, nth: int) -> str:
     """The id of the nth call of a footnote."""
     return f"fnref-{number}" + (f"-{nth}" if nth > 1 else "")
-
-
-def _amount(cell: Cell) -> str | None:
-    """What a cell says, if that may be a number."""
-    words = any(not isinstance(it, Text | Code | Hole | Emphasis | Strong) for it in cell.children)
-    return None if words else plain(cell.children).strip()

@@ -6,39 +6,16 @@ Prose goes the way of all prose, formulas are MathML, and pictures are drawn as 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from litbook.document import pieces
-from litbook.document.blocks import (
-    Figure,
-    Image,
-    Link,
-    Misbelief,
-    Output,
-    Prose,
-    Question,
-    Speech,
-    Told,
-)
-from litbook.document.labels import named
-from litbook.document.notebook import (
-    Cell,
-    Ended,
-    Handed,
-    Notebook,
-    Part,
-    Printed,
-    Program,
-    Remark,
-    Result,
-    Title,
-    Words,
-)
+from litbook.document import blocks, books, labels, pieces, values
+from litbook.document import notebook as document
+from litbook.document.catalogue import _
+from litbook.document.setting import Citations, Setting
+from litbook.html import code, figures, markup, note, pictures
 from litbook.html.bibliography import references
-from litbook.render import books, code, figures, markup, pictures, prose, values
-from litbook.render.catalogue import _
-from litbook.render.markup import Html, Page, tag
+from litbook.html.markup import Html, Page, tag
 from litbook.text.words import ASKED
 
 # Where GitHub has the files of the built site: a repository, and in it a branch, perhaps a folder.
@@ -47,20 +24,33 @@ FOLDER = "notebooks"  # of a lecture's pages
 UP = "../../"  # from the page of a notebook to the folder of its lecture
 
 
-def page(notebook: Notebook, place: str, github: str = "") -> Page:
+def page(notebook: document.Notebook, place: str, github: str = "") -> Page:
     """The Markdown of the page of a notebook that lies at `place` below the site's address.
 
     `github` is where GitHub has the built site; without one Colab cannot fetch a notebook, and a sentence
     says what to do.
     """
-    # Material prints titles as HTML.
-    title = markup.text(_("{title} (notebook)", title=notebook.title.replace("`", "")))
+    lecture, name = place.split("/")[-3::2]
+    stem = name.removesuffix(".ipynb")
+    up, back, saved = "../", f"../../{stem}/", f"{lecture}-{stem}"
+    if stem == "index":
+        up, back, saved = "", "../", lecture
+    label = _("Download the notebook")
+    links = [tag("a", label, href=up + name, download=f"{saved}.ipynb", class_="md-button")]
+    how = _("Without installing anything: download it, then choose File, Upload notebook in Google Colab.")
+    below = tag("p", how, class_="lb-nb-how")
+    if github:
+        at = github.rstrip("/").replace("https://github.com/", "https://colab.research.google.com/github/")
+        links.append(tag("a", _("Open in Colab"), href=f"{at}/{place}", class_="md-button"))
+        below = markup.NOTHING
+    links.append(tag("a", _("Read it as a page"), href=back))
     walk = _Walk(notebook)
     first, *rest = [block for cell in notebook.cells for block in walk.cell(cell)]
-    works = references(walk.setting.citations)
-    head = [markup.heading(2, _("References"), "references"), works] if works else []
-    blocks = [first, _links(place, github), *rest, *head]
-    return markup.page(blocks, f"title: {json.dumps(title)}\nsearch:\n  exclude: true\n")
+    ways = markup.join([tag("p", *links, class_="lb-nb-links"), below])
+    # Material prints titles as HTML.
+    title = markup.text(_("{title} (notebook)", title=notebook.title.replace("`", "")))
+    parts = [first, ways, *rest, *references(walk.setting.citations)]
+    return markup.page(parts, meta=f"title: {json.dumps(title)}\n")
 
 
 def way(name: str, notebook: str, takes: str) -> Html:
@@ -72,35 +62,13 @@ def way(name: str, notebook: str, takes: str) -> Html:
     return tag("p", link, tag("small", f" · {takes}"), class_="lb-nb-way")
 
 
-def _links(place: str, github: str) -> Html:
-    """What stands below a notebook's title: back to the page, download, Colab."""
-    lecture, name = place.split("/")[-3::2]
-    stem = name.removesuffix(".ipynb")
-    up, back, saved = "../", f"../../{stem}/", f"{lecture}-{stem}"
-    if stem == "index":
-        up, back, saved = "", "../", lecture
-    label = _("Download the notebook")
-    download = tag("a", label, href=up + name, download=f"{saved}.ipynb", class_="md-button")
-    read = tag("a", _("Read it as a page"), href=back)
-    if github:
-        at = github.rstrip("/").replace("https://github.com/", "https://colab.research.google.com/github/")
-        colab = tag("a", _("Open in Colab"), href=f"{at}/{place}", class_="md-button")
-        return tag("p", download, colab, read, class_="lb-nb-links")
-    how = _("Without installing anything: download it, then choose File, Upload notebook in Google Colab.")
-    return markup.join([tag("p", download, read, class_="lb-nb-links"), tag("p", how, class_="lb-nb-how")])
-
-
 class _Walk:
     """One notebook on its page: the headings of its sections are named after them."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: document.Notebook) -> None:
         self.notebook = notebook
-        self.setting = prose.Setting(
-            prose.Citations(notebook.bibliography),
-            resolve=self.address,
-            number=self.number,
-            ids="nb",
-        )
+        citations = Citations(notebook.bibliography)
+        self.setting = Setting(citations, resolve=self.address, number=self.number, ids="nb")
         self.drawn = 0
 
     def address(self, name: str) -> str | None:
@@ -113,118 +81,102 @@ class _Walk:
     def number(self, label: str) -> tuple[str, str] | None:
         """`Figure 2` for `fig:rate`, without an address: it may stand in another notebook."""
         numbers = self.notebook.numbers
-        return (named(label, numbers[label]), "") if label in numbers else None
+        return (labels.named(label, numbers[label]), "") if label in numbers else None
 
-    def cell(self, cell: Cell) -> list[Html]:
+    def cell(self, cell: document.Cell) -> list[Html]:
         """Prose as it is; code as a block with what it put out below, folded where its tags say so."""
         match cell:
-            case Words(_, parts, function):
+            case document.Words(_role, parts, function):
                 self.setting.level = 1 if function is None else self.notebook.levels.get(function, 1)
                 return [block for part in parts for block in self.part(part)]
-            case Program(_, text, results, tags, title):
+            case document.Program(role, text, results, tags, title):
                 # A file that comes along is folded, and long: its colours would be most of the page.
-                language = "" if text.startswith("%%writefile") else "python"
+                language = "" if role == "module" else "python"
                 block = code.fence(text.strip("\n"), language, tabindex=0)
-                outputs = [it for result in results for it in self.output(result)]
+                outputs = [output for result in results for output in self.outputs(result)]
                 if "hide-cell" in tags:
-                    block, outputs = _folded(title, block, *outputs), []
+                    block, outputs = _fold(title, block, *outputs), []
                 elif "hide-input" in tags:
-                    block = _folded(title, block)
+                    block = _fold(title, block)
                 return [tag("div", block, *outputs, class_="lb-nb-cell")]
         assert_never(cell)
 
-    def part(self, part: Part) -> list[Html]:
+    def part(self, part: document.Part) -> list[Html]:
         """A part of a cell of prose."""
         match part:
-            case Title(text, level, section):
-                return [markup.heading(level, prose.inline(text, self.setting), books.anchor(section))]
-            case Remark(text):
-                return prose.blocks(text, self.setting)
+            case document.Title(text, level, section):
+                return [markup.heading(level, note.inline(text, self.setting), books.anchor(section))]
+            case document.Remark(text):
+                return note.blocks(text, self.setting)
             case _:
                 return self.told(part)
 
-    def told(self, block: Told) -> list[Html]:
+    def told(self, block: blocks.Told) -> list[Html]:
         """What a word of the author has come to."""
         setting = self.setting
         match block:
-            case Prose(_, text):
-                return prose.blocks(text, setting)
-            case Misbelief(_, said, run):
-                lines = _labelled(_("**Commonly said:**"), said), _labelled(_("**Run:**"), run)
-                inside = (prose.passage(line, setting) for line in lines)
+            case blocks.Prose(_line, text):
+                return note.blocks(text, setting)
+            case blocks.Misbelief(_line, common, run):
+                lines = _("**Commonly said:**") + " " + common, _("**Run:**") + " " + run
+                inside = (note.passage(line, setting) for line in lines)
                 return [tag("div", tag("blockquote", *inside), class_="lb-prose")]
-            case Question():
-                return self.question(block)
-            case Link(_, text, target):
-                return prose.blocks(pieces.link(text, target), setting)
-            case Image(_, data, alt, caption):
-                return [self.picture(data, alt, caption)]
-            case Figure(_, svg, alt, caption):
-                return [self.figure(svg, alt), *prose.blocks(f"*{caption}*" if caption else "", setting)]
-            case Output() | Speech():
+            case blocks.Question(_line, text, hint, answer, why, missing):
+                # Its hint and its answer are folded.
+                parts = note.blocks(_(ASKED) + " " + text, setting)
+                parts += [tag("p", missing)] if missing else []
+                if hint:
+                    parts.append(_fold(_("Hint"), _prose(note.passage(hint, setting))))
+                if answer:
+                    where = f" ({answer.stamp})" if answer.stamp else ""
+                    reply = tag("p", tag("code", values.line(answer.value, answer.unit)), where)
+                    parts.append(_fold(_("Answer"), _prose(reply, note.passage(why, setting))))
+                return parts
+            case blocks.Link(_line, text, target):
+                return note.blocks(pieces.link(text, target), setting)
+            case blocks.Image(_line, data, alt, caption):
+                picture = _drawn(pictures.picture, data, alt, UP)
+                return [
+                    markup.join([picture, _prose(note.passage(f"*{caption}*", setting)) if caption else ""])
+                ]
+            case blocks.Figure(_line, svg, alt, caption):
+                self.drawn += 1
+                figure = tag(
+                    "figure", _drawn(figures.inline, svg, alt, f"n{self.drawn}-"), class_="lb-figure"
+                )
+                return [figure, *(note.blocks(f"*{caption}*", setting) if caption else [])]
+            case blocks.Output() | blocks.Speech():
                 return []
         assert_never(block)
 
-    def question(self, block: Question) -> list[Html]:
-        """A question, with its hint and its answer folded."""
-        setting = self.setting
-        found = prose.blocks(_labelled(_(ASKED), block.text), setting)
-        if block.missing:
-            found.append(tag("p", _("{why}: the answer comes from the run.", why=block.missing)))
-        if block.hint:
-            found.append(_folded(_("Hint"), _aside(prose.passage(block.hint, setting))))
-        if answer := block.answer:
-            where = f" ({answer.stamp})" if answer.stamp else ""
-            reply = tag("p", tag("code", values.line(answer.value, answer.unit)), where)
-            why = prose.passage(block.why, setting) if block.why else markup.NOTHING
-            found.append(_folded(_("Answer"), _aside(reply, why)))
-        return found
-
-    def picture(self, data: str, alt: str, caption: str) -> Html:
-        """A picture with its caption; its words where it cannot be shown."""
-        try:
-            drawn = pictures.picture(data, alt, UP)
-        except figures.NotAPicture:
-            drawn = tag("p", alt)
-        words = prose.passage(f"*{caption}*", self.setting) if caption else markup.NOTHING
-        return markup.join([drawn, words and tag("div", words, class_="lb-prose")])
-
-    def figure(self, svg: str, alt: str) -> Html:
-        """A figure; its words where it cannot be shown."""
-        self.drawn += 1
-        try:
-            drawn = figures.inline(svg, alt, f"n{self.drawn}-")
-        except figures.NotAPicture:
-            drawn = tag("p", alt)
-        return tag("figure", drawn, class_="lb-figure")
-
-    def output(self, result: Result) -> Iterator[Html]:
+    def outputs(self, result: document.Result) -> Iterator[Html]:
         """What a cell printed, showed or raised."""
         match result:
-            case Printed(text):
+            case document.Printed(text):
                 yield _printed(text, "lb-nb-out")
-            case Ended(name, message, lines):
+            case document.Ended(name, message, lines):
                 yield _printed("\n".join([*lines, f"{name}: {message}"]), "lb-nb-out lb-nb-error")
-            case Handed(Image(_, _, alt)):
-                yield tag(
-                    "div", prose.passage(_("*Picture: {alt}*", alt=alt), self.setting), class_="lb-prose"
-                )
-            case Handed(block):
+            case document.Handed(blocks.Image(_line, _data, alt)):
+                yield _prose(note.passage(_("*Picture: {alt}*", alt=alt), self.setting))
+            case document.Handed(block):
                 yield from self.told(block)
             case _:
                 assert_never(result)
 
 
-def _labelled(label: str, text: str) -> str:
-    """Markdown behind words of our own, which are Markdown, too."""
-    return f"{label} {text}"
+def _drawn(draw: Callable[[str, str, str], Html], data: str, alt: str, place: str) -> Html:
+    """A picture; its words where it cannot be shown."""
+    try:
+        return draw(data, alt, place)
+    except figures.NotAPicture:
+        return tag("p", alt)
 
 
-def _folded(title: str, *inside: Html) -> Html:
+def _fold(title: str, *inside: Html) -> Html:
     return tag("details", tag("summary", title), *inside, class_="lb-nb-fold")
 
 
-def _aside(*inside: Html) -> Html:
+def _prose(*inside: Html) -> Html:
     return tag("div", *inside, class_="lb-prose")
 
 

@@ -1,7 +1,7 @@
 """The code above a section's claims, changed a little in ways that some claim or shown value should notice.
 
 Knows the text alone; `noticed` runs what is made here. A *change* sets one field of one node of
-the tree, so that the text, its lines and the numbers of its statements stay what they are.
+the tree, or puts `pass` for a statement, so that the text, its lines and the numbers of its statements stay.
 
     left out    an assignment, a `del`, a call for its effect
     dtype       another one near it: `float32` to `float64`, `.half()` to `.float()`
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, segment
+from litbook.text.tree import Definition, blocks, segment
 
 DTYPES = {
     "float64": "float32", "float32": "float64", "float16": "float32", "bfloat16": "float32",
@@ -54,30 +54,29 @@ class Change:
     field: str
     value: Any
 
-    def make(self) -> None:
-        """Change the tree itself, for good."""
-        setattr(self.node, self.field, self.value)
+    def make(self, lecture: Lecture) -> None:
+        """Change the tree itself, for good. A `pass` in the place of a statement is known by its number."""
+        if self.field:
+            setattr(self.node, self.field, self.value)
+            return
+        lecture.statement_of[self.value] = self.statement
+        lecture.watches_of[self.value] = lecture.watches_of.get(self.node, [])
+        tree = lecture.file_of_statement(self.statement).tree
+        for inside in (vars(block) for block in (tree, *blocks(tree))):
+            for name in inside.keys() & {"body", "orelse", "finalbody"}:
+                inside[name][:] = [self.value if it is self.node else it for it in inside[name]]
 
 
 def changes(lecture: Lecture, function: int) -> list[Change]:
     """Every change of the body of a section, in the order of its text."""
-    measured = {
-        a
-        for a, numbers in lecture.watches_of.items()
-        if any(lecture.watches[i].kind == "measure" for i in numbers)
-    }
     made = list[Change]()
     for node, number in lecture.statement_of.items():
         statement = lecture.statements[number]
-        changes_here = statement.function == function and statement.kind in ("code", "def")
-        if (
-            changes_here
-            and node not in measured
-            and node not in lecture.claim_of
-            and not isinstance(node, _LET_BE)
-        ):
+        measured = any(lecture.watches[i].kind == "measure" for i in lecture.watches_of.get(node, ()))
+        let_be = measured or node in lecture.claim_of or isinstance(node, _LET_BE)
+        if statement.function == function and statement.kind in ("code", "def") and not let_be:
             made += _Maker(lecture, number).of(node)
-    return sorted(made, key=lambda it: (it.line, it.column))
+    return sorted(made, key=lambda change: (change.line, change.column))
 
 
 class _Maker:
@@ -89,8 +88,7 @@ class _Maker:
     def of(self, statement: ast.stmt) -> Iterator[Change]:
         """The changes of the statement, and of every expression in it that may change."""
         if isinstance(statement, _LEFT_OUT) and getattr(statement, "value", statement) is not None:
-            # It is known by its node everywhere, so the node stays, and says nothing from now on.
-            yield self.change(statement, "left out", "__class__", ast.Pass)
+            yield self.change(statement, "left out", "", ast.copy_location(ast.Pass(), statement))
         todo: list[ast.AST] = [statement]
         while todo:
             node = todo.pop()

@@ -157,8 +157,15 @@ class _Maker:
                 if place == BOUND and value == 0:
                     return
                 written = ast.get_source_segment(self.file.text, node) or ast.unparse(node)
+                # Less and more a tenth of itself, where integers stay integers; or a unit of the last digit
+                # that the author wrote.
+                if place == BOUND:
+                    step = max(1, abs(value) // 10) if isinstance(value, int) else abs(value) / 10
+                    nudged = value - step, value + step
+                else:
+                    nudged = _nudged(value, written)
                 changes = []
-                for new in _scaled(value) if place == BOUND else _nudged(value, written):
+                for new in nudged:
                     constant: ast.expr = ast.Constant(abs(new))
                     constant = ast.UnaryOp(ast.USub(), constant) if new < 0 else constant
                     changes.append((f"{written} -> {new!r}", constant))
@@ -183,12 +190,6 @@ def _nudged(value: float, written: str) -> tuple[float, float]:
     exponent = digits.as_tuple().exponent
     unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
     return float(digits - unit), float(digits + unit)
-
-
-def _scaled(value: float) -> tuple[float, float]:
-    """`value` less and more a tenth of itself; integers stay integers."""
-    step = max(1, abs(value) // 10) if isinstance(value, int) else abs(value) / 10
-    return value - step, value + step
 
 
 def _short(node: ast.expr, most: int = 40) -> str:

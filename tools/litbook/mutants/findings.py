@@ -6,15 +6,13 @@ Each runs in a process of its own, which `checks` starts; what it returns is dat
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from litbook.checks import Checked, Wanted
+from litbook.document import report, values
 from litbook.mutants import noticed, trials
-from litbook.mutants.trials import Outcome
-from litbook.render import report, values
 from litbook.run import run
 from litbook.text import source
 from litbook.text.lecture import Lecture
@@ -40,7 +38,32 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
         sections = () if in_main else tuple(lecture.section_name(i) for i in sorted(owners))
     outcomes, record = trials.try_claims(Path(path), sections=sections, claims=claims, owner=owner)
     excuses = trials.unreadable(lecture)
-    lines = [line for outcome in outcomes for line in _lines(lecture, outcome)]
+    lines = []
+    for outcome in outcomes:  # survivors, excused ones, idle excuses
+        claim = lecture.claims[outcome.claim]
+        file, line = (
+            lecture.file_of_statement(claim.statement).path,
+            lecture.statements[claim.statement].first,
+        )
+        if outcome.unsteady and outcome.failed:
+            continue  # the run itself says so, with its values
+        if outcome.unsteady:
+            what = f"the claim itself does not hold when it is tried: {outcome.unsteady}"
+            lines.append(f"{file}:{line}: {what}")
+        for trial in [] if outcome.unsteady else outcome.left:
+            excuse = outcome.excuse(trial)
+            fate = f"excused: {excuse}" if excuse else "survives"
+            change = f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
+            lines.append(f"{file}:{trial.line or line}:{trial.column}: {fate}: {change}")
+            if trial.kind == "annotation":
+                lines[-1] += f"\n    {claim.text}"
+            else:  # the claim, what it was changed into, and what its names were
+                tests = claim.text, *(mutant.text for mutant in trial.mutants)
+                lines[-1] += "".join(f"\n    assert {test}" for test in tests)
+                names = outcome.names.items()
+                lines[-1] += "".join(f"\n      {name} is {values.line(value)}" for name, value in names)
+        idle = (f"the excuse for {change!r} excuses nothing: remove it" for change in outcome.idle)
+        lines += [f"{file}:{line}: {what}" for what in idle]
 
     # `12 claims, 40 mutants in 31 trials: 30 passed, …`; where not only some were tried, what was left.
     made = sum(len(trial.mutants) for outcome in outcomes for trial in outcome.trials)
@@ -64,29 +87,6 @@ def of_claims(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, 
 def _device(lecture: Lecture, number: int) -> str | None:
     """What the section of a claim requires."""
     return lecture.functions[lecture.statements[lecture.claims[number].statement].function].requires
-
-
-def _lines(lecture: Lecture, outcome: Outcome) -> Iterator[str]:
-    """What there is to say of one claim: survivors, excused ones, idle excuses."""
-    claim = lecture.claims[outcome.claim]
-    line, place = lecture.statements[claim.statement].first, lecture.file_of_statement(claim.statement).path
-    if outcome.unsteady and outcome.failed:
-        return  # the run itself says so, with its values
-    if outcome.unsteady:
-        yield f"{place}:{line}: the claim itself does not hold when it is tried: {outcome.unsteady}"
-    for trial in [] if outcome.unsteady else outcome.left:
-        excuse = outcome.excuse(trial)
-        fate = f"excused: {excuse}" if excuse else "survives"
-        change = f"{trial.kind} {' and '.join(mutant.change for mutant in trial.mutants)}"
-        text = [f"{place}:{trial.line or line}:{trial.column}: {fate}: {change}"]
-        if trial.kind == "annotation":
-            text += [f"    {claim.text}"]
-        else:  # the claim, what it was changed into, and what its names were
-            text += [f"    assert {it}" for it in (claim.text, *(mutant.text for mutant in trial.mutants))]
-            text += [f"      {name} is {values.line(value)}" for name, value in outcome.names.items()]
-        yield "\n".join(text)
-    for change in outcome.idle:
-        yield f"{place}:{line}: the excuse for {change!r} excuses nothing: remove it"
 
 
 def of_code(owner: run.Owner, path: str, wanted: dict[str, Any]) -> dict[str, Any]:

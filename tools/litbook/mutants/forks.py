@@ -23,17 +23,24 @@ _END, _FORK = os._exit, os.fork if hasattr(os, "fork") else None  # what they ar
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """One thread for torch. A pool of threads is not there in a forked child, which would wait for it."""
-    try:
-        import torch
-    except ModuleNotFoundError:  # then it has no threads
-        yield
+    if (torch := sys.modules.get("torch")) is None:
+        # A lecture that imports it has it read the environment; one that does not need not wait for it.
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
         return
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
 
 
 def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None = None) -> list[Any]:
@@ -49,7 +56,26 @@ def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None
         warnings.simplefilter("ignore")  # Python warns of forks beside threads; torch has one, and it waits
         child = _FORK()
     if not child:
-        _be_child(work, writing, memory)
+        # All of the child's life: what it holds of its parent must not be tidied up twice.
+        try:
+            for name in ("SIGALRM", "SIGINT"):
+                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            if memory is not None:
+                import resource
+
+                # Of what the process has as its own: a mapped file of any size is not counted.
+                with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
+                    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
+                        used = int(file.read().split()[5]) * resource.getpagesize()
+                    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+                    resource.setrlimit(resource.RLIMIT_DATA, (used + memory, most))
+            for answer in work():
+                os.write(writing, f"{json.dumps(answer)}\n".encode())
+        finally:
+            _END(0)
     os.close(writing)
     written, until = b"", time.monotonic() + patience
     try:
@@ -65,26 +91,3 @@ def asked(work: Callable[[], Iterable[Any]], patience: float, memory: int | None
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     return [json.loads(line) for line in written.decode().splitlines(keepends=True) if line.endswith("\n")]
-
-
-def _be_child(work: Callable[[], Iterable[Any]], writing: int, memory: int | None) -> None:
-    """All of a child's life. It never returns: what it holds of its parent must not be tidied up twice."""
-    try:
-        for name in ("SIGALRM", "SIGINT"):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        if memory is not None:
-            import resource
-
-            # Of what the process has as its own: a mapped file of any size is not counted.
-            with contextlib.suppress(OSError, ValueError):  # where there is no /proc nothing is limited
-                with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  a lecture may replace pathlib
-                    used = int(file.read().split()[5]) * resource.getpagesize()
-                _, most = resource.getrlimit(resource.RLIMIT_DATA)
-                resource.setrlimit(resource.RLIMIT_DATA, (used + memory, most))
-        for answer in work():
-            os.write(writing, f"{json.dumps(answer)}\n".encode())
-    finally:
-        _END(0)

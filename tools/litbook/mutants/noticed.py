@@ -137,7 +137,7 @@ class _Changing(Recorder):
         def work() -> Iterator[list[str]]:
             self.again = True
             if change is not None:
-                change.make()
+                change.make(self.lecture)
             call = self._compile(function)
             del self.makings[function]
             Recorder.section(self, function, call)

@@ -286,34 +286,34 @@ def _in_child(codes: list[CodeType], names: dict[str, Any]) -> list[str]:
 
 def _try_annotation(outcome: Outcome, annotation: Any, value: Any, text: str, sizes: Sizes) -> None:
     """Try what an annotation promises otherwise. It draws nothing and changes nothing: no child is needed."""
+    import jaxtyping
+
     outcome.trials.clear()
     outcome.passed.clear()
     if why := mismatch(annotation, value, text, sizes):
         outcome.unsteady = why
         return
-    for change, other, dims, axes in _otherwise(annotation, text, sizes):
+
+    def tried(change: str, other: Any, dims: str = text, axes: Sizes = sizes) -> None:
+        """The annotation may become `other`, with other dimensions, or its names other sizes."""
         if mismatch(other, value, dims, axes):
             outcome.passed.add(len(outcome.trials))
         outcome.trials.append(Trial(outcome.claim, "annotation", 0, 1, (Mutant(change, ast.Constant(text)),)))
 
-
-def _otherwise(annotation: Any, text: str, sizes: Sizes) -> Iterator[tuple[str, Any, str, Sizes]]:
-    """How the annotation changes, what it is then, its dimensions, and the sizes that the names have."""
-    import jaxtyping
-
     kind, array, words = annotation.dtype, annotation.array_type, text.split()
     if kind.__name__ not in ("Shaped", "Num"):
         other: Any = jaxtyping.Float if kind is jaxtyping.Bool else jaxtyping.Bool
-        yield f"{kind.__name__} -> {other.__name__}", other[array, text], text, sizes
+        tried(f"{kind.__name__} -> {other.__name__}", other[array, text])
     if not re.search(r"\*|\.\.\.", text):
         for dims in (f"{text} _".strip(), " ".join(words[:-1])):
             if dims != text:
-                yield f"{text!r} -> {dims!r}", kind[array, dims], dims, sizes
+                tried(f"{text!r} -> {dims!r}", kind[array, dims], dims)
     for i, word in enumerate(words):
         name = word.lstrip("#?*").split("=")[0]
         if word.isdecimal():
             dims = " ".join([*words[:i], str(int(word) + 1), *words[i + 1 :]])
-            yield f"{text!r} -> {dims!r}", kind[array, dims], dims, sizes
+            tried(f"{text!r} -> {dims!r}", kind[array, dims], dims)
         elif name in sizes and not word.startswith("#"):
             size, line = sizes[name]
-            yield f"{name} = {size} -> {size + 1}", annotation, text, {**sizes, name: (size + 1, line)}
+            changed = {**sizes, name: (size + 1, line)}
+            tried(f"{name} = {size} -> {size + 1}", annotation, axes=changed)

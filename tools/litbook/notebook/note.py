@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from litbook.document import grammar, labels
 from litbook.document.bibliography import Bibliography, BibliographyError, find, names
+from litbook.document.catalogue import _
 from litbook.document.markdown import Plain, escaped, written
 from litbook.document.note import Citation, Link, plain
-from litbook.render.catalogue import _
 
 _SAFE = re.compile(r"(?:https?://|mailto:)\S+", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ class Prose(Plain):
                 continue
             if key not in self.cited:
                 self.cited.append(key)
-            words = " ".join(filter(None, (escaped(names(entry)), entry.year))) or escaped(entry.title)
+            words = escaped(" ".join(filter(None, (names(entry), entry.year))) or entry.title)
             works.append(f"[{words}]({entry.url})" if _SAFE.fullmatch(entry.url) else words)
         return f"({'; '.join(works)})"
 

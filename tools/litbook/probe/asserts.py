@@ -1,20 +1,25 @@
-"""Asserts: which of them ran, which raised because they were false, and whether anybody has heard of it.
+"""Asserts: which of them ran, which were false or left unjudged, and whether anybody has heard of it.
 
-In go the probes of an assert, which run only where it is false or its test raises, and the exceptions that
+In go the probes of an assert, which run only where it is false or its test is left, and the exceptions that
 ended sections; out come the errors of those that ended none: caught, or swallowed by Python itself, as in
-threads, `__del__` and `atexit`. A forked child, and what runs after the record is made, `tell` at once.
+threads, `__del__` and `atexit`. A test is left by whatever is raised in it, by `GeneratorExit` and
+`CancelledError`, too; and where its frame still stands in it when all else is over. A forked child, and what
+runs after the record is made, `tell` at once.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import mmap
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from sys import _getframe
+from traceback import walk_stack
 from types import FrameType
 
 from msgspec.structs import astuple
@@ -22,20 +27,24 @@ from msgspec.structs import astuple
 from litbook.probe import raised
 from litbook.probe.captions import caption_of, names_in
 from litbook.probe.recording import Recording
+from litbook.probe.truths import always_true, is_boundless
 from litbook.record import model
 from litbook.text.tree import segment
 
 WAY_OUT = "if it is meant to fail, mark its line: # @fails"
+WAY_OUT_LEFT = "let it be judged, or mark its line @fails if it is meant to raise"
+WAY_OUT_TRUE = "claim something that can be false"
 
 Site = tuple[int, int, tuple[raised.Line, ...]]
 """The section that shows an assert, the line of its file there, and the assert's own where it is another."""
 
 
 @dataclass
-class _False:
-    """A false assert: the place that shows it, how it came about, and how often."""
+class _Wrong:
+    """An assert that was false, was left, or cannot fail: the place that shows it, and how it came about."""
 
     where: str
+    what: str = ""  # all there is to say of one that was not false
     site: Site | None = None
     why: str = ""
     caption: str = ""
@@ -48,102 +57,201 @@ class Asserts:
 
     def __init__(self, recorder: Recording) -> None:
         self.recorder, self.lecture = recorder, recorder.lecture
-        self.nodes = {i: it for it, i in self.lecture.statement_of.items() if isinstance(it, ast.Assert)}
-        self.meant = {i for i, it in self.nodes.items() if it in self.lecture.fails}
+        self.nodes = {
+            number: node for node, number in self.lecture.statement_of.items() if isinstance(node, ast.Assert)
+        }
+        self.meant = {number for number, node in self.nodes.items() if node in self.lecture.fails}
         self.tell: Callable[[tuple[object, ...]], None] = lambda _: None
         self.late = False
-        self._false: dict[int, _False] = {}
-        self._raised: dict[int, str] = {}  # statement -> what its test raised, while nobody has heard of it
-        self._ids = os.getpid, threading.get_ident
-        self._home = os.getpid(), threading.get_ident()
+        self._false: dict[int, _Wrong] = {}
+        self._left: dict[int, _Wrong] = {}
+        self._true: dict[int, _Wrong] = {}
+        # Memory that forks share: what one of them could not say, as it could open or write no file.
+        self._unsaid = mmap.mmap(-1, len(self.lecture.statements) + 1)
+        self._began = set[int]()  # those without a step
+        self._before = set[int]()  # in a fork: ids of the frames in which the parent's asserts go on
+        self._process, self._thread = os.getpid, threading.get_ident  # a lecture may replace them
+        self._home_process, self._home_thread = os.getpid(), threading.get_ident()
 
     # -- what the probes say
 
     def ran(self, statement: int) -> None:
         """An assert was reached, for the first time in its section."""
-        if self._away():
-            self.tell(("ran", *astuple(self._entry(statement))))
+        if self._is_away():
+            self._say(statement, ("ran", *astuple(self._entry(statement))))
+
+    def began(self, statement: int) -> None:
+        """An assert of a definition that is stepped over was reached."""
+        if statement not in self._began:
+            self._began.add(statement)
+            self.ran(statement)
+
+    def forked(self) -> None:
+        """This process is a new fork: what is being judged now is judged in the parent."""
+        frames = (frame for frame, _ in walk_stack(_getframe(1)))
+        self._before = {id(frame) for frame in frames if self.judging(frame) is not None}
 
     def false(self, statement: int) -> None:
         """An assert is false; what it raises comes next."""
         if statement in self._false:
             self._false[statement].count += 1
         else:
-            self.found_false(statement, _getframe(1))
-
-    def found_false(self, statement: int, frame: FrameType) -> None:
-        """The first failure of an assert, in a function that is running."""
-        found = self._false[statement] = _False(self._where())
-        with contextlib.suppress(Exception):  # at the end of the stack that is all that can be kept
-            found.site = self._site(statement, frame)
-            found.why = names_in(self.nodes[statement], frame)  # last: a `__repr__` may come by here
-        if self._away() and statement not in self.meant:
-            section, error = self._error(statement, found)
-            self.tell(("false", self.lecture.key(section), *astuple(error)))
+            self._keep(statement, _getframe(1))
 
     def lost(self, statement: int, frame: FrameType) -> None:
         """A claim fails; where no record will say so, it is told as an assert."""
-        if self._away():
-            self.found_false(statement, frame)
+        if self._is_away():
+            self._keep(statement, frame)
 
-    def said(self, statement: int, message: object) -> object:
+    def _keep(self, statement: int, frame: FrameType) -> None:
+        """The first failure of an assert, in a function that is running."""
+        if self._process() != self._home_process:
+            where = "it was raised in a child process"
+        elif self._thread() != self._home_thread:
+            where = f"it was raised in the thread {threading.current_thread().name}"
+        elif self.late:
+            where = "it was raised after the lecture's end"
+        else:
+            where = "its exception ended nothing: it was caught, or Python swallowed it"
+        failure = self._false[statement] = _Wrong(where)
+        with contextlib.suppress(Exception):  # at the end of the stack that is all that can be kept
+            failure.site = self._site(statement, frame)
+            failure.why = names_in(self.nodes[statement], frame)  # last: a `__repr__` may come by here
+        self._tell_wrong(statement, failure)
+
+    def message(self, statement: int, given: object) -> object:
         """The message of a false assert, handed back as it came."""
         if not self._false[statement].caption:
-            self._false[statement].caption = caption_of(message)
-        return message
+            self._false[statement].caption = caption_of(given)
+        return given
 
-    def stumbled(self, statement: int) -> None:
-        """An exception comes out of an assert: it is false, as is known, or its test raised."""
-        if statement not in self._false:
-            self._raised.setdefault(statement, raised.said(sys.exc_info()[1]))
+    def stumbled(self, statement: int, frame: FrameType) -> None:
+        """An exception comes out of an assert: it is false, as is known, or its test is left."""
+        if id(frame) in self._before:
+            self._before.discard(id(frame))
+        elif statement not in self._false:
+            self.leave(statement, raised.text_of(sys.exc_info()[1]), frame)
+
+    def leave(self, statement: int, by: str, frame: FrameType) -> None:
+        """The test of an assert is left, and not judged."""
+        if statement in self._left:
+            self._left[statement].count += 1
+            return
+        what = f"never judged: the assert {self._text(statement)} was left by {by}\n{WAY_OUT_LEFT}"
+        self._left[statement] = self._noticed(statement, what, frame)
+
+    def truth(self, statement: int, value: object) -> object:
+        """What decides an assert, handed back as it came."""
+        if type(value) is not bool and (kind := always_true(value)):
+            self.cannot_fail(statement, f"it asserts {kind}", _getframe(1))
+        return value
+
+    def tolerance(self, statement: int, value: object) -> object:
+        """A tolerance in the test of an assert, handed back as it came."""
+        if is_boundless(value):
+            self.cannot_fail(statement, "everything is within an infinite tolerance", _getframe(1))
+        return value
+
+    def cannot_fail(self, statement: int, why: str, frame: FrameType) -> None:
+        """An assert holds whatever it is about, as its value shows. That is said once."""
+        if statement not in self._true:
+            what = f"this assert cannot fail: {why}\n{WAY_OUT_TRUE}"
+            self._true[statement] = self._noticed(statement, what, frame)
+
+    def _noticed(self, statement: int, what: str, frame: FrameType) -> _Wrong:
+        """There is something to say of an assert in a function that is running."""
+        noticed = _Wrong("", what)
+        with contextlib.suppress(Exception):  # at the end of the stack
+            noticed.site = self._site(statement, frame)
+        self._tell_wrong(statement, noticed)
+        return noticed
+
+    def judging(self, frame: FrameType) -> int | None:
+        """The assert of the lecture whose test is being evaluated in a frame."""
+        file = self.lecture.file_of(frame.f_code.co_filename)
+        if file is None or frame.f_lasti < 0:
+            return None
+        line, _, column, _ = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+        for statement, node in self.nodes.items() if line is not None and column is not None else ():
+            end = node.end_lineno or 0, node.end_col_offset or 0
+            if self.lecture.file_of_statement(statement).number == file:
+                if (node.lineno, node.col_offset) <= (line, column) < end:
+                    return statement
+        return None
+
+    def left_behind(self, frames: Iterable[FrameType], by: str) -> None:
+        """Nothing goes on in these frames any more: what is being judged in them never will be."""
+        for frame in frames:
+            statement = None if id(frame) in self._before else self.judging(frame)
+            if statement is not None:
+                self.leave(statement, by, frame)
 
     def ended(self, error: BaseException) -> None:
         """An exception ended a section: whatever assert it came from, all hear of it."""
         for statement in raised.statements(self.recorder.numbering, error):
-            self._raised.pop(statement, None)
             if statement in self._false and isinstance(error, AssertionError):
                 self._false[statement].heard += 1
+        for cause in raised.behind(error):
+            for statement in raised.statements(self.recorder.numbering, cause):
+                if statement in self._left:
+                    self._left[statement].heard += 1
 
     # -- what is said of them
 
     def errors(self, reached: set[int]) -> Iterator[tuple[int, model.Error]]:
-        """Section and error of each that was false and not heard of, or is marked and was never false."""
-        for statement, found in [*self._false.items()]:
-            if statement not in self.meant and found.count > found.heard:
-                yield self._error(statement, found)
-        for statement in sorted(self.meant & reached - {*self._false, *self._raised}):
+        """Section and error of each that was wrong and not heard of, or is marked and held."""
+        for statement, failure in [*self._false.items(), *self._left.items(), *self._true.items()]:
+            if statement not in self.meant and failure.count > failure.heard:
+                yield self._error(statement, failure)
+        for statement in (i for i in self.nodes if self._unsaid[i] > 1):
+            what = f"wrong in a child process, which could not say how: {self._text(statement)}"
+            yield self._error(statement, _Wrong("", what))
+        for statement in sorted(self.meant & (reached | self._began) - {*self._false, *self._left}):
             section, line, trace = self._site(statement, None)
             what = f"marked @fails, but it held: {self._text(statement)}"
             yield section, self.recorder.error(section, "assert", line, what, trace)
 
     def entries(self, reached: set[int]) -> tuple[model.Assert, ...]:
-        """What the record keeps of them."""
-        claims = {it.statement for it in self.lecture.claims}
-        kept = {*self._raised, *(i for i in self.nodes if i in reached and i not in claims)} - self.meant
-        return tuple(map(self._entry, sorted(kept | self.meant & reached)))
+        """What the record keeps of them: those that ran and are no claims, or were left."""
+        claims = {claim.statement for claim in self.lecture.claims}
+        there = {i for i in self.nodes if self._unsaid[i]} | self._began | self._left.keys()
+        return tuple(map(self._entry, sorted(self.nodes.keys() & reached - claims | there)))
 
-    def unfinished(self, thread: str, frame: FrameType) -> None:
-        """A thread is at a line of the lecture, and nobody waits for it any longer."""
-        file = self.lecture.file_of(frame.f_code.co_filename)
-        statement = self.recorder.numbering.statement_at.get((file or 0, frame.f_lineno))
-        if statement is not None:
-            section, line, trace = self._site(statement, None)
-            what = f"the thread {thread} still runs after the end: nobody sees what it has yet to assert"
-            error = self.recorder.error(section, "assert", line, f"{what}\njoin it in its section", trace)
-            self.recorder.keep(section, error)
+    def unfinished(self, thread: str, file: int | None, line: int) -> None:
+        """A thread is at a line of the lecture, or will be, and nobody waits for it any longer."""
+        section = next(i for i, spec in enumerate(self.lecture.functions) if spec.kind == "main")
+        site: Site = section, self.lecture.functions[section].first, ()  # where it is in no line of ours
+        if file is not None and (file, line) in self.recorder.numbering.statement_at:
+            site = self._site(self.recorder.numbering.statement_at[file, line], None)
+        what = f"the thread {thread} still runs after the end: nobody sees what it has yet to assert"
+        error = self.recorder.error(site[0], "assert", site[1], f"{what}\njoin it in its section", site[2])
+        self.recorder.keep(site[0], error)
 
     def _entry(self, statement: int) -> model.Assert:
-        it = self.lecture.statements[statement]
-        line = self.recorder.numbering.line(it.function, it.first)
-        said = "" if statement in self.meant else self._raised.get(statement, "")
-        return model.Assert(self.lecture.key(it.function), line, self._text(statement), said)
+        shown, column = self.lecture.statements[statement], self.nodes[statement].col_offset
+        line = self.recorder.numbering.line(shown.function, shown.first)
+        return model.Assert(self.lecture.key(shown.function), line, self._text(statement), column)
 
-    def _error(self, statement: int, found: _False) -> tuple[int, model.Error]:
-        section, line, trace = found.site or self._site(statement, None)
+    def _tell_wrong(self, statement: int, failure: _Wrong) -> None:
+        """Where no record will say so, say at once what is wrong."""
+        if self._is_away() and statement not in self.meant:
+            section, error = self._error(statement, failure)
+            self._say(statement, ("wrong", self.lecture.key(section), *astuple(error)))
+
+    def _say(self, statement: int, line: tuple[object, ...]) -> None:
+        try:
+            self.tell(line)
+        except OSError:
+            self._unsaid[statement] = max(self._unsaid[statement], 1 + (line[0] == "wrong"))
+
+    def _error(self, statement: int, failure: _Wrong) -> tuple[int, model.Error]:
+        section, line, trace = failure.site or self._site(statement, None)
+        if failure.what:
+            return section, self.recorder.error(section, "assert", line, failure.what, trace)
         message = self.nodes[statement].msg
         plain = str(message.value) if isinstance(message, ast.Constant) else ""
-        lines = [f"assert fails: {found.caption or plain or self._text(statement)}"]
-        lines += [*found.why.splitlines(), found.where, WAY_OUT]
+        lines = [f"assert fails: {failure.caption or plain or self._text(statement)}"]
+        lines += [*failure.why.splitlines(), failure.where, WAY_OUT]
         return section, self.recorder.error(section, "assert", line, "\n".join(lines), trace)
 
     def _text(self, statement: int) -> str:
@@ -152,26 +260,17 @@ class Asserts:
     def _site(self, statement: int, frame: FrameType | None) -> Site:
         """The section that shows an assert is the one it stands in, else the one that runs."""
         lecture = self.lecture
-        it = lecture.statements[statement]
-        file = lecture.functions[it.function].file
-        around = lecture.section_around(it.function)
-        if lecture.functions[around].kind != "module" or around == it.function:
-            return around, it.first, ()
-        place = lecture.files[file].place(it.first)
-        inner = place.path, it.first, lecture.functions[it.function].name, place.text.strip()
+        function, first = lecture.statements[statement].function, lecture.statements[statement].first
+        around = lecture.section_around(function)
+        if lecture.functions[around].kind != "module" or around == function:
+            return around, first, ()
+        place = lecture.file_of_function(function).place(first)
+        inner = place.path, first, lecture.functions[function].name, place.text.strip()
         running, line = self.recorder.log.function, 0
-        if frame is not None and self._ids[1]() == self._home[1]:
+        if frame is not None and self._thread() == self._home_thread:
             line = self.recorder.site(frame)[1]
         return running, line or lecture.functions[running].first, (inner,)
 
-    def _where(self) -> str:
-        if self._ids[0]() != self._home[0]:
-            return "it was raised in a child process"
-        if self._ids[1]() != self._home[1]:
-            return f"it was raised in the thread {threading.current_thread().name}"
-        if self.late:
-            return "it was raised after the lecture's end"
-        return "its exception ended nothing: it was caught, or Python swallowed it"
-
-    def _away(self) -> bool:
-        return self.late or self._ids[0]() != self._home[0]
+    def _is_away(self) -> bool:
+        """Whether no record will say what happens now."""
+        return self.late or self._process() != self._home_process

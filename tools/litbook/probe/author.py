@@ -24,6 +24,9 @@ from litbook.probe import vector
 from litbook.record.limits import IMAGE, OUTPUT
 from litbook.record.model import PICTURES, WITHIN, Piece, PieceKind
 
+__all__ = ["aside", "figure", "image", "link", "misbelief", "note", "question", "recording", "requires",
+           "speaker_note", "system_text", "word"]  # fmt: skip
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -59,7 +62,7 @@ def note(text: str) -> None:
 
     Raises `AuthorError` for anything that is not text.
     """
-    _hand("note", _text("note", text))
+    hand("note", _text("note", text))
 
 
 def speaker_note(text: str) -> None:
@@ -67,18 +70,19 @@ def speaker_note(text: str) -> None:
 
     Raises `AuthorError` for anything that is not text.
     """
-    _hand("speaker", _text("speaker_note", text))
+    hand("speaker", _text("speaker_note", text))
 
 
 def misbelief(said: str, run: str) -> None:
     """A wrong or imprecise statement that is commonly made (`said`), and what the machine says (`run`)."""
-    _hand("misbelief", _text("misbelief", said), data=_text("misbelief", run))
+    hand("misbelief", _text("misbelief", said), data=_text("misbelief", run))
 
 
 def question(
     text: str,
     *,
     answer: object,
+    check: object = None,
     unit: str | None = None,
     hint: str = "",
     why: str = "",
@@ -88,9 +92,10 @@ def question(
 
     `text`, `hint` and `why`, a sentence that stands below the answer, are Markdown. `unit` drives the display
     of `answer`, as in `# @inspect x as UNIT`. Right is what is at most `1 + within` times too large or small:
-    0.01 is one percent off, 1 a factor of two.
-    Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), and
-    for a `within` that is no number from 0 on.
+    0.01 is one percent off, 1 a factor of two. `check` is the answer computed a second way, which no page
+    shows; the two have to agree, fractions but for what adding up in another order changes.
+    Raises `AuthorError` for a blank text, for an answer that is no value yet (a function, a generator), for
+    one that its `check` disagrees with, and for a `within` that is no number from 0 on.
     """
     asked, helped, because = (_text("question", it) for it in (text, hint, why))
     if not asked.strip():
@@ -102,6 +107,9 @@ def question(
             f"question() takes within=0.05 for five percent, 1 for a factor of two, not {within!r:.60}"
         )
     _refuse_unfinished(answer)
+    if check is not None and not _agree(answer, check):
+        ways = f"answer: {_bounded_repr(answer)}\ncheck:  {_bounded_repr(check)}"
+        raise AuthorError(f"question() has an answer that its check disagrees with: correct one\n{ways}")
     if _recorder is not None:
         piece = Piece("question", 0, 0, 0, asked, helped, unit=unit, why=because, within=float(within))
         _recorder.question(piece, answer)
@@ -110,7 +118,16 @@ def question(
         print(f"{because}\n" if because else "")
 
 
-def _refuse_unfinished(answer: object) -> None:
+def _agree(answer: object, check: object) -> bool:
+    """Whether two ways led to one value; of lists and tuples, to as many that agree."""
+    if isinstance(answer, list | tuple) and isinstance(check, list | tuple):
+        return len(answer) == len(check) and all(map(_agree, answer, check))
+    if isinstance(answer, int | float) and isinstance(check, int | float):
+        return answer == check or math.isclose(answer, check, rel_tol=1e-9)
+    return bool(answer == check)
+
+
+def _refuse_unfinished(answer: Any) -> None:
     """Raise `AuthorError` for what would have to run before it is an answer."""
     kind = type(answer)
     if callable(answer):
@@ -141,7 +158,7 @@ def figure(fig: Any, *, caption: str, alt: str) -> None:
     if not (hasattr(fig, "savefig") and hasattr(fig, "get_size_inches")):  # pyplot has the first, too
         name = type(fig).__name__
         raise AuthorError(f"figure() takes a Matplotlib figure, not {name}: pass `fig`, not `plt`")
-    _hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
+    hand("figure", _text("figure", caption), data=vector.svg(fig), alt=cleandoc(alt))
 
 
 def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = None) -> None:
@@ -175,7 +192,7 @@ def image(path: str | Path, *, alt: str, caption: str = "", width: int | None = 
             f"image() finds no {kind} in {str(path)!r}: it holds {holds}\nsave it anew, or rename it"
         )
     data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-    _hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
+    hand("image", _text("image", caption), data=data, alt=cleandoc(alt), width=width or 0)
 
 
 def link(target: str | Callable[..., object], text: str = "") -> None:
@@ -186,15 +203,16 @@ def link(target: str | Callable[..., object], text: str = "") -> None:
     """
     if not isinstance(text, str):
         raise AuthorError(f"link() takes text, not {type(text).__name__}")
-    name = str(getattr(target, "__name__", "")) if callable(target) else ""
+    names = callable(target) and not isinstance(target, str)
+    name = str(getattr(target, "__name__", "")) if names else ""
     if name.isidentifier():
-        _hand("link", text or name, data=f"function:{name}")
+        hand("link", text or name, data=f"function:{name}")
     elif isinstance(target, str) and re.fullmatch(r"@[\w:.-]+", target):
-        _hand("link", text, data=f"cite:{target[1:]}")
+        hand("link", text, data=f"cite:{target[1:]}")
     elif isinstance(target, str) and re.fullmatch(r"#\w[\w.:]*", target):
-        _hand("link", text or target[1:], data=f"function:{target[1:]}")
+        hand("link", text or target[1:], data=f"function:{target[1:]}")
     elif isinstance(target, str) and re.match(r"https?://[^\s]+$", target):
-        _hand("link", text or target, data=target)
+        hand("link", text or target, data=target)
     else:
         raise AuthorError(f"link() takes an http(s) URL, '@key', a function or '#name', not {target!r}")
 
@@ -308,21 +326,18 @@ def has_cuda() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
+def hand(kind: PieceKind, text: str, data: str = "", alt: str = "", width: int = 0) -> None:
+    """Hand a piece over as it is, to the running recorder; without one it is printed."""
     if _recorder is not None:
         _recorder.piece(kind, text, data, alt, width)
     else:
-        print(_plain(kind, text, data, alt) + "\n")
-
-
-def _plain(kind: PieceKind, text: str, data: str, alt: str) -> str:
-    if kind == "misbelief":
-        return f"Commonly said: {text}\nRun: {data}"
-    if kind == "link":
-        return f"[{text}] {data}"
-    if kind == "speaker":
-        return f"[speaker note] {text}"
-    return text if kind == "note" else f"[{kind}: {text or alt}]"
+        forms = {
+            "note": text,
+            "misbelief": f"Commonly said: {text}\nRun: {data}",
+            "link": f"[{text}] {data}",
+            "speaker": f"[speaker note] {text}",
+        }
+        print(forms.get(kind, f"[{kind}: {text or alt}]") + "\n")
 
 
 def _text(word: str, text: object) -> str:

@@ -9,9 +9,14 @@ names (`seq-1`), which jaxtyping knows inside a decorated function only.
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
+
+from litbook.text.claims import spells_axes
+from litbook.text.tree import dotted, unquoted
 
 Sizes = dict[str, tuple[int, int]]
 
@@ -43,7 +48,11 @@ def mismatch(annotation: Any, value: Any, dims: str, sizes: Sizes) -> str:
         return f"a {type(value).__name__} is no array"
     wanted = getattr(annotation, "__name__", str(annotation))
     try:
-        if not isinstance(value, _without_computed(annotation, dims)):
+        given = dims.split()
+        plain = [word if _PLAIN.match(word) else "_" for word in given]
+        if plain != given:  # a size that is computed is judged below
+            annotation = annotation.dtype[annotation.array_type, " ".join(plain)]
+        if not isinstance(value, annotation):
             return f"{dtype}{tuple(shape)} is no {wanted}"
     except Exception as error:
         return f"the annotation cannot be checked: {error}"
@@ -56,36 +65,28 @@ def mismatch(annotation: Any, value: Any, dims: str, sizes: Sizes) -> str:
 def promised(annotation: Any) -> str:
     """The jaxtyping annotation that another one means, or has among its alternatives; "" where none is."""
     meant = getattr(annotation, "__value__", annotation)  # of `type Row = ...`
+    if isinstance(meant, str):  # a name for a text: `Row = 'Float[Tensor, "a"]'`
+        match unquoted(quoted := ast.Constant(meant)):
+            case ast.Subscript(named) if spells_axes(quoted):
+                theirs = vars(sys.modules.get("jaxtyping", object))
+                return meant if dotted(named).rpartition(".")[2] in theirs else ""
+        return ""
     if get_origin(meant) in (Union, UnionType, Annotated):
         return next(filter(None, map(promised, get_args(meant))), "")
     return str(meant.__name__) if isinstance(getattr(meant, "dim_str", None), str) else ""
 
 
 def _wrong_size(word: str, size: int, sizes: Sizes) -> str:
-    if not _PLAIN.match(word):
-        return _wrong_computed_size(word, size, sizes)
+    if not _PLAIN.match(word):  # it is computed
+        try:
+            wanted = eval(word.lstrip("#"), {}, {name: before for name, (before, _) in sizes.items()})
+        except Exception as error:
+            return f"the annotation cannot be checked: axis {word!r}: {error}"
+        return "" if wanted == size else f"axis {word!r} has {size} elements here, and {word} is {wanted}"
     before = sizes.get(_name(word))
     if before is None or before[0] == size or (word.startswith("#") and size == 1):
         return ""
     return f"axis {_name(word)!r} has {size} elements here and had {before[0]} on line {before[1]}"
-
-
-def _wrong_computed_size(word: str, size: int, sizes: Sizes) -> str:
-    known = {name: known for name, (known, _) in sizes.items()}
-    try:
-        wanted = eval(word.lstrip("#"), {}, known)
-    except Exception as error:
-        return f"the annotation cannot be checked: axis {word!r}: {error}"
-    return "" if wanted == size else f"axis {word!r} has {size} elements here, and {word} is {wanted}"
-
-
-def _without_computed(annotation: Any, dims: str) -> Any:
-    """The annotation with `_` for every size that is computed."""
-    words = dims.split()
-    if all(_PLAIN.match(word) for word in words):
-        return annotation
-    plain = " ".join(word if _PLAIN.match(word) else "_" for word in words)
-    return annotation.dtype[annotation.array_type, plain]
 
 
 def _words(dims: str, ndim: int | None) -> tuple[str, ...] | None:

@@ -35,22 +35,16 @@ def names_in(asked: ast.AST | None, frame: FrameType, told: Container[str] = ())
     bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {
         n.arg for n in nodes if isinstance(n, ast.arg)
     }
-    known = _values(frame, [name.id for name in names if name.id not in bound and name.id not in told])
-    data = [(n, v) for n, v in known.items() if not callable(v) and not issubclass(type(v), ModuleType)]
-    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
-
-
-def _values(frame: FrameType, names: list[str]) -> dict[str, object]:
-    """What the names are in a function that is running. It keeps nothing alive for having been asked."""
-    here, around = frame.f_locals, frame.f_globals
-    found = {
-        name: here[name] if name in here else around[name] for name in names if name in here or name in around
-    }
-    # Up to Python 3.12 a copy that stays with the frame. Three know it: the frame, this function, the count.
-    # The namespace of a class body is no copy.
+    here, around, values = frame.f_locals, frame.f_globals, dict[str, object]()
+    for name in (name.id for name in names if name.id not in bound and name.id not in told):
+        if name in here or name in around:
+            values[name] = here[name] if name in here else around[name]
+    # Nothing is kept alive for being asked: up to Python 3.12 `here` is a copy that stays with the frame.
+    # Three know it: the frame, this function, the count. The namespace of a class body is no copy.
     if type(here) is dict and sys.getrefcount(here) == 3 and frame.f_code.co_flags & CO_OPTIMIZED:
         here.clear()
-    return found
+    data = [(n, v) for n, v in values.items() if not callable(v) and not issubclass(type(v), ModuleType)]
+    return "\n".join(f"{name} is {_briefly(value)}" for name, value in data[:NAMES])
 
 
 def _briefly(value: object) -> str:

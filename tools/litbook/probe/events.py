@@ -1,8 +1,8 @@
 """What a running section leaves, event by event, and the log that holds it until the section is made.
 
-The events of one call of a section stand in one list, in order of execution. What comes with every line is a
-plain tuple, told apart by its length, because a named one takes 90 ns longer to make: a step has two places,
-a frame four, a value six. `Entered` and `Seen` name the places of the last two for whoever takes them.
+The events of one call of a section stand in one list, in order of execution, told apart by type. Those that
+come with every line are of the types that Python makes quickest: a step is an `int` (a tuple takes up to
+300 ns longer: the garbage collector looks at it), a value that was seen is the only plain tuple.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ from litbook.record import model
 from litbook.record.limits import SPARK
 from litbook.snapshot.storages import Storages
 
-Step = tuple[int, int]
-"""A statement that ran: number of its frame, index in `Lecture.statements`."""
+Step = int
+"""A statement that ran: the base of its frame, plus its index in `Lecture.statements`.
+
+The base of a frame is its number times how many statements the lecture has.
+"""
+
+Seen = tuple[int, int, object, "LoopState | None", int]
+"""A watched expression: base of its frame, number of the watch, what is kept of its value, the loop around
+it and how often that had turned. Of `@clear` nothing is kept."""
 
 
 class Entered(NamedTuple):
@@ -28,31 +35,21 @@ class Entered(NamedTuple):
     arguments: Iterable[object]
 
 
-class Seen(NamedTuple):
-    """A watched expression: what is kept of its value, or why there is none."""
+@dataclass(slots=True)
+class Missed:
+    """A watched expression that raised: base of its frame, number of the watch, and what it raised."""
 
-    frame: int
+    base: int
     watch: int
-    kept: object
-    loop: LoopState | None
-    turn: int
     error: str
 
 
-class Begun(NamedTuple):
-    """A loop that begins."""
-
-    loop: LoopState
-
-
-class Handed(NamedTuple):
+@dataclass(slots=True)
+class Handed:
     """A piece of the author's, with the answer where it is a question. `piece.frame` is a frame's number."""
 
     piece: model.Piece
     answer: model.Snapshot | None = None
-
-
-Event = tuple[Any, ...]  # Step | Entered | Seen | Begun | Handed, the first three as plain tuples
 
 
 @dataclass
@@ -73,19 +70,35 @@ class Thinned:
             self.every *= 2
 
 
-@dataclass
+@dataclass(slots=True)
 class LoopState:
     """A loop that is running: how far it is, and where its last iterations start in the log's events.
 
-    `before` and `last` mean something once there are more than `FIRST` iterations.
+    As an event it is the loop's beginning. `before` and `last` mean something once there are more than
+    `FIRST` iterations.
     """
 
-    frame: int
+    base: int  # of its frame
     statement: int
     count: int = 0
     before: int = 0  # where the last iteration but one starts
     last: int = 0  # and the last one
     series: dict[int, Thinned] = field(default_factory=dict)
+
+    def sample(self, watch: int, kept: object) -> None:
+        """Add a number that was watched in the loop to its series, if it is one."""
+        value: Any = kept
+        if type(kept) is model.Tensor and kept.values and len(kept.values) == 1:
+            value = kept.values[0]
+        elif type(kept) not in (int, float, bool):
+            return
+        series = self.series.get(watch)
+        if series is None:
+            series = self.series[watch] = Thinned()
+        series.add(self.count - 1, value)
+
+
+Event = Step | Seen | Entered | Missed | Handed | LoopState
 
 
 @dataclass
@@ -99,12 +112,12 @@ class Log:
 
     function: int  # of the section
     storages: Storages  # of the section, in all its calls
-    reached: bytearray  # per statement of the lecture, whether it ran in here
-    glimpsed: list[int]  # per function, how many of its calls had their arguments looked at
+    reached: set[int] = field(default_factory=set)  # statements of the lecture that ran in here
+    glimpsed: dict[int, int] = field(default_factory=dict)  # function -> calls whose arguments were looked at
     events: list[Event] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
     dropped: int = 0
-    sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # frame -> name -> size, line
+    sizes: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)  # base -> name -> size, line
     axes: dict[tuple[int, str], tuple[tuple[str, ...], Callable[[], object]]] = field(default_factory=dict)
 
     def owns(self, frame: int) -> bool:

@@ -12,17 +12,18 @@ namespaces and custom metaclasses see nothing, `del` and shadowing cannot hurt, 
 constant load and a call. Every probe carries the line of the statement it belongs to, so tracebacks keep
 their line numbers.
 
-    before every statement     step(statement)
-    first in every function    enter(function, its arguments ...)
-    before / in a loop         loop(statement), turn(statement)
-    after an inspected line    try: watch(n, expression)  except Exception: missed(n)
+    before every statement     step(statement), but where one of the next two has it as its `first`
+    first in every function    enter(function, first, its arguments ...)
+    before / in a loop         loop(statement), turn(statement, first)
+    after an inspected line    try: watch(n, expression)  except Exception: missed(n);  clear(n)
     around an @stepover line   pause() ... finally: resume(); in its blocks: resume() ... finally: pause()
     a section's `name()`       section(function, name)
     a claim                    verdict(step(statement), claim(n), not test)   with operand(i, value) inside
     one of more parts          step(statement); claim(n); if test: holds(n, caption) else: fails(n, caption)
-    any other assert           assert test or false(statement), said(statement, message)
-    around any, around claims  try: ...  except Exception: stumbled(first, last); raise
+    any other assert           assert test or false(statement), message(statement, message)
+    around any, around claims  try: ...  except BaseException: stumbled(first, last); raise
     an axes annotation         try: axes(n, annotation, name)  except Exception: unread(n)
+    an assert without a step   began(statement); assert ...
     any other annotation       try: annotated(statement, annotation)  except Exception: pass
 
 Functions in `Lecture.untouched` (compiled ones, and those marked `@stepover`) keep their own code, but for
@@ -37,7 +38,7 @@ import copy
 import secrets
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
@@ -55,10 +56,11 @@ class Probes(Protocol):
     """What instrumented code calls. Every `int` is an index into a list of the `Lecture`."""
 
     def step(self, statement: int) -> None: ...
-    def enter(self, function: int, *arguments: object) -> None: ...
+    def enter(self, function: int, first: int, *arguments: object) -> None: ...
     def loop(self, statement: int) -> None: ...
-    def turn(self, statement: int) -> None: ...
+    def turn(self, statement: int, first: int) -> None: ...
     def watch(self, watch: int, value: object) -> None: ...
+    def clear(self, watch: int) -> None: ...
     def missed(self, watch: int) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
@@ -70,19 +72,26 @@ class Probes(Protocol):
     def fails(self, claim: int, caption: object = None) -> None: ...
     def axes(self, claim: int, annotation: object, value: object) -> None: ...
     def unread(self, claim: int) -> None: ...
+    def began(self, statement: int) -> None: ...
     def false(self, statement: int) -> None: ...
-    def said(self, statement: int, message: Any) -> Any: ...
+    def message(self, statement: int, given: Any) -> Any: ...
+    def truth(self, statement: int, value: Any) -> Any: ...
+    def tolerance(self, statement: int, value: Any) -> Any: ...
+    def element(self, claim: int, operand: int, value: Any) -> Any: ...
     def stumbled(self, first: int, last: int) -> None: ...
     def annotated(self, statement: int, annotation: object) -> None: ...
 
 
 TOGETHER = 64  # claims that share a `try`: each block takes much to compile, and so do many claims at once
 NAMES = tuple(name for name in vars(Probes) if not name.startswith("_"))
+CAUGHT = ("Exception", "BaseException")
 
 
 @uncollected()
-def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
+def instrument_files(lecture: Lecture, probes: Probes, sections: Iterable[int] = ()) -> list[types.CodeType]:
     """The module code of every file with `probes` compiled in, for `exec` in a fresh namespace.
+
+    Of a run of some `sections` alone, all that these do not call keep their own code, as untouched ones do.
 
     Tracebacks name the file's place. Warnings that the compiler has about the author's text are given once;
     the probes add none. Raises `UnusableLecture`, for all files at once, where an expression to be shown may
@@ -90,15 +99,25 @@ def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
     goes.
     """
     nonce = secrets.token_hex(8)
-    keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, "Exception")}
+    keys = {name: f"litbook probe {name} {nonce}".encode() for name in (*NAMES, *CAUGHT)}
     known: dict[object, object] = {keys[name]: getattr(probes, name) for name in NAMES}
-    known[keys["Exception"]] = Exception
+    known |= {keys[name]: getattr(builtins, name) for name in CAUGHT}
+    untouched = lecture.untouched
+    if wanted := {*sections}:
+        calls = [(row.function, row.target) for row in lecture.statements if row.target is not None]
+        while more := {target for caller, target in calls if caller in wanted} - wanted:
+            wanted |= more
+        untouched = untouched | {
+            node
+            for node, number in lecture.function_of.items()
+            if lecture.functions[number].kind in ("part", "section") and number not in wanted
+        }
     found, problems = list[types.CodeType](), list[Problem]()
     for file in lecture.files:
         if file.warns:
             compile(file.tree, file.filename, "exec", dont_inherit=True, optimize=0)
         try:
-            found.append(_with_probes(_compiled(lecture, file, keys), known))
+            found.append(_with_probes(_compiled(lecture, file, keys, untouched), known))
         except UnusableLecture as error:
             problems += error.problems
     if problems:
@@ -106,11 +125,13 @@ def instrument_files(lecture: Lecture, probes: Probes) -> list[types.CodeType]:
     return found
 
 
-def _compiled(lecture: Lecture, file: File, keys: dict[str, bytes]) -> types.CodeType:
+def _compiled(
+    lecture: Lecture, file: File, keys: dict[str, bytes], untouched: Set[ast.AST]
+) -> types.CodeType:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given already; and "'bytes' object is not callable": it will be
-            tree = _Writer(lecture, file, keys).module()
+            tree = _Writer(lecture, file, keys, untouched).module()
             return compile(tree, file.filename, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:  # the text alone compiles, so it is what is shown
         what = f"what is to be shown here cannot stand here: {error.msg}"
@@ -155,8 +176,8 @@ class _Later(ast.Try):
 class _Writer:
     """Writes the probed tree. It copies every statement that it changes: the lecture's tree stays."""
 
-    def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes]) -> None:
-        self.lecture, self.file = lecture, file
+    def __init__(self, lecture: Lecture, file: File, keys: dict[str, bytes], untouched: Set[ast.AST]) -> None:
+        self.lecture, self.file, self.untouched = lecture, file, untouched
         self.keys = keys
         self.folding = True  # loops of generators and coroutines are not folded: they interleave
 
@@ -192,16 +213,16 @@ class _Writer:
         while first < len(body) and _is_future_import(body[first]):
             first += 1
         at = body[min(first, len(body) - 1)]
-        enter = self._enter(node, at)
         shown = [] if isinstance(node, ast.ClassDef) else self._watches(node, at)
         behind = [probe for statement in body[:first] for probe in self._behind(statement)]
-        return [*body[:first], enter, *behind, *shown, *self._block(body[first:])]
-
-    def _enter(self, node: ast.Module | Definition, at: Placed) -> ast.stmt:
-        """`enter(f, a, b)`: always with the arguments, as a jump around them would be seen by a tracer."""
+        block, begins = self._block(body[first:]), -1
+        if first < len(body) and not behind and not shown and not self._is_claim(at):
+            block, begins = block[1:], self.lecture.statement_of[at]  # one probe for both
+        # Always with the arguments, as a jump around them would be seen by a tracer.
         taken = [] if isinstance(node, ast.Module | ast.ClassDef) else parameters(node)
         names = [_at(at, ast.Name(name, ast.Load())) for _, name in taken]
-        return self._probe("enter", at, self.lecture.function_of[node], *names)
+        enter = self._probe("enter", at, self.lecture.function_of[node], begins, *names)
+        return [*body[:first], enter, *behind, *shown, *block]
 
     def _behind(self, statement: ast.stmt) -> list[ast.stmt]:
         """The probes of a statement that must come first in its body, so that none can stand before it."""
@@ -266,7 +287,7 @@ class _Writer:
     def _watch(self, number: int, at: Placed) -> ast.stmt:
         watch = self.lecture.watches[number]
         if watch.kind == "clear":
-            return self._probe("watch", at, number, _at(at, ast.Constant(None)))
+            return self._probe("clear", at, number)
         for node in ast.walk(watch.node):  # it stands in a comment, and is part of no tree
             ast.copy_location(node, at)
         probe = self._probe("watch", at, number, watch.node)
@@ -305,7 +326,7 @@ class _Writer:
         )
 
     def _definition(self, node: Definition) -> ast.stmt:
-        if node in self.lecture.untouched:
+        if node in self.untouched:
             asserting: ast.stmt = self._sworn(node)
             return asserting
         new = copy.copy(node)
@@ -316,10 +337,17 @@ class _Writer:
 
     def _looped(self, node: ast.For | ast.AsyncFor | ast.While, number: int) -> list[ast.stmt]:
         new = copy.copy(node)
-        turn = [self._probe("turn", node, number)] if self.folding else []
-        new.body = [*turn, *self._watches(node, node), *self._block(node.body)]
+        watches, body = self._watches(node, node), self._block(node.body)
         new.orelse = self._block(node.orelse)
-        return [self._probe("loop", node, number), new] if turn else [new]
+        if not self.folding:
+            new.body = [*watches, *body]
+            return [new]
+        first = node.body[0]
+        if watches or self._is_claim(first):  # nothing of ours stands first, or what comes in between
+            new.body = [self._probe("turn", node, number, -1), *watches, *body]
+        else:  # one probe for both
+            new.body = [self._probe("turn", first, number, self.lecture.statement_of[first]), *body[1:]]
+        return [self._probe("loop", node, number), new]
 
     def _compound(self, node: ast.stmt) -> ast.stmt:
         """`if`, `with`, `try`, `match`: the same statement around probed blocks. Others: themselves."""
@@ -348,10 +376,11 @@ class _Writer:
 
     def _claim(self, node: ast.Assert, number: int) -> list[ast.stmt]:
         """A claim in one call that has nowhere to jump, so it is short; else as an `if`."""
-        step = self._call("step", node, self.lecture.statement_of[node])
+        statement = self.lecture.statement_of[node]
+        step = self._call("step", node, statement)
         claim = self._call("claim", node, number)
         operands = {operand: i for i, operand in enumerate(self.lecture.claims[number].operands)}
-        test = self._with_operands(node.test, operands)
+        test = self._tested(node.test, statement, operands, number)
         caption = None if isinstance(node.msg, ast.Constant) else node.msg
         if caption is None and _is_asked_once(node.test):
             failed = _at(node, ast.UnaryOp(ast.Not(), test))
@@ -363,28 +392,35 @@ class _Writer:
     def _assert(self, node: ast.Assert) -> ast.stmt:
         """It raises as in plain Python. Only one that is false runs anything of ours."""
         number, message = self.lecture.statement_of[node], node.msg
-        test = _at(node.test, ast.BoolOp(ast.Or(), [node.test, self._call("false", node.test, number)]))
+        asked = self._tested(node.test, number, {}, 0)
+        test = _at(node.test, ast.BoolOp(ast.Or(), [asked, self._call("false", node.test, number)]))
         if message is not None and not isinstance(message, ast.Constant):
-            message = self._call("said", message, number, message)
+            message = self._call("message", message, number, message)
         return self._stumbling([node], lambda: [_at(node, ast.Assert(test, message))])
 
     def _stumbling(self, run: list[ast.stmt], write: Callable[[], list[ast.stmt]]) -> ast.stmt:
         """The asserts `run` as `write` writes them, and what a test raises is heard of on its way."""
         node, numbers = run[0], self.lecture.statement_of
         probe = self._probe("stumbled", node, numbers[node], numbers[run[-1]])
-        handler = ast.ExceptHandler(self._constant("Exception", node), None, [probe, _at(node, ast.Raise())])
+        caught = self._constant("BaseException", node)  # also what closes a generator, or cancels a task
+        handler = ast.ExceptHandler(caught, None, [probe, _at(node, ast.Raise())])
         return _at(node, _Later(write, _at(node, handler)))
 
     def _sworn(self, node: Any) -> Any:
         """A definition without probes, but for those of its asserts; none in what a compiler reads."""
         if node in self.lecture.compiled:
             return node
-        if isinstance(node, ast.Assert):
-            return self._assert(node)
         new = copy.copy(node)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             if isinstance(block := getattr(node, name, None), list):
-                setattr(new, name, [self._sworn(inner) for inner in block])
+                sworn = list[ast.AST]()
+                for inner in block:
+                    if isinstance(inner, ast.Assert):  # no step of its own says that it is reached
+                        began = self._probe("began", inner, self.lecture.statement_of[inner])
+                        sworn += [began, self._assert(inner)]
+                    else:
+                        sworn.append(self._sworn(inner))
+                setattr(new, name, sworn)
         return new
 
     def _verdict(self, name: str, node: ast.Assert, number: int, caption: ast.expr | None) -> ast.stmt:
@@ -393,24 +429,47 @@ class _Writer:
             return plain
         return self._guarded(node, self._probe(name, node, number, caption), plain)
 
-    def _with_operands(self, node: ast.expr, operands: dict[ast.expr, int]) -> ast.expr:
-        """A copy of the test in which every operand hands its value over, then on."""
-        if node in operands:
-            return self._call("operand", node, operands[node], node)
+    def _tested(
+        self, node: ast.expr, statement: int, operands: dict[ast.expr, int], claim: int, decides: bool = True
+    ) -> ast.expr:
+        """A copy of the test in which every operand hands its value over, then on.
+
+        So does what `decides`, as its truth is that of the test: of some values that is always the same.
+        """
+        tested = partial(self._tested, statement=statement, operands=operands, claim=claim)
         new: Any = copy.copy(node)
-        match node:
-            case ast.Compare():
-                new.left = self._with_operands(node.left, operands)
-                new.comparators = [self._with_operands(side, operands) for side in node.comparators]
-            case ast.BoolOp():
-                new.values = [self._with_operands(value, operands) for value in node.values]
-            case ast.UnaryOp():
-                new.operand = self._with_operands(node.operand, operands)
-            case ast.Call():
-                new.args = [self._with_operands(argument, operands) for argument in node.args]
-            case ast.Starred():
-                new.value = self._with_operands(node.value, operands)
-        return new  # type: ignore[no-any-return]
+        if node in operands:
+            new = self._call("operand", node, operands[node], node)
+        else:
+            match node:
+                case ast.Compare():
+                    new.left = tested(node.left, decides=False)
+                    new.comparators = [tested(side, decides=False) for side in node.comparators]
+                case ast.BoolOp():
+                    new.values = [tested(value, decides=decides) for value in node.values]
+                case ast.UnaryOp():
+                    new.operand = tested(node.operand, decides=False)
+                case ast.Call():
+                    new.args = [tested(argument, decides=False) for argument in node.args]
+                    new.keywords = [self._bounded(keyword, statement) for keyword in node.keywords]
+                    match node.func, node.args:
+                        case ast.Name("all" | "any"), [ast.GeneratorExp() as drawn] if drawn in operands:
+                            each = copy.copy(drawn)
+                            each.elt = self._call("element", drawn.elt, claim, operands[drawn], drawn.elt)
+                            new.args = [self._call("operand", drawn, operands[drawn], each)]
+                case ast.Starred():
+                    new.value = tested(node.value, decides=False)
+        if not decides or isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant):
+            return new  # type: ignore[no-any-return]
+        return self._call("truth", node, statement, new)
+
+    def _bounded(self, keyword: ast.keyword, statement: int) -> ast.keyword:
+        """A tolerance hands its value over: of an infinite one everything is within."""
+        if keyword.arg not in ("atol", "rtol", "abs_tol", "rel_tol"):
+            return keyword
+        new = copy.copy(keyword)
+        new.value = self._call("tolerance", keyword.value, statement, keyword.value)
+        return new
 
     def _axes(self, node: ast.AnnAssign, number: int) -> ast.stmt:
         assert isinstance(node.target, ast.Name)

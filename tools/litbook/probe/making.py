@@ -11,14 +11,13 @@ nothing can be made. Everything is made when the run is over and the process is 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import compress
 
 from msgspec.structs import replace
 
 from litbook.probe.captions import bounded
-from litbook.probe.events import Begun, Entered, Event, Handed, Log, LoopState, Seen
+from litbook.probe.events import Entered, Event, Handed, Log, LoopState, Missed, Seen
 from litbook.probe.numbering import Numbering
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, LAST
@@ -96,50 +95,48 @@ class Making:
         if len(self._logs) < CALLS:
             self._logs.append(log)
             return
-        self.reached.update(compress(range(len(log.reached)), log.reached))
+        self.reached |= log.reached
         self._entered.update(*(self.functions[first:end] for first, end in log.spans))
-        self._dropped += log.dropped + sum(1 for it in log.events if len(it) == 2 and type(it) is tuple)
+        self._dropped += log.dropped + sum(1 for event in log.events if type(event) is int)
 
     def all_reached(self) -> set[int]:
         """The statements of the lecture that ran in it."""
-        return self.reached.union(*(compress(range(len(it.reached)), it.reached) for it in self._logs))
-
-    def _make(self) -> None:
-        """All that the logs hold, once."""
-        self.reached = self.all_reached()
-        for log in self._logs:
-            self._dropped += log.dropped
-            for event in log.events:
-                self._take(log, event)
-            for first, end in log.spans:
-                self._entered.update(self.functions[first:end])
-        self._logs.clear()
-        for function in sorted(self._entered):
-            self._number_of(function)
+        return self.reached.union(*(log.reached for log in self._logs))
 
     def _take(self, log: Log, event: Event) -> None:
-        if type(event) is not tuple:
-            self._take_named(log, event)
-        elif len(event) == 2:
-            number, statement = event
-            frame = self._frame_of(log, number)
-            if frame is not None:
-                self._steps.append((frame, self.numbering.within[statement]))
-        elif len(event) == 4:
-            self._take_frame(log, Entered._make(event))
-        else:
-            self._take_value(log, Seen._make(event))
-
-    def _take_named(self, log: Log, event: object) -> None:
-        if isinstance(event, Begun):
-            if self._frame_of(log, event.loop.frame) is not None:
-                self._loop_at[id(event.loop)] = len(self._loops)
-                self._loops.append(event.loop)
-        elif isinstance(event, Handed):
-            frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
-            if frame is not None:
-                answer = None if event.answer is None else self._kept.keep(event.answer)
-                self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+        """One event of a call."""
+        match event:
+            case int():
+                number, statement = divmod(event, self.numbering.scale)
+                frame = self._frame_of(log, number)
+                if frame is not None:
+                    self._steps.append((frame, self.numbering.within[statement]))
+            case Entered(number, parent, line, values):
+                function, caller = self.functions[number], None
+                if parent is not None:
+                    caller = self._frame_of(log, parent)
+                    line = self.numbering.line(self.functions[parent], line)
+                names = self.numbering.parameters.get(function, [])
+                arguments = tuple(
+                    (name, self._kept.keep(as_snapshot(value)))
+                    for name, value in zip(names, values, strict=True)
+                )
+                self._frame_at[number] = len(self._frames)
+                line = 0 if caller is None else line
+                self._frames.append(model.Frame(self._number_of(function), caller, line, arguments))
+            case LoopState():
+                if self._frame_of(log, event.base // self.numbering.scale) is not None:
+                    self._loop_at[id(event)] = len(self._loops)
+                    self._loops.append(event)
+            case Handed():
+                frame = self._own_frame() if event.piece.frame < 0 else self._frame_of(log, event.piece.frame)
+                if frame is not None:
+                    answer = None if event.answer is None else self._kept.keep(event.answer)
+                    self._pieces.append(replace(event.piece, frame=frame, step=self._step, answer=answer))
+            case Missed():
+                self._take_value(log, (event.base, event.watch, None, None, 0), event.error)
+            case _:
+                self._take_value(log, event)
 
     @property
     def _step(self) -> int:
@@ -155,45 +152,28 @@ class Making:
             self.called.append(function)
         return self.called.index(function) + 1
 
-    def _take_frame(self, log: Log, it: Entered) -> None:
-        function = self.functions[it.number]
-        parent = None if it.parent is None else self._frame_of(log, it.parent)
-        line = self.numbering.line(self.functions[it.parent], it.line) if it.parent is not None else 0
-        line = line if parent is not None else 0
-        names = self.numbering.parameters.get(function, [])
-        arguments = tuple(
-            (name, self._kept.keep(as_snapshot(value)))
-            for name, value in zip(names, it.arguments, strict=True)
-        )
-        self._frame_at[it.number] = len(self._frames)
-        self._frames.append(model.Frame(self._number_of(function), parent, line, arguments))
-
     def _frame_of(self, log: Log, number: int) -> int | None:
         """Where a frame of the run stands here; None for one of a call that was folded.
 
         One that another section has entered, of a generator say, is entered here anew, called by what
         ran last.
         """
-        found = self._frame_at.get(number)
-        if found is not None or log.owns(number):
-            return found
+        place = self._frame_at.get(number)
+        if place is not None or log.owns(number):
+            return place
         function = self.functions[number]
         if self.numbering.is_section[function]:
             return None
-        parent, line = self._running()
+        parent, line = 0 if self._frames else None, 0
+        if self._steps:  # the frame of the last one here, and its line
+            parent, statement = self._steps[-1]
+            called = self._frames[parent].called
+            caller = self.called[called - 1] if called else self.function
+            first = self.lecture.statements[self.numbering.own[caller][statement]].first
+            line = self.numbering.line(caller, first)
         self._frame_at[number] = len(self._frames)
         self._frames.append(model.Frame(self._number_of(function), parent, line))
         return self._frame_at[number]
-
-    def _running(self) -> tuple[int | None, int]:
-        """The frame of the last step here, and its line."""
-        if not self._steps:
-            return (0, 0) if self._frames else (None, 0)
-        frame, statement = self._steps[-1]
-        called = self._frames[frame].called
-        function = self.called[called - 1] if called else self.function
-        number = self.numbering.own[function][statement]
-        return frame, self.numbering.line(function, self.lecture.statements[number].first)
 
     def _own_frame(self) -> int:
         """A frame of the section itself, for what it was handed while none was recorded."""
@@ -205,76 +185,81 @@ class Making:
 
     # -- values
 
-    def _take_value(self, log: Log, it: Seen) -> None:
-        frame = self._frame_of(log, it.frame)
+    def _take_value(self, log: Log, seen: Seen, error: str = "") -> None:
+        base, watch, kept, loop, turn = seen
+        number = base // self.numbering.scale
+        frame = self._frame_of(log, number)
         if frame is None:
             return
-        asked = self.lecture.watches[it.watch]
-        shown = asked.kind != "clear" and not it.error
+        asked = self.lecture.watches[watch]
+        shown = asked.kind != "clear" and not error
         self._values.append(
             model.Value(
                 step=self._step,
                 frame=frame,
-                line=self.numbering.line(self.functions[it.frame], asked.line),
+                line=self.numbering.line(self.functions[number], asked.line),
                 text=asked.text,
-                value=self._kept.keep(as_snapshot(it.kept)) if shown else None,
+                value=self._kept.keep(as_snapshot(kept)) if shown else None,
                 reads=() if isinstance(asked.node, ast.Name) else tuple(sorted(reads(asked.node))),
                 kind=asked.kind,  # type: ignore[arg-type]  # one of the three
                 unit=asked.unit,
-                error=bounded(it.error),
-                loop=self._loop_at.get(id(it.loop)) if it.loop is not None else None,
-                turn=it.turn,
+                error=bounded(error),
+                loop=self._loop_at.get(id(loop)) if loop is not None else None,
+                turn=turn,
                 address=is_address(asked.node),
             )
         )
-
-    def _loop(self, state: LoopState) -> model.Loop:
-        frame = self._frame_at[state.frame]
-        statement = self.lecture.statements[state.statement]
-        first = range(min(FIRST, state.count))
-        last = range(max(FIRST, state.count - LAST), state.count)
-        line = self.numbering.line(statement.function, statement.first)
-        return model.Loop(frame, line, state.count, (*first, *last), self.numbering.loop(state.statement))
-
-    def _series(self) -> Iterable[model.Series]:
-        for place, state in enumerate(self._loops):
-            for number, thinned in state.series.items() if state.count > 1 else ():
-                asked = self.lecture.watches[number]
-                yield model.Series(
-                    place,
-                    self.numbering.line(self.functions[state.frame], asked.line),
-                    asked.text,
-                    tuple(thinned.at),
-                    tuple(model.number(v) if not isinstance(v, str) else v for v in thinned.values),
-                )
 
     # -- the whole
 
     def section(self, missing: str) -> model.Section:
         """The entry. `missing` names the device that kept the section from running, or is empty."""
-        self._make()
-        numbering, it = self.numbering, self.lecture.functions[self.function]
+        # All that the logs hold, once.
+        self.reached = self.all_reached()
+        for log in self._logs:
+            self._dropped += log.dropped
+            for event in log.events:
+                self._take(log, event)
+            for first, end in log.spans:
+                self._entered.update(self.functions[first:end])
+        self._logs.clear()
+        for function in sorted(self._entered):
+            self._number_of(function)
+        numbering, spec = self.numbering, self.lecture.functions[self.function]
+        loops, series = list[model.Loop](), list[model.Series]()
+        for place, state in enumerate(self._loops):
+            number, statement = state.base // numbering.scale, self.lecture.statements[state.statement]
+            kept = *range(min(FIRST, state.count)), *range(max(FIRST, state.count - LAST), state.count)
+            line = numbering.line(statement.function, statement.first)
+            frame, kind = self._frame_at[number], numbering.loop(state.statement)
+            loops.append(model.Loop(frame, line, state.count, kept, kind))
+            for watch, thinned in state.series.items() if state.count > 1 else ():
+                asked = self.lecture.watches[watch]
+                line = numbering.line(self.functions[number], asked.line)
+                values = (model.number(v) if not isinstance(v, str) else v for v in thinned.values)
+                series.append(model.Series(place, line, asked.text, tuple(thinned.at), tuple(values)))
         claims = [
             claim_of(numbering, number, self.judged.get(number), missing, self._kept.keep)
             for number in numbering.claims.get(self.function, ())
         ]
-        entered = dict(enumerate(self.called, 1))
+        entered, digests = dict(enumerate(self.called, 1)), numbering.digests[numbering.keys[self.function]]
         if any(not frame.called for frame in self._frames):
             entered = {0: self.function, **entered}
         return model.Section(
             key=numbering.keys[self.function],
-            kind=it.kind,  # type: ignore[arg-type]  # never that of a helper or class
-            file=it.file,
-            first=it.first,
-            lines=it.last - it.first + 1,
-            name=it.name,
-            heading=it.heading,
-            parent=numbering.keys[it.parent] if it.parent is not None else "",
-            body=numbering.line(self.function, it.body) if it.body else 0,
-            requires=it.requires,
-            aside=it.aside,
-            hidden=it.hidden,
-            digest=it.digest,
+            kind=spec.kind,  # type: ignore[arg-type]  # never that of a helper or class
+            file=spec.file,
+            first=spec.first,
+            lines=spec.last - spec.first + 1,
+            name=spec.name,
+            heading=spec.heading,
+            parent=numbering.keys[spec.parent] if spec.parent is not None else "",
+            body=numbering.line(self.function, spec.body) if spec.body else 0,
+            requires=spec.requires,
+            aside=spec.aside,
+            hidden=spec.hidden,
+            digest=digests.text,
+            depends=digests.all,
             seconds=round(self.seconds, 4),
             statements=numbering.statements(self.function, self.reached),
             calls=tuple(numbering.keys[function] for function in self.called),
@@ -284,8 +269,8 @@ class Making:
             unreached=numbering.unreached(entered, self.reached),
             pieces=tuple(self._pieces),
             values=tuple(self._values),
-            loops=tuple(self._loop(state) for state in self._loops),
-            series=tuple(self._series()),
+            loops=tuple(loops),
+            series=tuple(series),
             claims=tuple(claims),
             errors=tuple(self.errors),
             snapshots=tuple(self._kept.snapshots),
@@ -302,21 +287,21 @@ def claim_of(
     """A claim with its verdict. `keep` takes each operand's snapshot and says where it went."""
     asked = numbering.lecture.claims[number]
     statement = numbering.lecture.statements[asked.statement]
-    found = judged or Judged()
-    seen = [*found.operands, *[None] * len(asked.operand_texts)]
+    judged = judged or Judged()
+    seen = [*judged.operands, *[None] * len(asked.operand_texts)]
     kind: model.Verdict = "not-reached"
-    if found.count:
-        kind = "fails" if found.failed else "holds"
+    if judged.count:
+        kind = "fails" if judged.failed else "holds"
     elif missing:
         kind = "needs-device"
     return model.Claim(
         line=numbering.line(statement.function, statement.first),
         last=numbering.line(statement.function, statement.end),
         text=asked.text,
-        caption=found.caption or asked.caption,
+        caption=judged.caption or asked.caption,
         verdict=kind,
         kind=asked.kind,  # type: ignore[arg-type]  # "assert" or "axes"
-        count=found.count,
+        count=judged.count,
         form=asked.form,
         measured=asked.measured,
         zero=asked.zero,
@@ -324,5 +309,5 @@ def claim_of(
             model.Operand(text, None if shown is None else keep(shown), is_address(node))
             for text, shown, node in zip(asked.operand_texts, seen, asked.operands, strict=False)
         ),
-        why=found.why or (f"needs {missing}" if missing else ""),
+        why=judged.why or (f"needs {missing}" if missing else ""),
     )

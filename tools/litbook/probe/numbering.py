@@ -8,14 +8,15 @@ reached.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import cached_property
 from typing import Literal
 
 from litbook.record import model
+from litbook.text import depends
 from litbook.text.lecture import Lecture
 from litbook.text.scopes import binds
-from litbook.text.tree import FunctionNode, parameters
+from litbook.text.tree import Definition, FunctionNode, parameters
 from litbook.text.words import unspoken
 
 SECTIONS = ("module", "main", "part", "section")  # the kinds of functions that are sections of a record
@@ -33,6 +34,8 @@ class Numbering:
         for number, statement in enumerate(lecture.statements):
             self.within.append(len(self.own[statement.function]))
             self.own[statement.function].append(number)
+        self.scale = max(1, len(lecture.statements))  # a step is its frame's number times this, plus its own
+        self._names = {function.name for function in lecture.functions}
         self.spoken: set[int] = set()  # statements of code that turn out to be words
         self.claims: dict[int, list[int]] = {}  # function -> its claims
         for number, claim in enumerate(lecture.claims):
@@ -42,6 +45,12 @@ class Numbering:
             for node, number in lecture.function_of.items()
             if isinstance(node, FunctionNode)
         }
+        self.loop_of_watch, self.owner_of_watch = _around_watches(lecture)
+
+    @cached_property
+    def digests(self) -> Mapping[str, depends.Digests]:
+        """Of every section and definition what `depends` says; a run knows what lies beside the lecture."""
+        return depends.digests(self.lecture)
 
     def line(self, function: int, line: int) -> int:
         """A line of a file, counted from the first of the function; that one is 0."""
@@ -80,34 +89,32 @@ class Numbering:
             heading=it.heading,
             body=self.line(function, it.body) if it.body else 0,
             hidden=it.hidden,
-            digest=it.digest,
+            digest=self.digests[self.keys[function]].text,
             statements=self.statements(function, reached),
         )
 
     def statements(self, function: int, reached: Container[int]) -> tuple[model.Statement, ...]:
         """A function's statements; a note that was not `reached` carries its text, which pages show."""
-        return tuple(self._statement(number, reached) for number in self.own[function])
-
-    def _statement(self, number: int, reached: Container[int]) -> model.Statement:
-        it, node = self.lecture.statements[number], self.node_of[number]
-        silent = it.kind == "piece" and number not in reached
-        return model.Statement(
-            first=self.line(it.function, it.first),
-            last=self.line(it.function, it.last),
-            kind="piece" if number in self.spoken else it.kind,
-            end=self.line(it.function, it.end),
-            target=self.keys[it.target] if it.target is not None else "",
-            prose=unspoken(node, self._definitions) if silent else "",
-            binds=binds(node),
-        )
+        made = list[model.Statement]()
+        for number in self.own[function]:
+            statement, node = self.lecture.statements[number], self.node_of[number]
+            silent = statement.kind == "piece" and number not in reached
+            made.append(
+                model.Statement(
+                    first=self.line(function, statement.first),
+                    last=self.line(function, statement.last),
+                    kind="piece" if number in self.spoken else statement.kind,
+                    end=self.line(function, statement.end),
+                    target=self.keys[statement.target] if statement.target is not None else "",
+                    prose=unspoken(node, self._names) if silent else "",
+                    binds=binds(node),
+                )
+            )
+        return tuple(made)
 
     def loop(self, statement: int) -> Literal["for", "while"]:
         """The kind of a loop, by the number of its statement."""
         return "while" if isinstance(self.node_of[statement], ast.While) else "for"
-
-    @cached_property
-    def _definitions(self) -> set[str]:
-        return {it.name for it in self.lecture.functions}
 
     @cached_property
     def node_of(self) -> list[ast.stmt]:
@@ -132,3 +139,24 @@ class Numbering:
             child for anchor in self.lecture.untouched for child in ast.walk(anchor) if child is not anchor
         }
         return {number for statement, number in self.lecture.statement_of.items() if statement in inside}
+
+
+def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
+    """For every watch, the innermost loop around it in its own function, or -1; and that function."""
+    loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
+
+    def walk(node: ast.AST, loop: int, owner: int) -> None:
+        inside = lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
+        within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
+        for number in lecture.watches_of.get(node, []):
+            loops[number], owners[number] = inside, within
+        within = lecture.function_of.get(node, owner)
+        for name, value in ast.iter_fields(node):
+            around = loop if name == "orelse" else inside
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
+                    walk(child, -1 if isinstance(child, Definition) else around, within)
+
+    for file in lecture.files:
+        walk(file.tree, -1, 0)
+    return loops, owners

@@ -4,60 +4,54 @@ They are closures over shared variables, not methods: that halves their cost. St
 lecture runs. What belongs to the section that is running is exchanged when one begins and ends:
 
     log       of the section. `events` is a list in order of execution; folding a loop deletes slices near its
-              end, so memory does not grow with iterations. `reached` says of every statement whether it ever
-              ran; folding does not forget this. `glimpsed` counts, per function, calls whose arguments were
+              end, so memory does not grow with iterations. `reached` has every statement that ever ran, also
+              where folding forgets the step. `glimpsed` counts, per function, calls whose arguments were
               looked at.
     limit     of its events; -1 while nothing is recorded, so that a step has one thing to ask
-    spare     of it: function -> a frame that stands for all its calls beyond the limit; no page shows it
+    dropped   how many of them are not kept
+    spare     of it: function -> the base of a frame that stands for all its calls beyond the limit; no page
+              shows it
+    resumed   the last three as they were when a pause began
     outer     what the sections around it will go on with
 
 and for the whole run:
 
-    active    id of a live frame object -> number of its frame. A frame enters itself, so a reused address is
-              overwritten before it can be mistaken.
+    active    id of a live frame object -> base of its frame: its number times `scale`, the count of
+              statements, so that a step is one sum. A frame enters itself, so a reused address is overwritten
+              before it can be mistaken.
     functions frame -> its function
-    loops     (id of a live frame object, statement) -> the loop now running there
-    calls     id of a live frame object -> (function, line) -> how often it called; after `CALLS` of them,
-              calls are only counted
+    loops     loop statement -> id of a live frame object -> the loop now running there
+    around    per watch, that of the loop around it
+    calls     id of a live frame object -> function and line, in one number, -> how often it called; after
+              `CALLS` of them, calls are only counted. While it called from one place once, that alone
     folded    id of a live frame object -> its code, of calls that were only counted: what they call is, too
     codes     per function, its code: at the address of a frame that ended, one of untouched code may stand,
               which enters nothing, and is no caller that is known
-    sites     (id of a code object, place of a call in it) -> its line, and the code, so that its id stays
+    lines     per function, place of a call in its code -> its line
+    types     id of a type -> the type, while it lives, and what there is to say of it alone
     told      per watch, how often the listener heard of it
     paused    how many stepped-over lines are running
 """
 
 from __future__ import annotations
 
+import ast
 import threading
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from sys import _getframe
 from types import CodeType, FrameType
-from typing import Protocol
-
-from msgspec.structs import replace
+from typing import Any
 
 from litbook.probe.asserts import Asserts
-from litbook.probe.events import Begun, Event, Log, LoopState
+from litbook.probe.events import Entered, Event, Log, LoopState
 from litbook.probe.recording import Recording
 from litbook.record import model
 from litbook.record.limits import CALLS, FIRST, GLIMPSES, LAST, STEPS
-from litbook.snapshot.snapshot import as_snapshot, is_immediate, snapshot
+from litbook.snapshot.snapshot import as_snapshot, glimpse, is_immediate, snapshot, type_alone
 
-
-class Recorded(Recording, Protocol):
-    """A recorder, as its probes know it."""
-
-    asserts: Asserts
-    is_section: list[bool]
-    enclosing_loop: list[int]
-
-    def glimpse(self, value: object) -> model.Snapshot: ...
-    def type_of(self, value: object) -> model.Snapshot: ...
-    def sample(self, state: LoopState, number: int, kept: object) -> None: ...
-    def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None: ...
-    def value_of(self, number: int, frame: int) -> model.Value: ...
+LINES = 2**24  # more than any file has: a place of a call is told by one number
 
 
 @dataclass(frozen=True)
@@ -65,10 +59,11 @@ class HotProbes:
     """The probes themselves, and how a section begins and ends."""
 
     step: Callable[[int], None]
-    enter: Callable[..., None]
+    enter: Callable[..., None]  # (function, first statement, arguments ...)
     loop: Callable[[int], None]
-    turn: Callable[[int], None]
+    turn: Callable[[int, int], None]
     watch: Callable[[int, object], None]
+    clear: Callable[[int], None]
     pause: Callable[[], None]
     resume: Callable[[], None]
     recover: Callable[[], None]  # from the pauses of a section that an exception ended
@@ -76,176 +71,258 @@ class HotProbes:
     end: Callable[[], Log]
 
 
-def hot_probes(recorder: Recorded) -> HotProbes:  # noqa: C901, PLR0915  long, so that the closures share their state without a lookup
+def hot_probes(recorder: Recording, asserts: Asserts) -> HotProbes:  # noqa: C901, PLR0915  long, so that the closures share their state without a lookup
     """The probes of a run. What they meet stands in `recorder`: its log, `active`, `functions`, `codes`."""
     log: Log = recorder.log
     events: list[Event] = log.events
     append, reached, glimpsed = events.append, log.reached, log.glimpsed
-    limit, limit_before, paused = STEPS, STEPS, 0
+    limit, dropped, paused = STEPS, 0, 0
     spare: dict[int, int] = {}
-    outer: list[tuple[Log, int, int, int, dict[int, int]]] = []
+    resumed = limit, dropped, spare
+    outer: list[tuple[Log, int, int, dict[int, int], tuple[int, int, dict[int, int]], int]] = []
     began = 0  # the first frame of the section's since it runs without one inside it
 
     active, functions, codes = recorder.active, recorder.functions, recorder.codes
-    lecture, listener, sections = recorder.lecture, recorder.listener, recorder.is_section
+    base_of = active.get
+    lecture, listener, sections = recorder.lecture, recorder.listener, recorder.numbering.is_section
+    statements, watches, scale = lecture.statements, lecture.watches, recorder.numbering.scale
     heard = [function.kind in ("main", "part", "section") for function in lecture.functions]
-    statements, watches, enclosing = lecture.statements, lecture.watches, recorder.enclosing_loop
-    asserts = recorder.asserts.nodes
-    loops: dict[tuple[int, int], LoopState] = {}
-    calls: dict[int, dict[tuple[int, int], int]] = {}
+    noted = {*asserts.nodes, *(range(len(statements)) if listener is not None else ())}
+    loop_types = ast.For | ast.AsyncFor | ast.While
+    loops: dict[int, dict[int, LoopState]] = {
+        number: {} for node, number in lecture.statement_of.items() if isinstance(node, loop_types)
+    }
+    around = [loops.get(number, {}) for number in recorder.numbering.loop_of_watch]
+    calls: dict[int, int | dict[int, int]] = {}
     folded: dict[int, CodeType] = {}
-    sites: dict[tuple[int, int], tuple[int, CodeType]] = {}
-    home, ident = threading.get_ident(), threading.get_ident
+    lines: list[dict[int, int]] = [{} for _ in codes]
+    types: dict[int, tuple[weakref.ref[type], model.Opaque]] = {}
     told = [0] * len(watches)
+    home, ident = threading.get_ident(), threading.get_ident
+    first_turns, all_turns, most, new_tuple = FIRST, FIRST + LAST, 2 * STEPS, tuple.__new__
 
     def step(statement: int) -> None:
-        if not reached[statement]:
-            reached[statement] = 1
-            if listener is not None and not paused and heard[statements[statement].function]:
-                listener.line(statement)
-            if statement in asserts:
-                recorder.asserts.ran(statement)
+        nonlocal dropped
+        if statement not in reached:
+            reached.add(statement)
+            if statement in noted:
+                note(statement)
         if len(events) < limit:
-            frame = active.get(id(_getframe(1)))
-            if frame is not None:
-                append((frame, statement))
-        elif not paused:
-            log.dropped += 1
+            base = base_of(id(_getframe(1)))
+            if base is not None:
+                append(base + statement)
+        else:
+            dropped += 1
 
-    def enter(function: int, *arguments: object) -> None:
+    def note(statement: int) -> None:
+        """A statement runs for the first time in its section, and somebody wants to know."""
+        if listener is not None and not paused and heard[statements[statement].function]:
+            listener.line(statement)
+        if statement in asserts.nodes:
+            asserts.ran(statement)
+
+    def enter(function: int, first: int, *arguments: object) -> None:  # noqa: C901, PLR0912  a call in it would cost a tenth
+        """A call begins; `first` is the statement that it begins with, -1 where a probe says so."""
+        nonlocal dropped
+        if first >= 0 and first not in reached:
+            reached.add(first)
+            if first in noted:
+                note(first)
         frame = _getframe(1)
         address = id(frame)
-        if paused or ident() != home:
+        if ident() != home:
             active.pop(address, None)
             return
+        if len(events) >= limit:
+            spared = spare.get(function)
+            if spared is not None:
+                active[address] = spared
+                dropped += 1
+                return
+            if paused:
+                active.pop(address, None)
+                return
+            if not sections[function]:
+                spare[function] = registered(function, frame, address)
+                return
         if address in calls:  # of an earlier frame there; asking is quicker than `pop`
             del calls[address]  # noqa: RUF051
-        if len(events) >= limit and not sections[function]:
-            if function not in spare:
-                spare[function] = len(functions)
-                functions.append(function)
-            active[address], codes[function] = spare[function], frame.f_code
-            return
-        caller, parent, line, above = frame.f_back, None, 0, 0
-        while caller is not None:
+        caller, parent, line = frame.f_back, None, 0
+        while caller is not None:  # the nearest that is known, above those of other code
             above = id(caller)
-            parent = active.get(above)
-            if parent is not None or above in folded:
-                code = caller.f_code
-                if code is (folded[above] if parent is None else codes[functions[parent]]):
-                    line = line_of(caller, code)
+            base = base_of(above)
+            if base is not None:
+                number = base // scale
+                by = functions[number]
+                if caller.f_code is codes[by]:
+                    parent, place = number, caller.f_lasti
+                    line = lines[by].get(place, 0)
+                    if not line:  # once for each place: it reads a table of the whole code from its start
+                        line = lines[by][place] = caller.f_lineno
                     break
-            parent, caller = None, caller.f_back
+            elif above in folded and folded[above] is caller.f_code:
+                break
+            caller = caller.f_back
         if caller is not None and not sections[function]:
-            site = function, line
-            of_parent = calls.get(above)
-            if of_parent is None:
-                calls[above] = {site: 1}
-                times = 1
-            else:
-                of_parent[site] = times = of_parent.get(site, 0) + 1
+            times = 1
+            if parent is not None:
+                site = function * LINES + line
+                made = calls.get(above)
+                if made is None:
+                    calls[above] = site
+                else:
+                    if isinstance(made, int):
+                        made = calls[above] = {made: 1}
+                    made[site] = times = made.get(site, 0) + 1
             if times > CALLS or parent is None:
                 # a sort key, a comprehension: the same call over and over
                 active.pop(address, None)
                 folded[address] = frame.f_code
-                log.dropped += 1
+                dropped += 1
                 return
-        number = len(functions)
-        functions.append(function)
-        active[address], codes[function] = number, frame.f_code
+        base = registered(function, frame, address)
         if len(events) < limit:
-            append((number, parent, line, arguments and looked_at(function, arguments)))
+            for value in arguments:  # most often all are numbers
+                if type(value) is not int and type(value) is not float:
+                    arguments = looked_at(function, arguments)
+                    break
+            append(new_tuple(Entered, (base // scale, parent, line, arguments)))
+            if first >= 0:
+                append(base + first)
 
-    def line_of(frame: FrameType, code: CodeType) -> int:
-        """`f_lineno`, once for each place: it reads a table of the whole code from its start."""
-        at = id(code), frame.f_lasti
-        found = sites.get(at)
-        if found is None:
-            found = sites[at] = frame.f_lineno, code
-        return found[0]
+    def registered(function: int, frame: FrameType, address: int) -> int:
+        """The base of a new frame. Its code is another than before where a decorator has changed it."""
+        if frame.f_code is not codes[function]:
+            codes[function], lines[function] = frame.f_code, {}
+        # On one line: between two of them a trace function may run that enters, too.
+        number, _ = len(functions), functions.append(function)  # type: ignore[func-returns-value]
+        active[address] = base = scale * number
+        return base
 
-    def looked_at(function: int, arguments: tuple[object, ...]) -> Iterable[object]:
-        seen = glimpsed[function]
+    def looked_at(function: int, arguments: tuple[object, ...]) -> tuple[object, ...]:
+        """What is kept of the arguments of a call: numbers and short texts, else a glimpse."""
+        seen = glimpsed.get(function, 0)
         glimpsed[function] = seen + 1
-        for value in arguments:  # most often all are numbers
-            kind = type(value)
-            if kind is not int and kind is not float:
-                look = recorder.glimpse if seen < GLIMPSES else recorder.type_of
-                return [value if is_immediate(value) else look(value) for value in arguments]
-        return arguments
+        return tuple(value if is_immediate(value) else look(value, seen) for value in arguments)
+
+    def look(value: object, seen: int) -> model.Snapshot:
+        """A glimpse of an argument; in later calls of its type alone, once for all while the type lives."""
+        if seen < GLIMPSES:
+            return glimpse(value, log.storages)
+        kind = type(value)
+        known, alone = types.get(id(kind), (None, None))
+        if alone is None or known is None or known() is not kind:
+            alone = type_alone(value, f"only the first {GLIMPSES} calls were looked at")
+            types[id(kind)] = weakref.ref(kind), alone
+        return alone
 
     def loop(statement: int) -> None:
         address = id(_getframe(1))
-        frame = active.get(address)
-        if frame is not None and not paused:
-            state = loops[address, statement] = LoopState(frame, statement)
-            append(Begun(state))
+        base = base_of(address)
+        if base is not None and not paused:
+            state = loops[statement][address] = LoopState(base, statement)
+            append(state)
         else:  # an earlier frame may have had this address
-            loops.pop((address, statement), None)
+            loops[statement].pop(address, None)
 
-    def turn(statement: int) -> None:
+    def turn(statement: int, first: int) -> None:
+        """An iteration begins; `first` is the statement that it begins with, -1 where a probe says so."""
+        nonlocal dropped
         address = id(_getframe(1))
-        state = loops.get((address, statement))
+        state = loops[statement].get(address)
         if state is None or paused:
+            began_with(first, address)
             return
         count = state.count
         state.count = count + 1
         if calls:  # each iteration may call anew
             calls.pop(address, None)
-        if count >= FIRST:
-            now, last = len(events), state.last
-            if count >= FIRST + LAST:  # the iteration before the last one goes
-                before = state.before
-                del events[before:last]
-                log.dropped += last - before
-                state.last = now - last + before
-            else:
-                state.before, state.last = last, now
-        if count and len(events) < limit:
-            append((state.frame, statement))
+        if count >= all_turns:  # the iteration before the last one goes
+            before, last = state.before, state.last
+            del events[before:last]
+            dropped += last - before
+            state.last = size = len(events)
+        else:
+            if count == 0:
+                began_with(first, address)
+                return
+            size = len(events)
+            if count >= first_turns:
+                state.before, state.last = state.last, size
+        if size < limit:
+            base = state.base
+            append(base + statement)
+            if first >= 0:
+                append(base + first)
+        elif first >= 0:
+            dropped += 1
+
+    def began_with(first: int, address: int) -> None:
+        """The step of an iteration's first statement, where no step of its loop comes before."""
+        nonlocal dropped
+        if first < 0:
+            return
+        if first not in reached:
+            reached.add(first)
+            if first in noted:
+                note(first)
+        base = base_of(address)
+        if len(events) >= limit:
+            dropped += 1
+        elif base is not None:
+            append(base + first)
 
     def watch(number: int, value: object) -> None:
+        nonlocal dropped
         address = id(_getframe(1))
-        frame = active.get(address)
-        if frame is None or paused:
+        state = around[number].get(address)
+        base = base_of(address) if state is None else state.base
+        if base is None or paused:
             return
-        asked = watches[number]
-        state = loops.get((address, enclosing[number]))
-        turned = state.count - 1 if state is not None else 0
-        if asked.kind == "clear":
-            append((frame, number, None, state, turned, ""))
-            return
-        kept = value
-        if not is_immediate(value):
-            axes = recorder.axes_for(frame, asked.text, value)
-            on_page = state is None and sections[functions[frame]]
+        kept, kind = value, type(value)
+        if kind is not int and kind is not float and not is_immediate(value):
+            asked = watches[number]
+            axes = recorder.axes_for(base, asked.text, value)
+            on_page = state is None and sections[functions[base // scale]]
             kept = snapshot(value, log.storages, axes=axes, bits=asked.unit == "bits", shows=on_page)
+        turned = 0
         if state is not None:
+            turned = state.count - 1
             series = state.series.get(number)
             if series is None or not turned % series.every:
-                recorder.sample(state, number, kept)
-        if len(events) > limit + STEPS and not sections[functions[frame]]:
-            log.dropped += 1
+                state.sample(number, kept)
+        if len(events) > most and not sections[functions[base // scale]]:
+            dropped += 1
             return
-        append((frame, number, kept, state, turned, ""))
-        if listener is not None and told[number] <= FIRST and heard[functions[frame]]:
+        append((base, number, kept, state, turned))
+        if listener is not None and told[number] <= FIRST and heard[functions[base // scale]]:
             told[number] += 1  # in all, so that inner loops of long ones do not flood a terminal
-            more = told[number] > FIRST
-            named = replace(recorder.value_of(number, frame), turn=turned)
-            listener.value(named, None if more else as_snapshot(kept))
+            asked, frame = watches[number], base // scale
+            line = recorder.numbering.line(functions[frame], asked.line)
+            kind_of: Any = asked.kind
+            named = model.Value(0, frame, line, asked.text, kind=kind_of, unit=asked.unit, turn=turned)
+            listener.value(named, None if told[number] > FIRST else as_snapshot(kept))
+
+    def clear(number: int) -> None:
+        address = id(_getframe(1))
+        base = base_of(address)
+        if base is not None and not paused:
+            state = around[number].get(address)
+            append((base, number, None, state, state.count - 1 if state is not None else 0))
 
     def pause() -> None:
-        nonlocal paused, limit, limit_before
+        nonlocal paused, limit, dropped, spare, resumed
         if not paused:
-            limit_before, limit = limit, -1
+            resumed = limit, dropped, spare
+            limit, spare = -1, {}
         paused += 1
 
     def resume() -> None:
-        nonlocal paused, limit
+        nonlocal paused, limit, dropped, spare
         if paused:  # else the section that just ended has recovered from the pause already
             paused -= 1
             if not paused:
-                limit = limit_before
+                limit, dropped, spare = resumed
 
     def recover() -> None:
         while paused:
@@ -253,28 +330,27 @@ def hot_probes(recorder: Recorded) -> HotProbes:  # noqa: C901, PLR0915  long, s
 
     def begin(inner: Log) -> None:
         """`inner` is the section that runs from now on."""
-        nonlocal log, events, append, reached, glimpsed, limit, limit_before, spare, began
-        outer.append((log, limit, limit_before, paused, spare))
+        nonlocal log, events, append, reached, glimpsed, limit, dropped, spare, resumed, began
+        outer.append((log, limit, dropped, spare, resumed, paused))
         log.spans.append((began, len(functions)))
         began = len(functions)
-        log, spare = inner, {}
-        events, reached, glimpsed = inner.events, inner.reached, inner.glimpsed
-        append = events.append
-        limit_before = STEPS
-        limit = -1 if paused else STEPS
-        recorder.log = inner
+        log, recorder.log = inner, inner
+        events, append, reached, glimpsed = inner.events, inner.events.append, inner.reached, inner.glimpsed
+        limit, dropped, spare = resumed = STEPS, 0, {}
+        if paused:
+            limit, spare = -1, {}
 
     def end() -> Log:
         """The section that ran ends, and the one around it goes on; the former's log."""
-        nonlocal log, events, append, reached, glimpsed, limit, limit_before, paused, spare, began
+        nonlocal log, events, append, reached, glimpsed, limit, dropped, spare, resumed, paused, began
         ended = log
+        ended.dropped = resumed[1] if paused else dropped
         ended.spans.append((began, len(functions)))
         began = len(functions)
         if outer:
-            log, limit, limit_before, paused, spare = outer.pop()
-            events, reached, glimpsed = log.events, log.reached, log.glimpsed
-            append = events.append
+            log, limit, dropped, spare, resumed, paused = outer.pop()
+            events, append, reached, glimpsed = log.events, log.events.append, log.reached, log.glimpsed
             recorder.log = log
         return ended
 
-    return HotProbes(step, enter, loop, turn, watch, pause, resume, recover, begin, end)
+    return HotProbes(step, enter, loop, turn, watch, clear, pause, resume, recover, begin, end)

@@ -18,7 +18,7 @@ from litbook.record.model import LIBRARIES
 from litbook.text.lecture import INSTALLED, Lecture
 
 
-def said(error: BaseException | None) -> str:
+def text_of(error: BaseException | None) -> str:
     """Type and text of an exception, also of one whose text raises."""
     name = type(error).__name__
     try:
@@ -57,6 +57,17 @@ def trace(lecture: Lecture, error: BaseException) -> tuple[Line, ...]:
     return tuple(own if len(own) <= TRACE else [*own[: TRACE // 2], *own[-TRACE // 2 :]])
 
 
+def behind(error: BaseException) -> Iterator[BaseException]:
+    """The exception, those of its group, and all that led to them: what Python prints of it."""
+    todo, seen = [error], set[int]()
+    for each in todo:  # which grows
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            inside = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+            todo += [other for other in (*inside, each.__cause__, each.__context__) if other is not None]
+
+
 def surfaced(lecture: Lecture, function: int, error: BaseException) -> int | None:
     """The line of a function through which an exception came: the outermost."""
     spec, found = lecture.functions[function], own_lines(lecture, walk_tb(error.__traceback__))
@@ -80,11 +91,11 @@ def own_lines(lecture: Lecture, frames: Iterable[tuple[FrameType, int]]) -> Iter
 def way_out(lecture: Lecture, error: BaseException) -> str:
     """Of a tensor of many truths that was asked for one: how to ask for all. Of a library: what brings it."""
     if isinstance(error, ModuleNotFoundError) and error.name in LIBRARIES:
-        return "\npip install 'litbook[torch]'"
+        return f"\npip install {error.name}"
     if isinstance(error, FileNotFoundError) and (_folder(lecture) / str(error.filename)).exists():
         return "\nit lies beside the lecture, which reads a copy of what its text quotes, up to 1 GiB"
     places = [(lecture.file_of(it.f_code.co_filename), line) for it, line in walk_tb(error.__traceback__)]
-    if not places or places[-1][0] is None or not _AMBIGUOUS.match(said(error)):
+    if not places or places[-1][0] is None or not _AMBIGUOUS.match(text_of(error)):
         return ""
     for asked in lecture.claims:
         test = asked.node.test if isinstance(asked.node, ast.Assert) else None

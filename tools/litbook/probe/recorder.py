@@ -15,7 +15,6 @@ import ast
 import contextlib
 import sys
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from sys import _getframe
@@ -29,7 +28,7 @@ from litbook.probe import raised
 from litbook.probe.asserts import Asserts
 from litbook.probe.axes import promised
 from litbook.probe.captions import bounded
-from litbook.probe.events import Handed, Log, LoopState, Thinned
+from litbook.probe.events import Handed, Log, Missed
 from litbook.probe.making import Making
 from litbook.probe.numbering import Numbering
 from litbook.probe.probes import hot_probes
@@ -37,11 +36,10 @@ from litbook.probe.recording import Listener
 from litbook.probe.spoken import Spoken
 from litbook.probe.verdicts import Judge
 from litbook.record import model
-from litbook.record.limits import GLIMPSES, OUTPUT
-from litbook.snapshot.snapshot import glimpse, snapshot, type_alone
+from litbook.record.limits import OUTPUT
+from litbook.snapshot.snapshot import snapshot
 from litbook.text import working
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, FunctionNode
 
 
 class Recorder(Judge):
@@ -50,25 +48,23 @@ class Recorder(Judge):
     def __init__(self, lecture: Lecture, listener: Listener | None = None) -> None:
         self.lecture, self.listener = lecture, listener
         self.numbering = Numbering(lecture)
-        self.is_section = self.numbering.is_section
-        self.enclosing_loop, self.watch_owner = _around_watches(lecture)
         self.active = {}
         self.functions: list[int] = []  # frame -> its function
         self.codes: list[CodeType | None] = [None] * len(lecture.functions)
         self.makings: dict[int, Making] = {}  # function of a section -> what is made of it
         self.needs: dict[int, str] = {}  # function -> device that is not here
-        self.types: dict[int, tuple[weakref.ref[type], model.Opaque]] = {}
-        self.open_claims = []
+        self.open_claims, self.drawn = [], set()
         self.seconds, self.peak = 0.0, 0  # of the whole lecture
         self.asking = 0  # the line of a question that is put while its section does not run
-        self.run_section: Callable[[int, Callable[[], object]], None] = lambda _, call: (call(), None)[1]
-        self.asserts, self.spoken = Asserts(self), Spoken(self)
-        self.false, self.said = self.asserts.false, self.asserts.said
-        self.log = self._new_log(0)  # of the module's own lines
-        hot = hot_probes(self)
-        self.step, self.enter, self.loop, self.turn, self.watch = (
-            hot.step, hot.enter, hot.loop, hot.turn, hot.watch
-        )  # fmt: skip
+        self.run_section: Callable[[int, Callable[[], object]], object] = lambda _, call: call()
+        self.asserts, self.spoken = Asserts(self), Spoken(lecture, self.numbering, listener)
+        self.false, self.message = self.asserts.false, self.asserts.message
+        self.began = self.asserts.began
+        self.truth, self.tolerance = self.asserts.truth, self.asserts.tolerance
+        self.log = Log(0, self.making(0).storages)  # of the module's own lines
+        hot = hot_probes(self, self.asserts)
+        self.step, self.enter, self.loop, self.turn = hot.step, hot.enter, hot.loop, hot.turn
+        self.watch, self.clear = hot.watch, hot.clear
         self.pause, self.resume, self.recover = hot.pause, hot.resume, hot.recover
         self._begin, self._end = hot.begin, hot.end
 
@@ -81,12 +77,12 @@ class Recorder(Judge):
     @contextlib.contextmanager
     def inside(self, function: int) -> Iterator[None]:
         """What runs in here is a call of the section `function`, `main` or a module: it has its own log."""
-        self._begin(self._new_log(function))
+        making = self.making(function)
+        self._begin(Log(function, making.storages))
         start = time.perf_counter()
         try:
             yield
         finally:
-            making = self.making(function)
             making.seconds += time.perf_counter() - start
             making.put(self._end())
 
@@ -100,82 +96,38 @@ class Recorder(Judge):
             self.makings[function] = Making(self.numbering, self.functions, function)
         return self.makings[function]
 
-    def _new_log(self, function: int) -> Log:
-        lecture = self.lecture
-        reached, glimpsed = bytearray(len(lecture.statements)), [0] * len(lecture.functions)
-        return Log(function, self.making(function).storages, reached, glimpsed)
-
     # -- values
-
-    def sample(self, state: LoopState, number: int, kept: object) -> None:
-        """Add a number watched in a loop to its series, if it is one."""
-        if type(kept) in (int, float, bool):
-            value: Any = kept
-        elif type(kept) is model.Tensor and kept.values and len(kept.values) == 1:
-            value = kept.values[0]
-        else:
-            return
-        series = state.series.get(number)
-        if series is None:
-            series = state.series[number] = Thinned()
-        series.add(state.count - 1, value)
-
-    def glimpse(self, value: object) -> model.Snapshot:
-        """An argument, in one of the first calls of its function."""
-        return glimpse(value, self.log.storages)
-
-    def type_of(self, value: object) -> model.Snapshot:
-        """An argument in later calls. What there is to say of a type is said once, while the type lives."""
-        kind = type(value)
-        known, alone = self.types.get(id(kind), (None, None))
-        if alone is None or known is None or known() is not kind:
-            alone = type_alone(value, f"only the first {GLIMPSES} calls were looked at")
-            self.types[id(kind)] = weakref.ref(kind), alone
-        return alone
 
     def annotated(self, statement: int, annotation: object) -> None:
         """An annotation that is no claim as it is written: where it means one of axes, nothing checks it."""
-        asked = self.lecture.statements[statement]
         if meant := promised(annotation):
+            function = self.lecture.statements[statement].function
+            first = self.lecture.statements[statement].first
             message = f"this annotation checks nothing: it is another name for {meant}"
             message += "\nwrite that itself where a value is assigned to a plain name, outside of `try`"
-            line = self.numbering.line(asked.function, asked.first)
-            if all(it.line != line or it.message != message for it in self.making(asked.function).errors):
-                self._fail(asked.function, "author", asked.first, message)
-
-    def value_of(self, number: int, frame: int) -> model.Value:
-        """A watched expression without its value, as the record and the listener name it."""
-        asked = self.lecture.watches[number]
-        line = self.numbering.line(self.functions[frame], asked.line)
-        kind: Any = asked.kind
-        return model.Value(0, frame, line, asked.text, kind=kind, unit=asked.unit)
+            error = self.error(function, "author", first, message, ())
+            if error not in self.making(function).errors:  # once, also in a loop
+                self.keep(function, error)
 
     def missed(self, number: int) -> None:
         """An inspected expression raised: reported at its line, and the run goes on."""
-        asked, error = self.lecture.watches[number], sys.exc_info()[1]
-        message = f"@{asked.kind} {asked.text} raised {raised.said(error)}"
-        caller = _getframe(1)
-        frame = self.active.get(id(caller))
-        if frame is not None:
-            self.log.events.append((frame, number, None, None, 0, message))
-        making = self.making(self.log.function)
+        watch, error = self.lecture.watches[number], sys.exc_info()[1]
+        message = f"@{watch.kind} {watch.text} raised {raised.text_of(error)}"
+        caller, running = _getframe(1), self.log.function
+        base = self.active.get(id(caller))
+        if base is not None:
+            self.log.events.append(Missed(base, number, message))
+        making = self.making(running)
         if (number, message) in making.missed:
             return  # once, also when it raises in every iteration
         making.missed.add((number, message))
-        owner = self.watch_owner[number]
-        if owner == self.log.function:
-            self._fail(owner, "inspect", asked.line, message)
-        else:
+        trace: tuple[raised.Line, ...] = ()
+        owner, line = self.numbering.owner_of_watch[number], watch.line
+        if owner != running:
+            place = self.lecture.file_of_function(owner).place(line)
+            trace = ((place.path, line, self.lecture.functions[owner].name, place.text.strip()),)
             _, line = self.site(caller)
-            place = self.lecture.file_of_function(owner).place(asked.line)
-            inner = place.path, asked.line, self.lecture.functions[owner].name, place.text.strip()
-            self._fail(self.log.function, "inspect", line, message, (inner,))
-
-    # -- claims
-
-    def tell_claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
-        if self.listener is not None:
-            self.listener.claim(claim, snapshots)
+        self.keep(running, self.error(running, "inspect", line, message, trace))
 
     # -- the author's words
 
@@ -256,7 +208,8 @@ class Recorder(Judge):
         running = self.log.function
         led = False
         while caller is not None:
-            number = self.active.get(id(caller))
+            base = self.active.get(id(caller))
+            number = None if base is None else base // self.numbering.scale
             function = self.functions[number] if number is not None else 0
             if number is not None and caller.f_code is self.codes[function]:
                 led = True
@@ -269,12 +222,6 @@ class Recorder(Judge):
         return (-1, self.lecture.functions[running].first) if led else (None, 0)
 
     # -- errors
-
-    def _fail(
-        self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...] = ()
-    ) -> None:
-        """Keep an error of a section, which surfaced on a line of its file."""
-        self.keep(function, self.error(function, kind, line, message, trace))
 
     def error(
         self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...]
@@ -294,15 +241,15 @@ class Recorder(Judge):
     def raised(self, function: int, error: BaseException) -> None:
         """An exception that ended a section (or `main`, or the module)."""
         self.asserts.ended(error)
-        spec = self.lecture.functions[function]
-        line = raised.surfaced(self.lecture, function, error) or spec.first
+        line = raised.surfaced(self.lecture, function, error) or self.lecture.functions[function].first
         kind = "author" if isinstance(error, AuthorError) else "exception"
-        message = raised.said(error) + raised.way_out(self.lecture, error)
+        message = raised.text_of(error) + raised.way_out(self.lecture, error)
         if isinstance(error, SystemExit):
             kind = "exit"
             call = getattr(error, "call", "sys.exit")
             message = f"{call}({error.code!r}) ends no lecture: it is an error like any exception"
-        self._fail(function, kind, line, message, raised.trace(self.lecture, error))
+        trace = raised.trace(self.lecture, error)
+        self.keep(function, self.error(function, kind, line, message, trace))
 
     # -- the record
 
@@ -316,11 +263,16 @@ class Recorder(Judge):
         reached = set[int]().union(*(making.all_reached() for making in self.makings.values()))
         for function, error in self.asserts.errors(reached):
             self.keep(function, error)
-        made = tuple(self.making(function).section(self._missing_device(function)) for function in order)
+        # The device that kept a section, or a part above it, from running.
+        missing: dict[int | None, str] = {}
+        for function in order:
+            above = lecture.functions[function].parent
+            missing[function] = self.needs.get(function) or missing.get(above, "")
+        made = tuple(self.making(function).section(missing[function]) for function in order)
         called = {function for making in self.makings.values() for function in making.called}
         definitions = [
             numbering.definition(function, reached)
-            for function, is_section in enumerate(self.is_section)
+            for function, is_section in enumerate(numbering.is_section)
             if not is_section or function in called
         ]
         return model.Record(
@@ -336,32 +288,3 @@ class Recorder(Judge):
             asked=asked,
             asserts=self.asserts.entries(reached),
         )
-
-    def _missing_device(self, function: int | None) -> str:
-        """The device that kept this section, or a part above it, from running."""
-        while function is not None:
-            if function in self.needs:
-                return self.needs[function]
-            function = self.lecture.functions[function].parent
-        return ""
-
-
-def _around_watches(lecture: Lecture) -> tuple[list[int], list[int]]:
-    """For every watch, the innermost loop around it in its own function, or -1; and that function."""
-    loops, owners = [-1] * len(lecture.watches), [0] * len(lecture.watches)
-
-    def walk(node: ast.AST, loop: int, owner: int) -> None:
-        inside = lecture.statement_of[node] if isinstance(node, ast.For | ast.AsyncFor | ast.While) else loop
-        within = lecture.function_of[node] if isinstance(node, FunctionNode) else owner
-        for number in lecture.watches_of.get(node, []):
-            loops[number], owners[number] = inside, within
-        within = lecture.function_of.get(node, owner)
-        for name, value in ast.iter_fields(node):
-            around = loop if name == "orelse" else inside
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST) and not isinstance(child, ast.expr):  # where no statement is
-                    walk(child, -1 if isinstance(child, Definition) else around, within)
-
-    for file in lecture.files:
-        walk(file.tree, -1, 0)
-    return loops, owners

@@ -1,4 +1,4 @@
-"""What the parts of a recorder know of it, so that each part stands alone: a form, and nothing that runs."""
+"""Who is told of a run, and what the parts of a recorder know of it: forms, and nothing that runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from litbook.errors import Place
-from litbook.probe import raised
 from litbook.probe.events import Log
 from litbook.probe.numbering import Numbering
 from litbook.record import model
@@ -30,21 +29,24 @@ class Listener(Protocol):
 
 
 class Recording(Protocol):
-    """A recorder: the lecture, what runs now, and where an error of a section is kept."""
+    """A recorder, as its parts know it: the lecture, what is running, and where an error is kept."""
 
     lecture: Lecture
     numbering: Numbering
     listener: Listener | None
     log: Log  # of the section that runs
-    active: dict[int, int]  # id of a live frame object -> number of its frame
+    active: dict[int, int]  # id of a live frame object -> base of its frame
     functions: list[int]  # frame -> its function
     codes: list[CodeType | None]  # per function, its code
 
     def site(self, caller: FrameType | None) -> tuple[int | None, int]:
         """The frame of the running section, and the line of the file where its statement began."""
 
+    def axes_for(self, base: int, text: str, value: object) -> tuple[str, ...] | None:
+        """The names of the axes of the value called `text`, while it is still the annotated one."""
+
     def error(
-        self, function: int, kind: Any, line: int, message: str, trace: tuple[raised.Line, ...]
+        self, function: int, kind: Any, line: int, message: str, trace: tuple[tuple[str, int, str, str], ...]
     ) -> model.Error:
         """An error of a section, which surfaced on a line of its file."""
 

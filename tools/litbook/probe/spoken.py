@@ -13,7 +13,9 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 
 from litbook.probe import author
-from litbook.probe.recording import Recording
+from litbook.probe.numbering import Numbering
+from litbook.probe.recording import Listener
+from litbook.text.lecture import Lecture
 from litbook.text.words import calls
 
 _ENGINE = str(Path(__file__).resolve().parents[1])
@@ -22,13 +24,13 @@ _ENGINE = str(Path(__file__).resolve().parents[1])
 class Spoken:
     """What one run has heard. `numbering.spoken` gets the statements that are pieces."""
 
-    def __init__(self, recorder: Recording) -> None:
-        self.recorder, self.numbering = recorder, recorder.numbering
+    def __init__(self, lecture: Lecture, numbering: Numbering, listener: Listener | None) -> None:
+        self.lecture, self.numbering, self.listener = lecture, numbering, listener
         self._sites: dict[int, set[int]] = {}  # statement -> where in its code a word was called
 
     def hear(self, word: FrameType) -> None:
         """A word hands a piece over; `word` is a frame of its own."""
-        lecture, at = self.recorder.lecture, word
+        lecture, at = self.lecture, word
         while speaks(at.f_code, at.f_globals) and at.f_back is not None:
             at = at.f_back
             file = lecture.file_of(at.f_code.co_filename)
@@ -40,8 +42,8 @@ class Spoken:
             whole = len(sites) == len(calls(self.numbering.node_of[number]))
             if whole:
                 self.numbering.spoken.add(number)
-            if self.recorder.listener is not None:
-                self.recorder.listener.word(number, whole)
+            if self.listener is not None:
+                self.listener.word(number, whole)
 
 
 def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ...] = ()) -> bool:
@@ -52,14 +54,14 @@ def speaks(code: CodeType, names: Mapping[str, object], seen: tuple[CodeType, ..
     if code in author.DECLARED or code.co_filename.startswith(_ENGINE):
         return True
     flags = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
-    given = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & it) for it in flags)
+    given = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
     called = [names[name] for name in code.co_names if name in names]
     return (
         code.co_nlocals == given
         and bool(called)
         and code not in seen
         and all(
-            isinstance(it, FunctionType) and speaks(it.__code__, it.__globals__, (*seen, code))
-            for it in called
+            isinstance(one, FunctionType) and speaks(one.__code__, one.__globals__, (*seen, code))
+            for one in called
         )
     )

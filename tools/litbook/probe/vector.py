@@ -50,37 +50,29 @@ def compact(text: str) -> str:
     ET.register_namespace("xlink", _XLINK)
     root = ET.fromstring(text)
     _tidy(root, set(re.findall(r"#([\w.-]+)", text)))
-    for group in root.findall(f"{{{_SVG}}}g"):
-        group.attrib = {**_JOINTS, **_common_font(root), **group.attrib}
-    salt = format(crc32(ET.tostring(root)), "x")[:6]
-    for element in root.iter():
-        element.attrib = {key: _salted(key, value, salt) for key, value in element.attrib.items()}
-    return ET.tostring(root, encoding="unicode").replace(" />", "/>")
-
-
-def _salted(key: str, value: str, salt: str) -> str:
-    """Ids, and what refers to them, are of this picture alone: several stand in one page."""
-    if key == "id":
-        return f"{salt}-{value}"
-    if key in ("href", f"{{{_XLINK}}}href") and value.startswith("#"):
-        return f"#{salt}-{value[1:]}"
-    return value.replace("url(#", f"url(#{salt}-")
-
-
-def _common_font(root: ET.Element) -> dict[str, str]:
-    """The font and size that most texts have, taken from them, for the whole picture."""
-    texts = [it for it in root.iter() if _is_text(it) and it.get("style")]
-    found = {}
+    # The font and size that most texts have is taken from them, for the whole picture.
+    common, texts = dict[str, str](), [one for one in root.iter() if _is_text(one) and one.get("style")]
     for name in ("font-family", "font-size"):
-        rules = [
-            rule for it in texts for rule in it.attrib["style"].split(";") if rule.startswith(f"{name}:")
-        ]
+        styles = [one.attrib["style"].split(";") for one in texts]
+        rules = [rule for style in styles for rule in style if rule.startswith(f"{name}:")]
         if rules:
             most = max(set(rules), key=lambda rule: (rules.count(rule), rule))
-            found[name] = most.partition(":")[2]
-            for it in texts:
-                it.attrib["style"] = ";".join(r for r in it.attrib["style"].split(";") if r != most)
-    return found
+            common[name] = most.partition(":")[2]
+            for one, style in zip(texts, styles, strict=True):
+                one.attrib["style"] = ";".join(rule for rule in style if rule != most)
+    for group in root.findall(f"{{{_SVG}}}g"):
+        group.attrib = {**_JOINTS, **common, **group.attrib}
+    # Ids, and what refers to them, are of this picture alone: several stand in one page.
+    salt = format(crc32(ET.tostring(root)), "x")[:6]
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.attrib[key] = f"{salt}-{value}"
+            elif key in ("href", f"{{{_XLINK}}}href") and value.startswith("#"):
+                element.attrib[key] = f"#{salt}-{value[1:]}"
+            else:
+                element.attrib[key] = value.replace("url(#", f"url(#{salt}-")
+    return ET.tostring(root, encoding="unicode").replace(" />", "/>")
 
 
 def _tidy(element: ET.Element, used: set[str]) -> None:
@@ -113,25 +105,21 @@ def _is_text(element: ET.Element) -> bool:
 def _shortened(key: str, value: str) -> str:
     if key == "d":
         return _path(value)
-    if key == "style":
-        return _style(value)
-    if key not in _COORDINATES:
+    if key in _COORDINATES:
+        return _LONG.sub(lambda m: _hundredths(float(m[0])), _UNTURNED.sub("", value).strip())
+    if key != "style":
         return value
-    return _LONG.sub(lambda m: _hundredths(float(m[0])), _UNTURNED.sub("", value).strip())
-
-
-def _style(value: str) -> str:
-    """Without spaces and what is said anyway; of a list of fonts the first, and the kind to fall back on."""
-    found = []
+    # Without spaces and what is said anyway; of a list of fonts the first, and the kind to fall back on.
+    rules = []
     for rule in filter(None, map(str.strip, value.split(";"))):
-        name, _, said = (part.strip() for part in rule.partition(":"))
-        if _SPARED.get(name) == said:
+        name, _, chosen = (part.strip() for part in rule.partition(":"))
+        if _SPARED.get(name) == chosen:
             continue
-        if name in ("font", "font-family") and said.count(",") > 1:
-            fonts = said.split(",")
-            said = f"{fonts[0]},{fonts[-1].strip()}"
-        found.append(f"{name}:{said}")
-    return ";".join(found)
+        if name in ("font", "font-family") and chosen.count(",") > 1:
+            fonts = chosen.split(",")
+            chosen = f"{fonts[0]},{fonts[-1].strip()}"
+        rules.append(f"{name}:{chosen}")
+    return ";".join(rules)
 
 
 def _path(value: str) -> str:
@@ -142,13 +130,20 @@ def _path(value: str) -> str:
     out: list[str] = []
     here, start, last = (0, 0), (0, 0), ""
     for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", value):
-        found = [round(float(n) * 100) for n in _NUMBER.findall(rest)]
+        there = [round(float(n) * 100) for n in _NUMBER.findall(rest)]
         size = 2 * _POINTS.get(letter.upper(), -1)
-        if (letter.islower() and letter != "z") or size < 0 or len(found) != size:
+        if (letter.islower() and letter != "z") or size < 0 or len(there) != size:
             return value
-        points = list(zip(found[::2], found[1::2], strict=True))
-        ways = [(way, _joined(numbers)) for way, numbers in _segments(letter.upper(), here, points)]
-        way, numbers = min(ways, key=lambda it: len(it[1]))
+        points = list(zip(there[::2], there[1::2], strict=True))
+        away = [n - h for point in points for n, h in zip(point, here, strict=True)]
+        ways = [(letter.lower(), away), (letter, there)]
+        if letter == "L" and not away[1]:
+            ways = [("h", away[:1]), ("H", there[:1])]
+        elif letter == "L" and not away[0]:
+            ways = [("v", away[1:]), ("V", there[1:])]
+        # Hundredths as numbers in a row; a minus needs no space before it.
+        texts = [(way, " ".join(_hundredths(n / 100) for n in row).replace(" -", "-")) for way, row in ways]
+        way, numbers = min(texts, key=lambda text: len(text[1]))
         if way != last or way in "mMz":
             out.append(way + numbers)
         else:
@@ -156,26 +151,6 @@ def _path(value: str) -> str:
         here, last = (points[-1] if points else start), way
         start = here if letter == "M" else start
     return "".join(out)
-
-
-def _segments(
-    letter: str, here: tuple[int, int], points: list[tuple[int, int]]
-) -> list[tuple[str, list[int]]]:
-    """The ways to write a piece of a path that begins `here`."""
-    if letter == "Z":
-        return [("z", [])]
-    there = [n for point in points for n in point]
-    away = [n - h for point in points for n, h in zip(point, here, strict=True)]
-    if letter == "L" and not away[1]:
-        return [("h", away[:1]), ("H", there[:1])]
-    if letter == "L" and not away[0]:
-        return [("v", away[1:]), ("V", there[1:])]
-    return [(letter.lower(), away), (letter, there)]
-
-
-def _joined(numbers: list[int]) -> str:
-    """Hundredths as numbers in a row; a minus needs no space before it."""
-    return " ".join(_hundredths(n / 100) for n in numbers).replace(" -", "-")
 
 
 def _hundredths(number: float) -> str:

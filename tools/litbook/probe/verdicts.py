@@ -9,24 +9,23 @@ from __future__ import annotations
 import ast
 import sys
 import weakref
-from collections.abc import Callable
 from sys import _getframe
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from litbook.probe.asserts import Asserts
 from litbook.probe.axes import axis_names, mismatch, remember
 from litbook.probe.captions import caption_of, names_in
 from litbook.probe.events import Log
-from litbook.probe.making import Judged, Making, claim_of
+from litbook.probe.making import Judged, Kept, Making, claim_of
 from litbook.probe.numbering import Numbering
-from litbook.probe.raised import said
+from litbook.probe.raised import text_of
+from litbook.probe.recording import Listener
+from litbook.probe.truths import equals_everything
 from litbook.record import model
 from litbook.snapshot.snapshot import snapshot
 from litbook.text.lecture import Lecture
 from litbook.text.words import later
-
-if TYPE_CHECKING:
-    from litbook.probe.asserts import Asserts
 
 _RAISED = object()  # stands for a caption that could not be computed
 
@@ -36,17 +35,16 @@ class Judge:
 
     lecture: Lecture
     numbering: Numbering
+    listener: Listener | None
     log: Log
-    active: dict[int, int]  # id of a live frame object -> number of its frame
+    active: dict[int, int]  # id of a live frame object -> base of its frame
     asserts: Asserts
     open_claims: list[tuple[int, dict[int, object]]]
+    drawn: set[tuple[int, int]]  # claims and their operands: generators that have given something
 
     def making(self, function: int) -> Making:
         """The section `function` while it is made."""
         raise NotImplementedError
-
-    def tell_claim(self, claim: model.Claim, snapshots: list[model.Snapshot]) -> None:
-        """A claim was judged."""
 
     def claim(self, number: int) -> int:
         """A claim's test is about to be evaluated. Its number, for the verdict."""
@@ -58,12 +56,17 @@ class Judge:
         self.open_claims[-1][1][number] = value
         return value
 
+    def element(self, claim: int, operand: int, value: Any) -> Any:
+        """`all` or `any` asks for one of its elements: the generator that is this operand gives some."""
+        self.drawn.add((claim, operand))
+        return value
+
     def stumbled(self, first: int, last: int) -> None:
-        """An exception comes out of an assert from `first` to `last`. Of a claim it is that of an operand."""
+        """One of the asserts from `first` to `last` is left. Of a claim it is that of an operand."""
         inner = self.lecture.claims[self.open_claims[-1][0]].statement if self.open_claims else -1
         if first <= inner <= last:
             self.open_claims.pop()
-        self.asserts.stumbled(inner if first <= inner <= last else first)
+        self.asserts.stumbled(inner if first <= inner <= last else first, _getframe(1))
 
     def verdict(self, _: None, number: int, failed: bool) -> None:
         """A claim is judged, after its step. `holds` and `fails` stand where its caption is computed, too."""
@@ -73,98 +76,93 @@ class Judge:
         self._judge(number, False, caption, _getframe(1))
 
     def fails(self, number: int, caption: object = _RAISED) -> None:
-        asked = self.lecture.claims[number]
-        computed = isinstance(asked.node, ast.Assert) and not isinstance(asked.node.msg, ast.Constant | None)
+        claim = self.lecture.claims[number]
+        computed = isinstance(claim.node, ast.Assert) and not isinstance(claim.node.msg, ast.Constant | None)
         if caption is _RAISED:  # or there is none; of a claim that holds, nobody computes it in plain Python
             error = sys.exc_info()[1]
-            caption = f"{asked.text} (its caption raised {said(error)})" if computed else None
+            caption = f"{claim.text} (its caption raised {text_of(error)})" if computed else None
         self._judge(number, True, caption, _getframe(1))
 
     def _judge(self, number: int, failed: bool, caption: object, frame: FrameType) -> None:
-        asked, judged = self.lecture.claims[number], self.judged(number)
-        shown = asked.caption if caption is None else caption_of(caption)
+        """A claim holds or fails, in the function that is `frame`. The first time is kept, then a failure."""
+        claim, judged, seen = self.lecture.claims[number], self.judged(number), self.open_claims[-1][1]
         judged.count += 1
         if judged.count == 1 or (failed and not judged.failed):
             judged.failed = failed
-            judged.caption = shown
-            self._keep_operands(number, frame)
-            self._tell(number)
+            judged.caption = claim.caption if caption is None else caption_of(caption)
+            for i, value in seen.items():
+                beside = claim.form[i].strip().endswith("=="), claim.form[i + 1].strip().startswith("==")
+                if any(beside) and equals_everything(value):
+                    why = f"everything equals {claim.operand_texts[i]}"
+                    self.asserts.cannot_fail(claim.statement, why, frame)
+            storages = self._making_of(number).storages
+            for i, node in enumerate(claim.operands):
+                if isinstance(node, ast.GeneratorExp) and i in seen and (number, i) not in self.drawn:
+                    called = claim.form[i].endswith(("all(", "any("))
+                    seen[i] = [] if called else seen[i]  # it gave nothing
+            judged.operands = [
+                snapshot(seen[i], storages) if i in seen else None for i in range(len(claim.operands))
+            ]
+            if failed and all(map(_says_little, judged.operands)):  # then also what the claim names
+                told = {text for text, shot in zip(claim.operand_texts, judged.operands, strict=True) if shot}
+                judged.why = names_in(claim.node, frame, told)
+            self._tell(number, judged)
         self.open_claims.pop()  # last: `stumbled` asks what an exception comes from
         if failed:
-            self.asserts.lost(asked.statement, frame)
-
-    def _keep_operands(self, number: int, frame: FrameType) -> None:
-        """Snapshots of what a claim compares; of a failing one, where these say little, what it names."""
-        asked, judged, seen = self.lecture.claims[number], self.judged(number), self.open_claims[-1][1]
-        storages = self._making_of(number).storages
-        judged.operands = [
-            snapshot(seen[i], storages) if i in seen else None for i in range(len(asked.operands))
-        ]
-        if judged.failed and all(map(_says_little, judged.operands)):
-            told = {text for text, seen in zip(asked.operand_texts, judged.operands, strict=True) if seen}
-            judged.why = names_in(asked.node, frame, told)
+            self.asserts.lost(claim.statement, frame)
 
     def axes(self, number: int, annotation: Any, value: Any) -> None:
         """`x: Float[Tensor, "batch seq"] = ...`: dtype and rank hold, and names keep their sizes."""
         text = getattr(annotation, "dim_str", None)
-        frame = self.active.get(id(_getframe(1)))
-        if isinstance(text, str) and frame is not None:  # else of another library: none of our business
-            self.check_axes(number, frame, annotation, value, text)
+        base = self.active.get(id(_getframe(1)))
+        if isinstance(text, str) and base is not None:  # else of another library: none of our business
+            self.check_axes(number, base, annotation, value, text)
 
-    def check_axes(self, number: int, frame: int, annotation: Any, value: Any, text: str) -> None:
-        """Judge the annotation `text` of a value, in the call of a section that is `frame`."""
-        asked = self.lecture.claims[number]
+    def check_axes(self, number: int, base: int, annotation: Any, value: Any, text: str) -> None:
+        """Judge the annotation `text` of a value, in the call of a section whose frame has this base."""
+        claim = self.lecture.claims[number]
         names = axis_names(text, getattr(value, "ndim", None))
-        sizes = self.log.sizes.setdefault(frame, {})
+        sizes = self.log.sizes.setdefault(base, {})
         why = mismatch(annotation, value, text, sizes)
         if not why and names is not None:
-            remember(text, tuple(value.shape), sizes, self.lecture.statements[asked.statement].first)
-            self.log.axes[frame, asked.text.split(":")[0]] = names, _weakly(value)
+            remember(text, tuple(value.shape), sizes, self.lecture.statements[claim.statement].first)
+            name = claim.text.split(":")[0]
+            try:
+                self.log.axes[base, name] = names, weakref.ref(value)
+            except TypeError:  # of such a type: it is kept alive until its section ends
+                self.log.axes[base, name] = names, lambda: value
+        self._judge_axes(number, why)
+
+    def unread(self, number: int) -> None:
+        """The annotation itself raised; plain Python would never have evaluated it."""
+        self._judge_axes(number, f"the annotation cannot be read: {text_of(sys.exc_info()[1])}")
+
+    def _judge_axes(self, number: int, why: str) -> None:
+        """An annotation is as the value is, or `why` it is not."""
         judged = self.judged(number)
         judged.count += 1
         if judged.count == 1 or (why and not judged.failed):
             judged.failed, judged.why = bool(why), why
             judged.caption = "" if why else later("dtype and axes are as annotated")
-            self._tell(number)
+            self._tell(number, judged)
 
-    def axes_for(self, frame: int, text: str, value: object) -> tuple[str, ...] | None:
+    def axes_for(self, base: int, text: str, value: object) -> tuple[str, ...] | None:
         """The axes' names of the value called `text`, while it is still the annotated one."""
-        names, annotated = self.log.axes.get((frame, text), (None, None))
+        names, annotated = self.log.axes.get((base, text), (None, None))
         return names if annotated is not None and annotated() is value else None
-
-    def unread(self, number: int) -> None:
-        """The annotation itself raised; plain Python would never have evaluated it."""
-        error = sys.exc_info()[1]
-        judged = self.judged(number)
-        judged.count += 1
-        judged.failed = True
-        judged.why = f"the annotation cannot be read: {said(error)}"
-        self._tell(number)
-
-    def _making_of(self, number: int) -> Making:
-        """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
-        return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
     def judged(self, number: int) -> Judged:
         """What a claim came to so far."""
         return self._making_of(number).judged.setdefault(number, Judged())
 
-    def _tell(self, number: int) -> None:
-        snapshots: list[model.Snapshot] = []
+    def _making_of(self, number: int) -> Making:
+        """The section that a claim belongs to. Called as a helper, it is not the one that runs."""
+        return self.making(self.lecture.statements[self.lecture.claims[number].statement].function)
 
-        def keep(shown: model.Snapshot) -> int:
-            snapshots.append(shown)
-            return len(snapshots) - 1
-
-        self.tell_claim(claim_of(self.numbering, number, self.judged(number), "", keep), snapshots)
-
-
-def _weakly(value: object) -> Callable[[], object]:
-    """A way to get at `value` that does not keep it alive, where its type allows that."""
-    try:
-        return weakref.ref(value)
-    except TypeError:
-        return lambda: value
+    def _tell(self, number: int, judged: Judged) -> None:
+        if self.listener is not None:
+            kept = Kept()
+            self.listener.claim(claim_of(self.numbering, number, judged, "", kept.keep), kept.snapshots)
 
 
 def _says_little(operand: model.Snapshot | None) -> bool:

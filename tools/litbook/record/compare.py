@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -111,15 +111,19 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
             "    compare two records of one lecture"
         )
     paths = [source.path for source in fresh.sources] or [fresh.lecture]
-    differences, pairs = list[Difference](), list[_Pair]()
+    differences, pairs, changed = list[Difference](), list[_Pair](), list[Difference]()
     for now in filter(fresh.was_asked, fresh.sections):
         was, place = recording.by_key.get(now.key), Place(paths[now.file], now.first)
         if was is None:
             differences.append(Difference("section", now.key, place, "is not in the recording"))
         elif was.digest != now.digest:
             differences.append(Difference("text", now.key, place, "was recorded from an older text"))
-        elif now.ran or not now.requires:  # else there is nothing of this run to compare
-            pairs.append(_Pair(fresh, now, was))
+        else:
+            if was.ran and was.depends != now.depends:
+                what = "was recorded before a change of what it calls or reads"
+                changed.append(Difference("text", now.key, place, what))
+            if now.ran or not now.requires:  # else there is nothing of this run to compare
+                pairs.append(_Pair(fresh, now, was))
     if not fresh.asked:
         gone = (section.key for section in recording.sections if section.key not in fresh.by_key)
         what = "was recorded and is no longer there"
@@ -128,9 +132,27 @@ def compare(fresh: model.Record, recording: model.Record) -> Comparison:
         differences += [difference for pair in pairs for difference in pair.compare()]
     except RecursionError:
         raise RecordError("a value in the recording is nested too deep\n    record it again") from None
+    told = {it.section for it in differences}
+    differences += [it for it in changed if it.section not in told]
     differences.sort(key=lambda it: (paths.index(it.place.path), it.place.line))
     values, claims = sum(pair.values for pair in pairs), sum(pair.claims for pair in pairs)
     return Comparison(tuple(differences), values, claims)
+
+
+def older(fresh: model.Record, recordings: Sequence[model.Record]) -> Iterator[tuple[model.Record, str]]:
+    """The recordings, each with the keys of sections of which something has changed since.
+
+    Of this device's recording all; of others the sections that wait here for a device or for time, and that
+    no recording has as they are now.
+    """
+    known = {(section.key, section.depends) for it in recordings for section in it.sections}
+    for recording in recordings:
+        alike = recording.environment.device.slug == fresh.environment.device.slug
+        for now in filter(fresh.was_asked, fresh.sections):
+            was, waits = recording.by_key.get(now.key), now.requires and not now.ran
+            if was is not None and was.ran and was.depends != now.depends:
+                if alike or (waits and (now.key, now.depends) not in known):
+                    yield recording, now.key
 
 
 # ---------------------------------------------------------------------------- one section, now and then

@@ -1,7 +1,7 @@
 """The record of one run: frozen structs, which msgspec writes and reads.
 
 This is the waist of the house. What stands before it (text, probe, run) makes a `Record` and formats
-nothing; what stands behind it (compare, render, site) reads a `Record` and executes nothing. It knows no
+nothing; what stands behind it (compare, document, site) reads a `Record` and executes nothing. It knows no
 torch, no `ast` and no HTML. `docs/record.md` explains every field.
 """
 
@@ -16,11 +16,12 @@ from typing import Literal, TypeVar
 import msgspec
 
 # History of the format: a reader takes this one alone, and says of any other how to record anew.
+#   5  a section says what its claims depend on
 #   4  places, lines, steps, claims and numbers are written as they are, a row with all of its values
 #   3  a list of sections, each whole in itself
 #   2  a statement's lines are counted from the statement before it; claims leave out what they say anyway
 #   1  first published form
-SCHEMA = 4
+SCHEMA = 5
 
 Number = int | float | bool | str
 """A number as JSON holds it; `"nan"`, `"inf"`, `"-inf"` and integers beyond 2**53 are text."""
@@ -193,6 +194,11 @@ class Statement(Row, frozen=True):
     prose: str = ""  # of a note that never ran: its text, with an ellipsis where a value would stand
     binds: tuple[str, ...] = ()  # the names to which its header gives a new value
 
+    @property
+    def whole(self) -> range:
+        """Its lines with the whole body."""
+        return range(self.first, max(self.end, self.last) + 1)
+
 
 class Definition(Part, frozen=True):
     """A helper or class of the lecture. It stands once, however many sections call it.
@@ -208,7 +214,7 @@ class Definition(Part, frozen=True):
     heading: str = ""
     body: int = 0  # first line of the body after the docstring, counted from `first`
     hidden: bool = False
-    digest: str = ""  # hash of its text
+    digest: str = ""  # hash of its text, without prose
     statements: tuple[Statement, ...] = ()
 
     @property
@@ -338,15 +344,16 @@ class Claim(Part, frozen=True):
 
 
 class Assert(Part, frozen=True):
-    """An assert that ran and is no claim, or any whose test `raised`: what, where nobody reported it.
+    """An assert that ran and is no claim, or any whose test was left.
 
-    `key` is that of the section or definition it stands in, from whose first line `line` counts.
+    `key` is that of the section or definition it stands in, from whose first line `line` counts; `column`
+    counts the bytes before it in its line.
     """
 
     key: str
     line: int
     text: str
-    raised: str = ""
+    column: int = 0
 
 
 class Error(Part, frozen=True):
@@ -390,7 +397,8 @@ class Section(Part, frozen=True, dict=True):
     run: Environment | None = None  # that it was recorded in, where that is not the record's own
     aside: bool = False  # off the main path; so is what it calls
     hidden: bool = False
-    digest: str = ""  # hash of its text
+    digest: str = ""  # hash of its text, without prose
+    depends: str = ""  # hash of all that its claims depend on: see `text.depends`
     seconds: float = 0.0  # wall time, with the sections inside it
     statements: tuple[Statement, ...] = ()
     calls: tuple[str, ...] = ()  # keys of the definitions that it calls

@@ -7,6 +7,7 @@ all, and read with distrust: whatever is wrong with it is a `RecordError` that n
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -56,6 +57,27 @@ def _refusal(what: str) -> RecordError:
 def _short(file: Path) -> str:
     """`lectures/recordings/lecture_01.cpu.json`: from the folder above the lecture's."""
     return "/".join(file.parts[-3:])
+
+
+def as_of(recording: model.Record, depends: Mapping[str, str]) -> model.Record:
+    """What a recording says today: of a section that something has changed since, no claim has run.
+
+    `depends` has for each section, by its key, the digest of all that its claims depend on today.
+    """
+    return replace(
+        recording,
+        sections=tuple(
+            section
+            if section.depends == depends.get(section.key)
+            else replace(section, claims=tuple(map(_not_run, section.claims)))
+            for section in recording.sections
+        ),
+    )
+
+
+def _not_run(claim: model.Claim) -> model.Claim:
+    operands = tuple(model.Operand(it.text, None, it.address) for it in claim.operands)
+    return replace(claim, verdict="needs-device", count=0, operands=operands, why="")
 
 
 # ---------------------------------------------------------------------------- writing

@@ -10,83 +10,59 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import os
-import re
 import shutil
-import tokenize
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from litbook.text.lecture import INSTALLED, Lecture
-from litbook.text.tree import modules_in
+from litbook.errors import Problem
+from litbook.record.model import LIBRARIES
+from litbook.text import nearby
+from litbook.text.lecture import Lecture
+from litbook.text.tree import blocks, modules_in
 
-LARGEST = 1 << 30  # bytes of one entry of the folder
-_NEVER = {*INSTALLED, "__pycache__", "node_modules"}
-_QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 
+def find_namesakes(lecture: Lecture, folder: Path, imported: Iterable[str]) -> list[Problem]:
+    """Modules in `folder` that are imported, and named like one of Python's or of a library that runs us.
 
-def texts(lecture: Lecture, folder: Path) -> tuple[list[str], set[str]]:
-    """Texts: the lecture's and those of modules in `folder` that it imports in turn; and what they import."""
-    said, imported = [file.text for file in lecture.files], set[str]()
-    todo = [file.tree for file in lecture.files]
-    while todo:
-        for name in {*modules_in(todo.pop())} - imported:
-            imported.add(name)
-            with contextlib.suppress(OSError, ValueError, SyntaxError):  # the lecture's import will say so
-                with tokenize.open(folder / f"{name}.py") as file:
-                    said.append(file.read())
-                todo.append(ast.parse(said[-1]))
-    return said, imported
+    Which of both an `import` finds then depends on what has been imported before: in plain Python, in a run
+    that somebody watches, and in a build.
+    """
+    problems = list[Problem]()
+    for name in sorted({*imported} & {*sys.stdlib_module_names, *LIBRARIES, "litbook", "msgspec", "rich"}):
+        beside = next((it for it in (f"{name}.py", f"{name}/__init__.py") if (folder / it).is_file()), None)
+        if beside is not None:
+            nodes = ((file, node) for file in lecture.files for node in blocks(file.tree))
+            imports = (
+                (file, node)
+                for file, node in nodes
+                if isinstance(node, ast.Import | ast.ImportFrom) and name in modules_in(node)
+            )
+            place = next((file.at(node) for file, node in imports), None)
+            what = f"{beside} beside the lecture is named like a module that is there already"
+            problems.append(Problem("namesake", what, place, "give yours another name"))
+    return problems
 
 
 def copy_named(texts: Iterable[str], folder: Path, to: Path) -> None:
     """Copy what these texts may read of `folder` into `to`: no links to folders, nothing hidden."""
-    # The files and folders that they name, by their paths from there; of `"a/{b}.c"` the folder `a`, and of
-    # `f"{b}.c"` every file that ends so.
-    quoted = set[str]().union(*map(_QUOTED.findall, texts))
-    endings = {Path(it).suffix for it in quoted} - {"", ".py"}
-    places = {Path(it.name) for it in folder.iterdir() if it.suffix in endings and it.is_file()}
-    for text in quoted:
-        with contextlib.suppress(OSError, ValueError):  # a text that is no path
-            place = Path(text)
-            while place.name and not (folder / place).exists():
-                place = place.parent
-            inside = place.name and ".." not in place.parts and not place.is_absolute()
-            if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
-                places.add(place)
-    for place in sorted(it for it in places if places.isdisjoint(it.parents)):
+    quoted = set[str]().union(*map(nearby.QUOTED.findall, texts))
+    for place in sorted(nearby.named(quoted, folder)):
         with contextlib.suppress(OSError, shutil.Error):  # reading it will say so
             entry = folder / place
-            if _bytes(entry) > LARGEST:
+            # Files, counted until there are too many bytes.
+            files = (f"{at}/{name}" for at, _, names in os.walk(entry) for name in names)
+            sizes = (os.stat(file, follow_symlinks=False).st_size for file in files)  # noqa: PTH116
+            one = [entry.stat().st_size] if entry.is_file() else []
+            if any(total > nearby.LARGEST for total in itertools.accumulate(itertools.chain(one, sizes))):
                 continue
             (to / place).parent.mkdir(parents=True, exist_ok=True)
             if entry.is_dir():
                 copy = shutil.copyfile
-                shutil.copytree(entry, to / place, ignore=_left_out, copy_function=copy, dirs_exist_ok=True)
+                shutil.copytree(
+                    entry, to / place, ignore=nearby.left_out, copy_function=copy, dirs_exist_ok=True
+                )
             else:
                 shutil.copyfile(entry, to / place)
-
-
-def _left_out(folder: str, names: list[str]) -> list[str]:
-    """What is not copied of a folder: installed libraries, and links to folders, which may lead anywhere."""
-    if "pyvenv.cfg" in names:
-        return names
-    return [
-        name
-        for name in names
-        if name in _NEVER
-        or name.startswith(".")
-        or (os.path.islink(f"{folder}/{name}") and not os.path.isfile(f"{folder}/{name}"))  # noqa: PTH114, PTH113  for each of many files
-    ]
-
-
-def _bytes(entry: Path) -> int:
-    """The bytes of a file, or of all in a folder; it stops counting where there are too many."""
-    if entry.is_file():
-        return entry.stat().st_size
-    total = 0
-    for folder, _, files in os.walk(entry):
-        total += sum(os.stat(f"{folder}/{it}", follow_symlinks=False).st_size for it in files)  # noqa: PTH116
-        if total > LARGEST:
-            break
-    return total

@@ -9,13 +9,20 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import inspect
 import sys
 import threading
 from traceback import walk_stack
-from types import FrameType, ModuleType
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, ModuleType
+from typing import Any
 
 from litbook.probe.recorder import Recorder
 
+_FRAMES: dict[type, str] = {
+    GeneratorType: "gi_frame",
+    CoroutineType: "cr_frame",
+    AsyncGeneratorType: "ag_frame",
+}
 PATIENCE = 3.0  # seconds for threads that are no daemons; one that is in the lecture's code then is an error
 
 
@@ -29,15 +36,30 @@ def end(recorder: Recorder, modules: list[ModuleType]) -> None:
         atexit._run_exitfuncs()
     with contextlib.suppress(Exception):
         busy = _busy(recorder)
-        for thread, frame in busy:
+        for thread, inside in busy:
             if not thread.daemon:
-                recorder.asserts.unfinished(thread.name, frame)
+                at = recorder.lecture.file_of(inside[0].f_code.co_filename)
+                recorder.asserts.unfinished(thread.name, at, inside[0].f_lineno)
+            recorder.asserts.left_behind(inside, "the end of the run, which waits for no daemon")
+        lecture, seen = recorder.lecture, {thread for thread, _ in busy}
+        for thread in threading.enumerate():
+            if not (thread.daemon or thread in seen or thread is threading.main_thread()):
+                # It sleeps or waits elsewhere, as a timer does; plain Python would wait for it.
+                calls: Any = getattr(thread, "function", None) or getattr(thread, "_target", None)
+                code: Any = getattr(inspect.unwrap(getattr(calls, "func", calls)), "__code__", end.__code__)
+                file = lecture.file_of(code.co_filename)
+                recorder.asserts.unfinished(thread.name, file, code.co_firstlineno)
         if not busy:  # else it would find its names gone
             # The last goes first: a `__del__` still finds what stood above it.
             for module in reversed(modules):
                 while names := module.__dict__:
                     names.popitem()
             gc.collect()
+        # What is suspended and never closed: a generator that something beyond the lecture holds.
+        kinds = ((it, _FRAMES.get(type(it), "")) for it in gc.get_objects())
+        suspended = (getattr(it, name) for it, name in kinds if name)
+        by = "the end of the run: nothing has resumed it"
+        recorder.asserts.left_behind(filter(None, suspended), by)
 
 
 def _end_threads() -> None:
@@ -49,13 +71,13 @@ def _end_threads() -> None:
             thread.join()
 
 
-def _busy(recorder: Recorder) -> list[tuple[threading.Thread, FrameType]]:
-    """The other threads that are in code of the lecture, with the innermost such frame."""
+def _busy(recorder: Recorder) -> list[tuple[threading.Thread, list[FrameType]]]:
+    """The other threads that are in code of the lecture, with their frames there, the innermost first."""
     threads = {it.ident: it for it in threading.enumerate() if it is not threading.current_thread()}
     busy = []
     for ident, innermost in sys._current_frames().items():
         frames = (frame for frame, _ in walk_stack(innermost))
-        inside = (it for it in frames if recorder.lecture.file_of(it.f_code.co_filename) is not None)
-        if (frame := next(inside, None)) is not None and ident in threads:
-            busy.append((threads[ident], frame))
+        own = [it for it in frames if recorder.lecture.file_of(it.f_code.co_filename) is not None]
+        if own and ident in threads:
+            busy.append((threads[ident], own))
     return busy

@@ -28,15 +28,34 @@ def environment(lecture: Path, device: str, seed: int) -> Environment:
     status = ["git", "--no-optional-locks", "status", "--porcelain"]  # it asks, and writes nothing
     if commit is not None and _first_line(status, lecture.parent):
         commit += "+"
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # the system does not say
+        memory = 0
+    cpu = _cpu()
+    place = Device("cpu", "cpu", cpu, memory)
+    if torch and device != "cpu" and has_cuda():
+        command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
+        place = Device(
+            kind="cuda",
+            slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
+            name=properties.name,
+            memory=properties.total_memory,
+            driver=_first_line(command, Path.cwd()),
+            cuda=torch.version.cuda,
+            capability=f"{properties.major}.{properties.minor}",
+            count=torch.cuda.device_count(),
+        )
     return Environment(
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
-        cpu=_cpu(),
+        cpu=cpu,
         cores=os.cpu_count() or 1,
         threads=torch.get_num_threads() if torch else 0,
-        memory=_memory(),
-        device=_device(device),
+        memory=memory,
+        device=place,
         versions=versions,
         commit=commit,
         date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -62,24 +81,6 @@ def why_no_cuda() -> str:
     return f"torch {torch.__version__} sees none{seen}\n    look at nvidia-smi, and at CUDA_VISIBLE_DEVICES"
 
 
-def _device(asked: str) -> Device:
-    if asked == "cpu" or not has_cuda():
-        return Device("cpu", "cpu", _cpu(), _memory())
-    torch = sys.modules["torch"]
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    properties = torch.cuda.get_device_properties(0)  # the first of those that are visible
-    return Device(
-        kind="cuda",
-        slug=re.sub(r"[^a-z0-9]+", "-", properties.name.lower()).strip("-"),
-        name=properties.name,
-        memory=properties.total_memory,
-        driver=_first_line(command, Path.cwd()),
-        cuda=torch.version.cuda,
-        capability=f"{properties.major}.{properties.minor}",
-        count=torch.cuda.device_count(),
-    )
-
-
 @functools.cache  # the packages' own files are searched for it: a third of a small lecture's time
 def _installed() -> dict[str, str]:
     """Versions of the libraries that are installed."""
@@ -98,14 +99,6 @@ def _cpu() -> str:
         return platform.processor() or platform.machine()
     match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return match[1].strip() if match else platform.processor() or platform.machine()
-
-
-def _memory() -> int:
-    """Bytes of main memory; 0 where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 0
 
 
 def peak() -> int:

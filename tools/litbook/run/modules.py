@@ -11,6 +11,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
+import runpy
 import sys
 import types
 from collections.abc import Callable
@@ -70,6 +72,24 @@ class Modules:
     def call(self, function: int) -> None:
         """Call a function. It is looked up late: the lecture may have deleted it, which is its own error."""
         getattr(self.of(function), self.lecture.functions[function].name)()
+
+
+def watch_copies(lecture: Lecture, codes: list[types.CodeType]) -> None:
+    """From now on also a second copy of a file of the lecture is given its code: by `runpy`, or a loader."""
+    ours = {file.filename: code for file, code in zip(lecture.files, codes, strict=True)}
+    load, run = importlib.machinery.SourceFileLoader.get_code, runpy._get_code_from_file  # type: ignore[attr-defined]
+
+    def get_code(self: importlib.machinery.SourceFileLoader, fullname: str) -> types.CodeType | None:
+        return ours.get(os.path.realpath(self.path)) or load(self, fullname)
+
+    def get_code_from_file(*given: str) -> object:
+        code = ours.get(os.path.realpath(given[-1]))
+        if code is None:
+            return run(*given)
+        return code if len(given) == 1 else (code, given[-1])  # as Python 3.12 has it, and 3.11
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign,assignment]
+    runpy._get_code_from_file = get_code_from_file  # type: ignore[attr-defined]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -30,7 +30,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from litbook.errors import LitbookError
 from litbook.project import shown
@@ -250,7 +250,7 @@ def _wait(path: str, line: Connection) -> None:
     line.close()
     if not asked["sections"]:
         os.nice(10)  # a reader waits for the other
-    os.environ["TMPDIR"] = tempfile.tempdir = asked["folder"]
+    os.environ["TMPDIR"] = tempfile.tempdir = _temporary(Path(asked["folder"]))
     child.work(asked)
 
 
@@ -286,10 +286,16 @@ def _begun(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, 
             stdin=subprocess.PIPE,
             stdout=stdout,
             stderr=None if sys.stderr is not None else subprocess.DEVNULL,
-            env={**environment, "TMPDIR": str(folder)},
+            env={**environment, "TMPDIR": _temporary(folder)},
             process_group=0,  # Ctrl-C comes here, and once; and what the lecture has started ends with it
         )
-        passing_on = threading.Thread(target=_pass_on, args=(process.stdout,), daemon=True)
+
+        def pass_on() -> None:
+            """What comes out of the pipe goes to our stdout."""
+            for line in process.stdout or ():
+                sys.stdout.write(line.decode("utf-8", "replace"))
+
+        passing_on = threading.Thread(target=pass_on, daemon=True)
         passing_on.start()
         with process:
             try:
@@ -303,10 +309,10 @@ def _begun(asked: dict[str, Any], threads: int = 0) -> Iterator[tuple[dict[str, 
                 passing_on.join(GRACE)
 
 
-def _pass_on(stream: IO[bytes] | None) -> None:
-    """What comes out of the pipe goes to our stdout."""
-    for line in stream or ():
-        sys.stdout.write(line.decode("utf-8", "replace"))
+def _temporary(folder: Path) -> str:
+    """Where a lecture puts temporary files: beside what the run has to say, which it may not empty."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    return str(folder / "tmp")
 
 
 def _end(process: subprocess.Popen[bytes], folder: Path, timeout: float | None) -> tuple[int, bool]:

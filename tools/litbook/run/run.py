@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import gc
 import importlib
 import io
 import os
@@ -21,7 +20,7 @@ from traceback import clear_frames, walk_stack, walk_tb
 from types import FrameType
 from typing import NoReturn, Protocol
 
-from litbook.errors import Interrupted, LitbookError, Place, TimedOut
+from litbook.errors import Interrupted, LitbookError, Place, TimedOut, UnusableLecture
 from litbook.optional import Missing
 from litbook.probe import author, raised
 from litbook.probe.instrument import instrument_files
@@ -32,10 +31,11 @@ from litbook.record import model
 from litbook.run import beside, ending, state
 from litbook.run import device as device_memory
 from litbook.run.environment import environment, has_cuda, peak, why_no_cuda
-from litbook.run.modules import Modules
+from litbook.run.modules import Modules, watch_copies
 from litbook.snapshot.foreign import alarm
-from litbook.text import source
+from litbook.text import depends, nearby, source
 from litbook.text.lecture import INSTALLED, Lecture
+from litbook.text.tree import frozen, modules_in
 
 _END = os._exit  # what really ends this process, also while a lecture runs
 GRACE = 3.0  # seconds that a lecture which swallows the time-out gets before the process ends
@@ -86,8 +86,18 @@ def run(  # noqa: PLR0913  all that one may ask of a run
     if words and words not in WORDS:
         raise Missing("edtrace")
     lecture = source.usable(path, sections)
-    texts, imported = beside.texts(lecture, path.parent)
-    with _settings(device):
+    # What the text says, and what lies beside it, as it is now.
+    files = [*lecture.files, *nearby.modules(lecture, path.parent)]
+    imported = {name for file in files for name in modules_in(file.tree)}
+    if namesakes := beside.find_namesakes(lecture, path.parent, imported):
+        raise UnusableLecture(namesakes)
+    digests = depends.digests(lecture, path.parent)
+    with contextlib.ExitStack() as afterwards:
+        # Environment variables that libraries read when they are imported.
+        afterwards.callback(state.set_environment, dict(os.environ))
+        os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
+        if device == "cpu" and "torch" not in sys.modules:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
         # Of the large libraries those that it wants, so that their state can be noted before it runs.
         for name in model.LIBRARIES:
             if name in imported or (name == "torch" and device == "cuda"):
@@ -98,183 +108,150 @@ def run(  # noqa: PLR0913  all that one may ask of a run
                 f"no CUDA device here: {why_no_cuda()}, or leave --device out to run what this machine can"
             )
         recorder = recorded_by(lecture, listener)
+        recorder.numbering.digests = digests
         place = environment(path, device, seed)
         if listener is not None:
             listener.begin(lecture, place)
         with (
-            _libraries_aside(),
+            frozen(),
             state.temporary_folder() as folder,
             _own_modules(path.parent),
             WORDS[words](path) if words else contextlib.nullcontext(),
             _deadline(timeout, recorder, owner),
             state.restored(),  # innermost: what leaves the others finds the world as it was
         ):
-            beside.copy_named(texts, path.parent, folder)
-            _execute(recorder, path, sections, device, seed, slow, owner)
+            beside.copy_named((file.text for file in files), path.parent, folder)
+            Execution(recorder, path, sections, device, seed, slow, owner).whole(path)
         asked = dict.fromkeys(lecture.section_name(lecture.section(name)) for name in sections)
         return recorder.finish(place, tuple(asked))
-
-
-# ---------------------------------------------------------------------------- preparing
-
-
-@contextlib.contextmanager
-def _settings(device: str) -> Iterator[None]:
-    """Environment variables that libraries read when they are imported."""
-    before = dict(os.environ)
-    os.environ.setdefault("MPLBACKEND", "Agg")  # figures are kept, not shown
-    if device == "cpu" and "torch" not in sys.modules:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    try:
-        yield
-    finally:
-        state.set_environment(before)
-
-
-@contextlib.contextmanager
-def _libraries_aside() -> Iterator[None]:
-    """The garbage collector leaves alone what there is before the lecture: torch has 200,000 objects.
-
-    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
-    """
-    before = gc.get_freeze_count()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if before == 0:
-            gc.unfreeze()
-
-
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(seed)
-    if torch := sys.modules.get("torch"):
-        torch.manual_seed(seed)
 
 
 # ---------------------------------------------------------------------------- executing
 
 
-def _execute(
-    recorder: Recorder,
-    path: Path,
-    sections: Sequence[str],
-    device: str,
-    seed: int,
-    slow: bool,
-    owner: Owner | None,
-) -> None:
-    lecture = recorder.lecture
-    modules = Modules(path, lecture, instrument_files(lecture, recorder), recorder.inside_file)
-    # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # there is no such library, or not this one
-        ctypes.CDLL(None).malloc_trim(0)
-    if owner is not None:
-        recorder.asserts.tell = owner.late
+class Execution:
+    """A lecture that runs: `whole` runs it, `section` each section that it comes to."""
 
-    def missing(required: str | None) -> str | None:
-        here = slow if required == "slow" else required == "cuda" and device != "cpu" and has_cuda()
-        return None if here else required
+    def __init__(
+        self,
+        recorder: Recorder,
+        path: Path,
+        sections: Sequence[str],
+        device: str,
+        seed: int,
+        slow: bool,
+        owner: Owner | None,
+    ) -> None:
+        self.recorder, self.owner = recorder, owner
+        self.device, self.seed, self.slow = device, seed, slow
+        self.asked = dict.fromkeys(map(recorder.lecture.section, sections))
+        codes = instrument_files(recorder.lecture, recorder, self.asked)
+        self.modules = Modules(path, recorder.lecture, codes, recorder.inside_file)
+        # What a compiler of long lectures has freed, the C library keeps; and Python's objects lie elsewhere.
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # no such library, or not this one
+            ctypes.CDLL(None).malloc_trim(0)
+        recorder.run_section = self.section
+        if owner is not None:
+            recorder.asserts.tell = owner.late
+            watch_copies(recorder.lecture, codes)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=recorder.asserts.forked)
 
-    process = os.getpid()
+    def whole(self, path: Path) -> None:
+        """The sections that were asked for, or all of the lecture through `main`, as Python would run it."""
+        process, recorder, modules = os.getpid(), self.recorder, self.modules
 
-    def exit_(status: int) -> NoReturn:
-        if os.getpid() == process:
-            raise _Exit(status)
-        _END(status)  # what it always was, in a child of this process
+        def exit_(status: int) -> NoReturn:
+            if os.getpid() == process:
+                raise _Exit(status)
+            recorder.asserts.left_behind((frame for frame, _ in walk_stack(None)), f"os._exit({status!r})")
+            _END(status)  # what it always was, in a child of this process
 
-    recorder.run_section = partial(_run_section, recorder, modules, missing, seed, owner)
-    sys.path.insert(0, str(path.parent))
-    sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
-    sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
-    os._exit = exit_
-    sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
-    before = author.hand_to(recorder)
-    start = time.perf_counter()
-    try:
-        _seed(seed)
-        if _survives(recorder, 0, modules.load):
-            # Each section that was asked for, or the whole lecture through `main`.
-            for number in dict.fromkeys(map(lecture.section, sections)):
-                recorder.section(number, partial(modules.call, number))
-            if not sections:
-                main = next(i for i, f in enumerate(lecture.functions) if f.kind == "main")
-                _seed(seed)
-                with recorder.inside(main):
-                    _survives(recorder, main, partial(modules.call, main))
-        if owner is not None and owner.here():  # else the process, and its `atexit`, is somebody else's
-            ending.end(recorder, modules.loaded())
-    finally:
-        recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
-        author.hand_to(before)
-        if pyplot := sys.modules.get("matplotlib.pyplot"):
-            pyplot.close("all")
+        sys.path.insert(0, str(path.parent))
+        sys.argv = [str(path / "__main__.py" if path.is_dir() else path)]
+        sys.stdin, sys.stdout = io.StringIO(), _Output(recorder)  # nobody answers `input()`
+        os._exit = exit_
+        sys.dont_write_bytecode = True  # no __pycache__ beside the lecture
+        before = author.hand_to(recorder)
+        start = time.perf_counter()
+        try:
+            self._begin_from_seed()
+            if self._survives(0, modules.load):
+                for number in self.asked:
+                    recorder.section(number, partial(modules.call, number))
+                if not self.asked:
+                    main = next(i for i, f in enumerate(recorder.lecture.functions) if f.kind == "main")
+                    self._begin_from_seed()
+                    with recorder.inside(main):
+                        self._survives(main, partial(modules.call, main))
+            if self.owner is not None and self.owner.here():  # else the process is somebody else's
+                ending.end(recorder, modules.loaded())
+        finally:
+            recorder.seconds, recorder.peak = time.perf_counter() - start, peak()
+            author.hand_to(before)
+            if pyplot := sys.modules.get("matplotlib.pyplot"):
+                pyplot.close("all")
+
+    def section(self, function: int, call: Callable[[], object]) -> None:
+        """One section: from its own seed, not run where what it requires is missing, its exceptions kept."""
+        recorder, needed = self.recorder, self.recorder.lecture.functions[function].requires
+        if self.owner is not None:
+            self.owner.at(recorder.lecture.functions[function].name)
+        cuda = needed == "cuda" and self.device != "cpu" and has_cuda()
+        if needed and not cuda and not (needed == "slow" and self.slow):
+            recorder.needs[function] = needed
+            if recorder.listener is not None:
+                recorder.listener.skipped(function, needed)
+            recorder.ask(function, self.modules.of(function).__dict__)
+            return
+        if recorder.listener is not None:
+            recorder.listener.section(function)
+        with recorder.inside(function):
+            before = [(entry, entry.read()) for entry in state.randomness()]
+            self._begin_from_seed()
+            try:
+                self._survives(function, call)
+            finally:  # what runs after it sees the random state from before it
+                for entry, value in before:
+                    entry.write(value)
+
+    def _begin_from_seed(self) -> None:
+        random.seed(self.seed)
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(self.seed)
+        if torch := sys.modules.get("torch"):
+            torch.manual_seed(self.seed)
+
+    def _survives(self, function: int, call: Callable[[], object]) -> bool:
+        """Call, and keep what it raises as an error of `function`. False when it raised.
+
+        Ctrl-C and the time-out pass through; `sys.exit()` does not: it is an error like any other.
+        """
+        claims = len(self.recorder.open_claims)
+        full = False
+        try:
+            call()
+        except (KeyboardInterrupt, _Deadline):
+            raise
+        except BaseException as error:  # the lecture's, whatever it is
+            shortage = device_memory.ran_out(error)
+            self.recorder.raised(function, shortage or error)
+            if shortage is None:
+                return False
+            clear_frames(error.__traceback__)  # they hold the tensors of the section
+            full = True
+        finally:
+            del self.recorder.open_claims[claims:]
+            self.recorder.recover()
+        if full:  # only here the error is gone, and with it what it kept alive
+            device_memory.give_back()
+        return not full
 
 
 class _Exit(SystemExit):
     """A lecture called `os._exit`, which would end this process with a status of its choice, unreported."""
 
     call = "os._exit"
-
-
-def _run_section(
-    recorder: Recorder,
-    modules: Modules,
-    missing: Callable[[str | None], str | None],
-    seed: int,
-    owner: Owner | None,
-    function: int,
-    call: Callable[[], object],
-) -> None:
-    """One section: from its own seed, unrecorded where what it requires is missing, its exceptions kept."""
-    spec = recorder.lecture.functions[function]
-    if owner is not None:
-        owner.at(spec.name)
-    needed = missing(spec.requires)
-    if needed:
-        recorder.needs[function] = needed
-        if recorder.listener is not None:
-            recorder.listener.skipped(function, needed)
-        recorder.ask(function, modules.of(function).__dict__)
-        return
-    if recorder.listener is not None:
-        recorder.listener.section(function)
-    with recorder.inside(function):
-        before = [(entry, entry.read()) for entry in state.randomness()]
-        _seed(seed)
-        try:
-            _survives(recorder, function, call)
-        finally:  # what runs after it sees the random state from before it
-            for entry, value in before:
-                entry.write(value)
-
-
-def _survives(recorder: Recorder, function: int, call: Callable[[], object]) -> bool:
-    """Call, and keep what it raises as an error of `function`. False when it raised.
-
-    Ctrl-C and the time-out pass through; `sys.exit()` does not: it is an error like any other.
-    """
-    claims = len(recorder.open_claims)
-    full = False
-    try:
-        call()
-    except (KeyboardInterrupt, _Deadline):
-        raise
-    except BaseException as error:  # the lecture's, whatever it is
-        shortage = device_memory.ran_out(error)
-        recorder.raised(function, shortage or error)
-        if shortage is None:
-            return False
-        clear_frames(error.__traceback__)  # they hold the tensors of the section
-        full = True
-    finally:
-        del recorder.open_claims[claims:]
-        recorder.recover()
-    if full:  # only here the error is gone, and with it what it kept alive
-        device_memory.give_back()
-    return not full
 
 
 class _Output(io.TextIOBase):
@@ -340,15 +317,27 @@ class _Deadline(BaseException):
 @contextlib.contextmanager
 def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) -> Iterator[None]:
     """Turns the time-out and Ctrl-C into errors that name the line reached."""
-    stop = threading.Event()
+    stop, runner = threading.Event(), threading.get_ident()
 
     def ring(*_: object) -> None:
         raise _Deadline
 
+    def watch(timeout: float, owner: Owner) -> None:
+        """End a process whose lecture swallows the time-out, or sits in native code."""
+        if stop.wait(timeout + GRACE):
+            return
+        frame = sys._current_frames().get(runner)
+        stack = [*walk_stack(frame)][::-1] if frame is not None else []
+        error = TimedOut(f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack))
+        if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
+            last_words = threading.Thread(target=recorder.listener.end, daemon=True)
+            last_words.start()
+            last_words.join(1.0)
+        owner.give_up(error)
+
     ends = timeout is not None and owner is not None  # else the process has more to do, and goes on
     if ends:
-        watched = (timeout, stop, recorder, threading.get_ident(), owner)
-        threading.Thread(target=_watchdog, args=watched, daemon=True).start()
+        threading.Thread(target=watch, args=(timeout, owner), daemon=True).start()
         # Last, for native code that holds the interpreter, so that no thread of Python's can do anything:
         faulthandler.dump_traceback_later((timeout or 0) + 2 * GRACE, exit=True, file=2)
     try:
@@ -368,21 +357,7 @@ def _deadline(timeout: float | None, recorder: Recorder, owner: Owner | None) ->
             faulthandler.cancel_dump_traceback_later()
 
 
-def _watchdog(timeout: float, stop: threading.Event, recorder: Recorder, runner: int, owner: Owner) -> None:
-    """Ends a process whose lecture swallows the time-out, or sits in native code."""
-    if stop.wait(timeout + GRACE):
-        return
-    frame = sys._current_frames().get(runner)
-    stack = [*walk_stack(frame)][::-1] if frame is not None else []
-    error = TimedOut(f"timed out after {timeout:g} s and would not stop", _reached(recorder, stack))
-    if recorder.listener is not None:  # in a thread, because the one that we end may hold its lock
-        last_words = threading.Thread(target=recorder.listener.end, daemon=True)
-        last_words.start()
-        last_words.join(1.0)
-    owner.give_up(error)
-
-
 def _reached(recorder: Recorder, frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     """The innermost line of the lecture in a traceback, or on a stack from its outermost frame."""
-    *_, found = None, *raised.own_lines(recorder.lecture, frames)
-    return found and recorder.lecture.files[found[0]].place(found[1])
+    *_, last = None, *raised.own_lines(recorder.lecture, frames)
+    return last and recorder.lecture.files[last[0]].place(last[1])

@@ -17,10 +17,10 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,10 @@ def entries() -> list[Entry]:
         Entry("trace function", sys.gettrace, sys.settrace),
         Entry("profile function", sys.getprofile, sys.setprofile),
         Entry("warning filters", lambda: list(warnings.filters), _set_filters),
-        Entry("garbage collector", lambda: (gc.isenabled(), gc.get_threshold()), _set_gc),
-        Entry("signal handlers", lambda: {it: signal.getsignal(it) for it in _SIGNALS}, _set_signals),
+        Entry("garbage collector", gc.isenabled, lambda on: (gc.enable if on else gc.disable)()),
+        Entry("its thresholds", gc.get_threshold, lambda v: gc.set_threshold(*v)),
+        # From another thread than the main one, which cannot change them, none can be put back.
+        *(Entry(n.name, partial(signal.getsignal, n), partial(signal.signal, n)) for n in _SIGNALS),
         *randomness(),
     ]
 
@@ -124,19 +126,7 @@ def _set_filters(value: list[Any]) -> None:
     getattr(warnings, "_filters_mutated", lambda: None)()  # drops the cache of what was shown
 
 
-def _set_gc(value: tuple[bool, tuple[int, int, int]]) -> None:
-    enabled, threshold = value
-    (gc.enable if enabled else gc.disable)()
-    gc.set_threshold(*threshold)
-
-
 _SIGNALS = [signal.Signals[n] for n in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, n)]
-
-
-def _set_signals(value: dict[signal.Signals, Any]) -> None:
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in value.items():
-            signal.signal(number, handler)
 
 
 # ---------------------------------------------------------------------------- a section's own

@@ -6,18 +6,23 @@ why a strict build of it fails, as text. It runs nothing and makes no page.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from litbook.document import laid, report, unbacked
+from litbook.document.edition import Edition
 from litbook.errors import LitbookError, Problem
+from litbook.html import devices, ledger
 from litbook.project import Project, name_of, recordings_of
 from litbook.record import compare, model, recordings
-from litbook.render import devices, ledger, report
-from litbook.render.edition import Edition
-from litbook.text import unbacked, unrun, vacuous
+from litbook.text import depends, source, unrun, vacuous
+
+CURRENT, MAY_BE_OLDER = "current", "may-be-older"  # what a book says of its recordings
+LET_WAIT = f"or let them wait: `recordings: {MAY_BE_OLDER}` below litbook, in mkdocs.yml"
 
 
 @dataclass
@@ -28,27 +33,36 @@ class Found:
     remarks: list[str] = field(default_factory=list)
 
 
-def edition(path: Path, record: model.Record, found: Found) -> Edition:
+def edition(path: Path, record: model.Record, found: Found | None) -> Edition:
     """The edition of a lecture whose run gave `record`. What its recordings say against it goes into `found`.
 
-    A section whose text is newer than its recording's contradicts nothing: its author is at work, and a test
-    holds that a committed recording is current.
+    Without one nothing is compared, and a recording that cannot be read is left out. A section that something
+    has changed since it was recorded contradicts nothing: see `problems`.
     """
-    own, others = None, []
+    own, others, now = None, [], {section.key: section.depends for section in record.sections}
     for file in recordings_of(path):
         try:
-            recording = recordings.read(file, name_of(path))
+            recording = _recording(file, name_of(path), file.stat().st_mtime_ns)
             if recording.environment.device.slug != record.environment.device.slug:
-                others.append(recording)
+                others.append(laid.onto(recordings.as_of(recording, now), record))
                 continue
-            own = recording
-            others += _left_to(recording, record)
+            own = laid.onto(recordings.as_of(recording, now), record)
+            others += _left_to(own, record)
+            if found is None:
+                continue
             for difference in compare.compare(record, recording).differences:
                 into = found.wrong if difference.contradicts else found.remarks
-                into.append(f"{difference}\n    {_way_out(path, record)}")
-        except LitbookError as error:
-            found.wrong.append(str(error))
+                if difference.kind != "text":
+                    into.append(f"{difference}\n    {_way_out(path, record)}")
+        except (LitbookError, OSError) as error:
+            if found:
+                found.wrong.append(str(error))
     return Edition(name_of(path), record, others, own)
+
+
+@functools.lru_cache(maxsize=8)  # the preview asks at every save
+def _recording(file: Path, lecture: str, _changed: int) -> model.Record:
+    return recordings.read(file, lecture)
 
 
 def _left_to(own: model.Record, here: model.Record) -> list[model.Record]:
@@ -59,17 +73,22 @@ def _left_to(own: model.Record, here: model.Record) -> list[model.Record]:
 
 
 def _way_out(path: Path, here: model.Record) -> str:
-    device = here.environment.device.kind
-    return f"if that is right: litbook record {name_of(path)} --device {device} --approve"
+    return f"if that is right: {report.record_anew(name_of(path), here.environment.device.kind)}"
 
 
-def problems(it: Edition, found: Found, numbers: str = "error", prose: Sequence[Problem] = ()) -> None:
+def problems(
+    it: Edition, found: Found, numbers: str = "error", older: str = CURRENT, prose: Sequence[Problem] = ()
+) -> None:
     """What is wrong with the record, with its `prose`, and with the text behind it, goes into `found`.
 
-    `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off").
+    `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off"). Recordings that
+    something has changed since are wrong, or where `older` is `MAY_BE_OLDER` a remark.
     """
-    kept = [*it.recordings, *([it.own] if it.own else [])]
+    kept = it.runs()[1:]
+    into = found.remarks if older == MAY_BE_OLDER else found.wrong
+    into += (f"{text}\n    {LET_WAIT}" for text in report.older(it.record, kept))
     found.wrong += report.problems(it.record)  # the command line prints the same
+    found.wrong += report.failed(it.record, kept)
     found.remarks += report.remarks(it.record)
     found.wrong += map(str, prose)
     found.wrong += [str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead]
@@ -79,20 +98,18 @@ def problems(it: Edition, found: Found, numbers: str = "error", prose: Sequence[
         into += map(str, unbacked.in_sources(it.record.sources))
 
 
-def differing(editions: Sequence[Edition]) -> devices.Found:
+def differing(editions: Sequence[Edition]) -> devices.Differences:
     """What each recording of another device says differently, in sections that both have run."""
-    found: dict[tuple[str, str], list[devices.Difference]] = {}
-    for it in editions:
-        special = {section.key for section in it.record.sections if section.requires}
-        for recording in it.elsewhere():
-            found[it.folder, recording.environment.device.slug] = [
-                devices.Difference(
-                    d.section, d.place.line, d.what, tuple((c.at, c.was, c.now, c.by) for c in d.changes)
-                )
-                for d in compare.compare(it.record, recording).differences
-                if d.contradicts and d.section not in special
+    differences: dict[tuple[str, str], list[compare.Difference]] = {}
+    for edition in editions:
+        special = {section.key for section in edition.record.sections if section.requires}
+        for recording in edition.elsewhere():
+            differences[edition.folder, recording.environment.device.slug] = [
+                difference
+                for difference in compare.compare(edition.record, recording).differences
+                if difference.contradicts and difference.section not in special
             ]
-    return found
+    return differences
 
 
 def badge(project: Project) -> str:
@@ -100,12 +117,15 @@ def badge(project: Project) -> str:
 
     It is committed, because a README is read where nothing was built. It counts recordings and not a run, so
     that a test can tell whether it is current without running anything: every strict build already compares
-    a run with the recording.
+    a run with the recording. What something has changed since counts as not run.
     """
     editions = []
     for path in project.lectures():
+        files = recordings_of(path)
+        digests = depends.digests(source.read(path), path.resolve().parent) if files else {}
+        now = {key: it.all for key, it in digests.items()}
         found = sorted(
-            (recordings.read(file, name_of(path)) for file in recordings_of(path)),
+            (recordings.as_of(recordings.read(file, name_of(path)), now) for file in files),
             key=lambda record: (record.environment.device.slug != "cpu", record.environment.date),
         )
         if found:

@@ -10,15 +10,19 @@ import json
 from pathlib import Path
 from string import Template
 
+from litbook import origin
 from litbook.errors import LitbookError
 
+WORKFLOW = ".github/workflows/pages.yml"
+# Nobody has registered the name litbook with an index: whoever did would run code in each book's workflow.
+ASKS = "${{ vars.LITBOOK }}  # a variable of the repository: git+https://HOST/OWNER/REPOSITORY@COMMIT"
 TEXTS = Path(__file__).with_name("new")
 FILES = {  # in the book -> its text
     "lectures/lecture_01.py": "lecture_01.py.txt",
     "lectures/references.bib": "references.bib.txt",
     "docs/index.md": "index.md.txt",
     "mkdocs.yml": "mkdocs.yml.txt",
-    ".github/workflows/pages.yml": "pages.yml.txt",
+    WORKFLOW: "pages.yml.txt",
     ".gitignore": "gitignore.txt",
 }
 NAMED = {"docs/index.md", "mkdocs.yml"}  # they say what the book is called
@@ -37,6 +41,10 @@ def begin(folder: Path) -> list[str]:
             file, content = folder / name, (TEXTS / text).read_text(encoding="utf-8")
             if name in NAMED:
                 content = Template(content).substitute(name=json.dumps(title), title=title)
+            if name == WORKFLOW:
+                content = content.replace("VERSION", origin.version()).replace(
+                    "PLACE", origin.elsewhere() or ASKS
+                )
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content, encoding="utf-8")
     except OSError as error:

@@ -10,28 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from litbook.document import notebook
+from litbook.document import books, notebook, references
 from litbook.document.bibliography import Bibliography
+from litbook.document.catalogue import _, later
+from litbook.document.edition import Edition
 from litbook.errors import LitbookError, Problem
+from litbook.html import devices, ledger, markup, misbeliefs, page, pictures, player
 from litbook.html import notebook as notebook_page
+from litbook.html.markup import Html, Page
 from litbook.notebook import ipynb
 from litbook.project import Project
 from litbook.record.model import Record
-from litbook.render import (
-    books,
-    devices,
-    ledger,
-    markup,
-    misbeliefs,
-    page,
-    pictures,
-    player,
-    references,
-)
-from litbook.render.catalogue import _, later
-from litbook.render.edition import Edition
-from litbook.render.markup import Html, Page
-from litbook.site.editions import Found, differing
+from litbook.site.editions import CURRENT, Found, differing
 from litbook.site.editions import problems as problems_of
 
 PLACE = "lectures"
@@ -49,6 +39,7 @@ class Choices:
 
     without: frozenset[str] = frozenset()
     unbacked: str = "error"  # or "warn" or "off": what a number is that nothing backs
+    recordings: str = CURRENT  # or `MAY_BE_OLDER`
 
 
 @dataclass
@@ -93,8 +84,12 @@ class Pages:
         """The same pages as entries of MkDocs' nav."""
         if not self.editions:
             return []
-        lectures = [{it.record.title: [_entry(it.folder, *page) for page in titles]}
-                    for it, (_, titles) in zip(self.editions, self.titles(), strict=True)]  # fmt: skip
+        lectures: list[NavEntry] = []
+        for edition, (folder, titles) in zip(self.editions, self.titles(), strict=True):
+            places = [(f"{PLACE}/{folder}/{name}", title) for name, title in titles]
+            index = f"{PLACE}/{folder}/{books.INDEX}"
+            entries = [place if place == index else {title: place} for place, title in places]
+            lectures.append({edition.record.title: entries})
         ends = [{_(ENDS[Path(place).stem]): place} for place in self._ends()]
         return [f"{PLACE}/{books.INDEX}", *lectures, *ends]
 
@@ -102,7 +97,7 @@ class Pages:
         """The Markdown of one of `places`. `problems` receives what is wrong with its prose."""
         match place.split("/")[1:]:
             case [books.INDEX]:
-                return page.shelf([(it.folder, it.record, it.recordings) for it in self.editions])
+                return page.shelf(self.editions)
             case ["misbeliefs.md"]:
                 return misbeliefs.page(self.editions, self.bibliography)
             case ["ledger.md"]:
@@ -150,7 +145,7 @@ class Pages:
         notebooks = self.notebooks_of(it, late := Found())
         ways = _ways(it) if notebooks else {}
         made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others, ways)
-        problems_of(it, found, self.choices.unbacked, problems)
+        problems_of(it, found, self.choices.unbacked, self.choices.recordings, problems)
         found.wrong += late.wrong
         for name, text in (made | player.data(it.record, it.recordings)).items():
             yield f"{PLACE}/{it.folder}/{name}", text
@@ -232,8 +227,3 @@ def _takes(record: Record, name: str) -> str:
         )
         took += f", {memory}"
     return took + (_("; needs {packages}", packages=", ".join(where.versions)) if where.versions else "")
-
-
-def _entry(folder: str, name: str, title: str) -> NavEntry:
-    place = f"{PLACE}/{folder}/{name}"
-    return place if name == books.INDEX else {title: place}

@@ -27,18 +27,19 @@ from mkdocs.structure.files import InclusionLevel
 from mkdocs.utils import nest_paths
 
 from litbook import optional
-from litbook.document.bibliography import Bibliography
+from litbook.document import books, catalogue
+from litbook.document import report as failures
 from litbook.document.bibliography import read as read_bibliography
+from litbook.document.catalogue import _
+from litbook.document.edition import Edition
+from litbook.document.search import Passage
 from litbook.errors import LitbookError, NotFound
+from litbook.html import frame, verdicts
 from litbook.html import notebook as notebook_page
+from litbook.html import page as front
+from litbook.html.markup import Heading, Page
 from litbook.project import WORDS, Project, shown
 from litbook.record import model
-from litbook.render import catalogue, frame, verdicts
-from litbook.render import page as front
-from litbook.render import report as failures
-from litbook.render.catalogue import _
-from litbook.render.edition import Edition
-from litbook.render.markup import Heading, Page
 from litbook.run import process
 from litbook.site import editions, policy, search
 from litbook.site.pages import ENDS, PLACE, Choices, NavEntry, Pages
@@ -49,7 +50,7 @@ Runner = Callable[[Sequence[Path]], Records]  # as `process.records_of`
 optional.bring_in("edtrace", "display.drawing", "translations")
 
 log = logging.getLogger("mkdocs.plugins.litbook")
-ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
+ASSETS = Path(__file__).resolve().parents[1] / "html" / "assets"
 THEME = Path(__file__).resolve().parent / "theme"  # templates in the place of Material's
 STYLES = ("litbook.css", "notebook.css", "player.css")
 SCRIPTS = ("player.js", "answers.js", "copy.js", "beside.js")
@@ -92,6 +93,7 @@ class Options(base.Config):
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     unbacked = Severity()  # what a number is that nothing backs
+    recordings = kinds.Choice((editions.CURRENT, editions.MAY_BE_OLDER), default=editions.CURRENT)
 
 
 class Preview(Protocol):
@@ -114,6 +116,7 @@ class LitbookPlugin(BasePlugin[Options]):
         self.editions: list[Edition] = []  # what the last build has shown: the front page counts it
         self.entries: list[NavEntry] = []
         self.made: dict[str, Page] = {}  # the lectures' pages by their place, as they were drawn
+        self.passages: dict[str, Sequence[Passage]] = {}  # what a search finds of them, by their address
         self.preview: Preview | None = None  # makes pages when they are asked for, and writes none
 
     def load_config(
@@ -151,7 +154,9 @@ class LitbookPlugin(BasePlugin[Options]):
                 self.entries = self.build(project, process.records_of, config["site_name"], colab)
             except LitbookError as error:  # of the book as a whole
                 raise Abort(str(error)) from None
-        _copy_assets(project.assets)
+        for path in filter(Path.is_file, ASSETS.iterdir()):
+            content = path.read_bytes()
+            _write(project.assets / path.name, rjsmin.jsmin(content) if path.suffix == ".js" else content)
         if config["nav"] is not None:
             title = _(self.config.title)
             nav = [{title: self.entries} if self._is_place(it) else it for it in config["nav"]]
@@ -197,10 +202,9 @@ class LitbookPlugin(BasePlugin[Options]):
         found = self.preview.whole() if self.preview else self.editions
         if not found or not PLACES.search(markdown):
             return markdown
-        every = [(it.folder, it.record, it.recordings) for it in found]
         make: dict[str, Callable[[str], str]] = {
-            "claims": lambda _: verdicts.tally([it[1:] for it in every]),
-            "parts": lambda _: front.strip(every),
+            "claims": lambda _: verdicts.tally(found),
+            "parts": lambda _: front.strip(found),
             "excerpt": lambda _: front.excerpt(found[0].record),
             "drawing": lambda name: front.drawing(found[0].record, name),
         }
@@ -222,7 +226,11 @@ class LitbookPlugin(BasePlugin[Options]):
     def on_page_context(self, context: Any, *, page: Any, **_: Any) -> Any:
         """Titles are text in the browser's tab and in the header, too."""
         frame.headed(page)
-        page.content = search.quiet(page.content)
+        if made := self.made.get(page.file.src_uri):
+            page.meta["search"] = {"exclude": True}  # what Material would read of it is known already
+            self.passages[page.url] = made.passages
+        else:
+            page.content = search.quiet(page.content)
         return context
 
     def on_post_page(self, output: str, *, config: Any, **_: Any) -> str:
@@ -236,7 +244,7 @@ class LitbookPlugin(BasePlugin[Options]):
     @event_priority(-50)  # the search has written its index
     def on_post_build(self, *, config: Any) -> None:
         """The verdict of a strict build: it fails by how many problems there are, whoever reads the log."""
-        search.split(Path(config["site_dir"]), self.config.synonyms)
+        search.split(Path(config["site_dir"]), self.config.synonyms, self.passages)
         self._end()
         if config["strict"] and self.problems:
             raise Abort(verdict(self.problems))
@@ -261,7 +269,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
-        return Choices(without, self.config.unbacked)
+        return Choices(without, self.config.unbacked, self.config.recordings)
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.
@@ -269,13 +277,17 @@ class LitbookPlugin(BasePlugin[Options]):
         `book` is the title of the whole, which the notebooks name, `colab` where GitHub has the built site.
         """
         found = editions.Found()
-        self.editions = []
-        bibliography = _bibliography(project, found)
+        self.editions, bibliography = [], books.NOTHING_CITED
+        if project.bibliography.exists():  # else a citation says that its key is unknown
+            try:
+                bibliography = read_bibliography(project.bibliography)
+            except LitbookError as error:
+                found.wrong.append(str(error))
         pages = Pages(project, self.editions, bibliography, book, colab, self.choices())
         files: dict[str, str | bytes] = {}
-        for it in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
-            self.editions.append(it)
-            files |= pages.of(it, found)
+        for edition in self._editions(project, run, found):  # its pages are drawn while the next lecture runs
+            self.editions.append(edition)
+            files |= pages.of(edition, found)
         files |= pages.ends()
         written = {_write(project.docs / place, content) for place, content in files.items()}
         self.made = {place: content for place, content in files.items() if isinstance(content, Page)}
@@ -284,7 +296,12 @@ class LitbookPlugin(BasePlugin[Options]):
         found.remarks += filter(None, [failures.longest([it.record for it in self.editions])])
         for text in found.remarks:
             log.info("%s", failures.harmless(text))
-        _remove_stale(project.pages, written)
+        # What an earlier build has left, and folders that are empty now.
+        for path in sorted(project.pages.rglob("*"), reverse=True):
+            if path.is_file() and path not in written:
+                path.unlink()
+            elif path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
         return pages.entries()
 
     def wrong(self, text: str) -> None:
@@ -295,8 +312,11 @@ class LitbookPlugin(BasePlugin[Options]):
 
     def _editions(self, project: Project, run: Runner, found: editions.Found) -> Iterator[Edition]:
         """Run every lecture that is not as it was; those that can be shown, in turn."""
-        paths = project.lectures()
-        now = {path: _fingerprint(path.parent) for path in paths}
+        paths, now = project.lectures(), dict[Path, str]()
+        for folder in {path.parent for path in paths}:
+            files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+            read = hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
+            now |= {path: read for path in paths if path.parent == folder}
         changed = [path for path in paths if path not in self.records or self.records[path][0] != now[path]]
         with contextlib.closing(run(changed)) as records:
             for path in paths:
@@ -308,6 +328,7 @@ class LitbookPlugin(BasePlugin[Options]):
                     if error.exit_status == INTERRUPTED:
                         raise KeyboardInterrupt from None
                     found.wrong.append(f"{path.name} cannot be run: {error}")
+        found.wrong += map(str, project.overlooked())
         if not paths:
             found.wrong.append(
                 f"there are no lectures in {shown(project.folder)}: a build of nothing has no verdict"
@@ -332,13 +353,9 @@ class LitbookPlugin(BasePlugin[Options]):
             if name not in config["markdown_extensions"]:
                 config["markdown_extensions"].append(name)
             config["mdx_configs"].setdefault(name, dict(settings))
-        self._plain_theme(config["theme"])
-
-    def _plain_theme(self, theme: Any) -> None:
-        """Material's own fonts come from elsewhere, where no page may ask; its right side is our margin.
-
-        Its contents follow the reading.
-        """
+        # Material's own fonts come from elsewhere, where no page may ask; its right side is our margin, and
+        # its contents follow the reading.
+        theme = config["theme"]
         theme["font"] = False
         theme.dirs.insert(0, str(THEME))
         features = theme.get("features") or []
@@ -372,8 +389,8 @@ class LitbookPlugin(BasePlugin[Options]):
             fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             turn.close()
-            said = f"another build of {shown(project.config)} is running, and writes the same pages"
-            raise Abort(f"{said}\n    wait for its end, or build a copy of the book") from None
+            what = f"another build of {shown(project.config)} is running, and writes the same pages"
+            raise Abort(f"{what}\n    wait for its end, or build a copy of the book") from None
         self.turn = turn
 
     def _end(self) -> None:
@@ -394,24 +411,6 @@ def verdict(problems: list[str]) -> str:
     return "\n    ".join([head, *lines, *([f"and {left} more"] if left > 0 else [])])
 
 
-def _bibliography(project: Project, found: editions.Found) -> Bibliography:
-    if not project.bibliography.exists():
-        return {}  # a citation will say that its key is unknown
-    try:
-        return read_bibliography(project.bibliography)
-    except LitbookError as error:
-        found.wrong.append(str(error))
-        return {}
-
-
-# ---------------------------------------------------------------------------- files
-
-
-def _fingerprint(folder: Path) -> str:
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    return hashlib.sha256(b"".join(str(p).encode() + p.read_bytes() for p in files)).hexdigest()
-
-
 def _write(path: Path, text: str | bytes) -> Path:
     """Write only what changed: `mkdocs serve` watches these files."""
     content = text.encode() if isinstance(text, str) else text
@@ -419,22 +418,3 @@ def _write(path: Path, text: str | bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return path
-
-
-def _remove_stale(place: Path, written: set[Path]) -> None:
-    for path in sorted(place.rglob("*"), reverse=True):
-        if path.is_file() and path not in written:
-            path.unlink()
-        elif path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
-
-
-def _copy_assets(target: Path) -> None:
-    for path in ASSETS.iterdir():
-        copy = target / path.name
-        content = path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".js":
-            content = rjsmin.jsmin(content)
-        if content and (not copy.exists() or copy.read_bytes() != content):
-            target.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content)

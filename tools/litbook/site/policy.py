@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from litbook.render import markup
+from litbook.html import markup
 
 _SCRIPT = re.compile(r"<script(?: id=\"\w+\")?>(.*?)</script>", re.DOTALL)
 _HOLE = re.compile(r"\{\{.*?\}\}")

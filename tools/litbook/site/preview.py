@@ -4,8 +4,9 @@ A watcher sees saved files and lets saves that follow each other settle. A worke
 they concern, each from top to bottom in a process of its own. Beside it another runs the part alone whose
 page a reader has asked for, so that this page is there before the whole is. The server makes a page when a
 browser asks for it, of the newest records, out of the one list of pages that a build writes; a page that no
-run has reached says so, and comes. What is wrong stands in a banner on every page, above that of the last run
-that could be shown. Links between pages are a build's to check.
+run has reached says so, and comes. From a save to the new page every page of that lecture says that it is
+running, and of which run is what stands there. What is wrong stands in a banner on every page, above that of
+the last run that could be shown. Links between pages are a build's to check.
 """
 
 from __future__ import annotations
@@ -32,24 +33,27 @@ from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
+from watchdog.observers.api import ObservedWatch
 
+from litbook.document import report
 from litbook.document.bibliography import Bibliography
 from litbook.document.bibliography import read as read_bibliography
+from litbook.document.books import INDEX
+from litbook.document.catalogue import _
+from litbook.document.edition import Edition
+from litbook.document.report import harmless
 from litbook.errors import LitbookError, Problem
-from litbook.project import CONFIG, Project, name_of
+from litbook.html import markup, pictures
+from litbook.project import CONFIG, Project, name_of, shown
 from litbook.record import model
-from litbook.render import markup, pictures, report
-from litbook.render.books import INDEX
-from litbook.render.catalogue import _
-from litbook.render.edition import Edition
-from litbook.render.report import harmless
 from litbook.run.process import Warm, private_folder
 from litbook.site import editions
 from litbook.site.pages import PLACE, Choices, Pages
 from litbook.site.plugin import LitbookPlugin
-from litbook.site.server import Server
+from litbook.site.server import Server, Tidings
 
-SETTLED = 0.1  # seconds without another save, then a lecture runs
+SETTLED = 0.05  # seconds without another save, then a lecture runs
+LOOK = 1.0  # seconds until somebody looks whether the watched folders are still there
 TIDY = 5.0  # seconds without a save, then garbage is collected
 POLL = 25.0  # seconds that a browser's question for news is held
 MOST_TROUBLES = 5  # shown in the banner; the terminal has all
@@ -61,34 +65,63 @@ BANNER = (
     "overflow:auto;padding:.6rem 1rem;background:#7f1d1d;color:#fff;font:.7rem/1.4 ui-monospace,monospace;"
     'white-space:pre-wrap">{}</div>'
 )
+# It lies over the page, which does not jump when it comes.
+NOTICE = (
+    '<div id="litbook-running" role="status" style="position:fixed;bottom:0;left:0;right:0;z-index:9;'
+    "padding:.5rem 1rem;background:#1e3a5f;color:#fff;font:.7rem/1.4 ui-monospace,monospace;"
+    'white-space:pre-wrap">{}</div>'
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What can be shown of a lecture, or of a part of it that ran alone."""
+
+    edition: Edition
+    when: str  # the run's time of day
+    saves: int  # how many saves there had been when it began
 
 
 @dataclass
 class Draft:
-    """A lecture that somebody writes, and the edition of its last run that could be shown."""
+    """A lecture that somebody writes, and the last of its runs that could be shown."""
 
     path: Path
-    edition: Edition | None = None
-    ahead: dict[str, Edition] = field(default_factory=dict)  # of a part alone, until the whole has run
-    found: editions.Found = field(default_factory=editions.Found)  # in that run
-    when: str = ""  # that run's time of day
+    last: Shown | None = None
+    ahead: dict[str, Shown] = field(default_factory=dict)  # of a part alone, until the whole has run
+    found: editions.Found = field(default_factory=editions.Found)  # in the last
     trouble: str = ""  # why the text of now has no record
     generation: int = 0
+    saves: int = 0  # of its text, and of what it may read
+    judged: int = 0  # how many of them the last run that ended had seen, also one without a record
 
     def wrong(self) -> list[str]:
         """What is wrong, the text's own troubles first."""
         if self.trouble:
-            last = f"\nBelow: the run of {self.when}, the last that could be shown." if self.edition else ""
-            return [self.trouble + last]
+            last = self.last and f"\nBelow: the run of {self.last.when}, the last that could be shown."
+            return [self.trouble + (last or "")]
         return self.found.wrong
 
-    def behind(self, page: str) -> Edition | None:
-        """The edition of which this page of the lecture is made."""
-        return self.ahead.get(page) or self.edition
+    def behind(self, page: str) -> Shown | None:
+        """What this page of the lecture is made of."""
+        return self.ahead.get(page) or self.last
 
     def newest(self) -> Edition | None:
         """The edition of the whole, else of a part alone."""
-        return self.edition or next(iter(self.ahead.values()), None)
+        made = self.last or next(iter(self.ahead.values()), None)
+        return made.edition if made else None
+
+    def running(self, page: str) -> str:
+        """That its text of now has no verdict yet, and of which run is what this page says; else ""."""
+        if self.saves == self.judged:
+            return ""
+        made = self.behind(page)
+        if made is None:
+            return f"{self.path.name} is running for the first time"
+        if made.saves == self.saves:
+            return f"{self.path.name} is running: of its text of now only this page has run"
+        older = f"what stands here is of the run of {made.when}, before the last save"
+        return f"{self.path.name} is running: {older}"
 
 
 class Preview:
@@ -100,12 +133,12 @@ class Preview:
         self.warm, self.timeout = warm, timeout
         self.drafts: dict[Path, Draft] = {}
         self.lock = threading.RLock()  # held while pages are made, and while what they are made of changes
-        self.epoch = 1
-        self.news = threading.Condition()
+        self.tidings = Tidings(POLL)
         self.made: dict[str, tuple[int, ...]] = {}  # by address: of which generations
         self.addresses: dict[str, Page] = {}
         self.generation = 0  # of everything but the lectures
         self.trouble = ""  # why there is no site at all
+        self.overlooked: list[str] = []  # what looks like a lecture and is none
         self.titles: Any = None
         self.book = self.colab = ""  # the title of the whole, and where GitHub has the built site
         self.choices = Choices()
@@ -133,20 +166,21 @@ class Preview:
                 self.work.wait_for(lambda: self.reader[0] in self.todo and self.reader not in self.hurried)
                 hurried, (path, page) = self.hurried, self.reader
                 hurried.add(self.reader)
+                saves = self.drafts[path].saves if path in self.drafts else 0
             try:
                 part = page.removesuffix(".md").replace("-", "_")
                 record = self.warm.record_of(path, self.timeout, [part])
-                edition = editions.edition(path, record, editions.Found())
+                edition = editions.edition(path, record, None)
             except (LitbookError, OSError):
                 continue  # no such part, or what the run of the whole will say
             with self.lock:
                 if hurried is not self.hurried or path not in self.todo or path not in self.drafts:
                     continue
-                self.drafts[path].ahead[page] = edition
+                self.drafts[path].ahead[page] = Shown(edition, time.strftime("%H:%M:%S"), saves)
                 self.drafts[path].generation += 1
                 if self.pages().titles() != self.titles:
                     self.refresh()
-            self._bump()
+            self.tidings.tell()
 
     def _work(self) -> None:
         while True:
@@ -158,6 +192,7 @@ class Preview:
     def _ran(self, todo: list[Path], since: float) -> None:
         """Run the first lecture that waits, and show what came of it, if no newer save has ended it."""
         path = todo[0]
+        saves = self.drafts[path].saves if path in self.drafts else 0
         try:
             record, trouble = self.warm.record_of(path, self.timeout), ""
         except (LitbookError, OSError) as error:
@@ -169,20 +204,20 @@ class Preview:
             draft = self.drafts.get(path)
             if draft is None:
                 return  # it is gone
-            draft.trouble, draft.ahead = trouble, {}
+            draft.trouble, draft.ahead, draft.judged = trouble, {}, saves
             if record is None:
                 log.error("%s", harmless(trouble))
             else:
-                self._show(draft, record)
+                self._show(draft, record, saves)
                 took = time.monotonic() - since
                 log.info("%s: %s; %.1f s", path.name, report.summary(record), took)
-            self._bump()
+            self.tidings.tell()
 
-    def _show(self, draft: Draft, record: model.Record) -> None:
+    def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
         draft.found = editions.Found()
-        draft.edition = editions.edition(draft.path, record, draft.found)
-        editions.problems(draft.edition, draft.found, self.choices.unbacked)
-        draft.when = time.strftime("%H:%M:%S")
+        edition = editions.edition(draft.path, record, draft.found)
+        editions.problems(edition, draft.found, self.choices.unbacked, editions.MAY_BE_OLDER)
+        draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
         for text in [*draft.found.wrong, *draft.found.remarks]:
             log.warning("%s", harmless(text))
@@ -205,7 +240,7 @@ class Preview:
 
     def whole(self) -> list[Edition]:
         """The lectures of which a whole run can be shown."""
-        return [it.edition for _, it in sorted(self.drafts.items()) if it.edition]
+        return [draft.last.edition for _, draft in sorted(self.drafts.items()) if draft.last]
 
     def _pages(self, found: list[Edition]) -> Pages:
         return Pages(self.project, found, self.bibliography(), self.book, self.colab, self.choices)
@@ -220,7 +255,7 @@ class Preview:
                 self.trouble = f"{type(error).__name__}: {error}"
                 log.error("%s", harmless(self.trouble))
             self.generation += 1
-        self._bump()
+        self.tidings.tell()
 
     def _collect(self) -> None:
         config = load_config(str(self.config_file), site_dir=str(self.folder), site_url=self.address)
@@ -229,7 +264,10 @@ class Preview:
             raise LitbookError(f"{CONFIG} has no plugin litbook\n    plugins: [search, litbook]")
         ours.preview, self.choices, self.book = self, ours.choices(), str(config.site_name)
         self.plugin = ours
-        self.project.lectures()  # raises where two have one name
+        if not self.project.folder.is_dir():
+            way_out = f"bring it back, or {CONFIG} says where the lectures are"
+            raise LitbookError(f"there is no folder {shown(self.project.folder)}/\n    {way_out}")
+        self.overlooked = [*map(str, self.project.overlooked())]  # raises where two have one name
         config.plugins.on_startup(command="serve", dirty=False)
         # Not that of the search, which needs all pages at once.
         config.plugins.events["page_context"][:] = [ours.on_page_context]
@@ -275,10 +313,10 @@ class Preview:
         problems: list[Problem] = []
         if file.generated_by is not None:
             pages = self.pages()
-            if (asked := self._asked(f"/{file.src_uri.removesuffix('.md')}/")) and (
-                it := asked[0].behind(asked[1])
-            ):
-                pages = self._pages([it if it.folder == other.folder else other for other in pages.editions])
+            asked = self._asked(f"/{file.src_uri.removesuffix('.md')}/")
+            if asked and (made := asked[0].behind(asked[1])):
+                now = made.edition
+                pages = self._pages([now if now.folder == it.folder else it for it in pages.editions])
             file.content_string = self.plugin.made[file.src_uri] = pages.text(file.src_uri, problems)
             for uri, content in pages.pictures(file.src_uri.split("/")[1]):
                 self._put(uri, content)
@@ -331,8 +369,8 @@ class Preview:
         uri = address.lstrip("/")
         if uri.startswith(f"{PLACE}/") and not uri.endswith("/"):
             asked = self._asked(address)
-            it = asked and asked[0].behind(asked[1])
-            content = (self._pages([it]) if it else self.pages()).data(uri)
+            made = asked and asked[0].behind(asked[1])
+            content = (self._pages([made.edition]) if made else self.pages()).data(uri)
             if content is not None:
                 self._put(uri, content.encode())
 
@@ -344,28 +382,21 @@ class Preview:
     def banner(self) -> str:
         """What is wrong, as HTML; "" where nothing is."""
         with self.lock:
-            wrong = [self.trouble] if self.trouble else []
+            wrong = [self.trouble, *self.overlooked] if self.trouble else [*self.overlooked]
             wrong += [text for _, draft in sorted(self.drafts.items()) for text in draft.wrong()]
-            alone = [p.name for p, it in self.drafts.items() if it.ahead]
-            first = [p.name for p, it in self.drafts.items() if not (it.edition or it.ahead or it.trouble)]
         if len(wrong) > MOST_TROUBLES:
             left = len(wrong) - MOST_TROUBLES
             wrong = [*wrong[:MOST_TROUBLES], f"… and {left} more: the terminal lists them"]
-        wrong += [f"{name} is running for the first time" for name in first]
-        only = "of its text of now only the page that was asked for has run"
-        wrong += [f"{name} is running: {only}" for name in alone]
         return BANNER.format(html.escape(harmless("\n\n".join(wrong)))) if wrong else ""
 
-    def _bump(self) -> None:
-        with self.news:
-            self.epoch += 1
-            self.news.notify_all()
-
-    def wait(self, epoch: int) -> int:
-        """The epoch, as soon as it is another."""
-        with self.news:
-            self.news.wait_for(lambda: self.epoch != epoch, timeout=POLL)
-            return self.epoch
+    def notice(self, address: str) -> str:
+        """Which of the lectures that this page speaks of run now, as HTML; "" where none does."""
+        asked = self._asked(address)  # without the lock: an open page hears of it while others are made
+        drafts = [asked[0]] if asked else [draft for _, draft in sorted(self.drafts.items())]
+        running = [*filter(None, (draft.running(asked[1] if asked else "") for draft in drafts))]
+        if len(running) > MOST_TROUBLES:
+            running = [*running[:MOST_TROUBLES], f"… and {len(running) - MOST_TROUBLES} more are running"]
+        return NOTICE.format(html.escape(harmless("\n".join(running)))) if running else ""
 
     # -- what was saved
 
@@ -380,17 +411,18 @@ class Preview:
                 del self.drafts[path]
         saved = [path for path in there if path not in self.drafts or any(_is_of(it, path) for it in inside)]
         others = {it for it in inside if not any(_is_of(it, path) for path in (*there, *gone))}
-        if any(path.suffix != ".bib" and "recordings" not in path.parts for path in others):
+        if folder in paths or any(it.suffix != ".bib" and "recordings" not in it.parts for it in others):
             saved = there  # a file that lectures may import or read
         for path in saved:
-            self.drafts.setdefault(path, Draft(path))
+            self.drafts.setdefault(path, Draft(path)).saves += 1
+        if saved:
+            self.tidings.tell(pages=0)  # first of all: from now on what stands there is of an older text
+            self.run(saved)
         for draft in self.drafts.values() if any("recordings" in path.parts for path in others) else ():
-            if draft.edition is not None and draft.path not in saved:
-                self._show(draft, draft.edition.record)
+            if draft.last is not None and draft.path not in saved:
+                self._show(draft, draft.last.edition.record, draft.last.saves)
         if gone or others or paths - inside:
             self.refresh()
-        if saved:
-            self.run(saved)
 
 
 @functools.lru_cache(maxsize=1)
@@ -400,23 +432,30 @@ def _bibliography(file: Path, _changed: int) -> Bibliography:
 
 def _watch(preview: Preview, saves: Saves) -> None:
     """Act on what is saved, when it has settled; forever."""
-    untidy = True
+    paths, last, untidy = set[Path](), time.monotonic(), True
     while True:
-        paths = saves.settled(TIDY)
+        paths |= saves.settled(LOOK)
+        try:
+            paths |= saves.moved()
+            if paths:
+                preview.changed(paths)
+        except OSError as error:  # too many open files, a folder that goes while it is read: once more
+            log.error("%s", harmless(str(error)))
+            time.sleep(LOOK)
+            continue
         if paths:
-            preview.changed(paths)
-            untidy = True
-        elif untidy and not preview.todo:
+            paths, last, untidy = set(), time.monotonic(), True
+        elif untidy and not preview.todo and time.monotonic() - last > TIDY:
             gc.collect()  # now, when nobody waits; see `_served`
             untidy = False
 
 
 def _lectures(preview: Preview) -> list[Path]:
     """Those there are; those there were, where `refresh` says why nobody can tell."""
-    try:
-        return preview.project.lectures()
-    except LitbookError:
-        return [*preview.drafts]
+    with contextlib.suppress(LitbookError):
+        if preview.project.folder.is_dir():
+            return preview.project.lectures()
+    return [*preview.drafts]
 
 
 def _is_of(file: Path, lecture: Path) -> bool:
@@ -431,11 +470,31 @@ class Saves(FileSystemEventHandler):
         self.project = project
         self.seen: queue.Queue[Path] = queue.Queue()
         self.observer = Observer()
-        for folder in (project.folder, project.docs):
-            if folder.is_dir():
-                self.observer.schedule(self, str(folder), recursive=True)
+        self.watched: dict[
+            Path, tuple[int, ObservedWatch]
+        ] = {}  # by folder: which one that is, and its watch
+        self.moved()
         self.observer.schedule(self, str(project.root))
         self.observer.start()
+
+    def moved(self) -> set[Path]:
+        """The folders of lectures and docs that have come or gone since; those that are there are watched.
+
+        A watch stays with its folder, wherever that is moved, and knows nothing of one that takes its place.
+        """
+        moved = set[Path]()
+        for folder in (self.project.folder, self.project.docs):
+            number = folder.stat().st_ino if folder.is_dir() else 0
+            before, watch = self.watched.get(folder, (0, None))
+            if number != before:
+                moved.add(folder)
+                if watch:
+                    del self.watched[folder]
+                    with contextlib.suppress(KeyError, OSError):  # it ended with its folder
+                        self.observer.unschedule(watch)
+                if number:
+                    self.watched[folder] = number, self.observer.schedule(self, str(folder), recursive=True)
+        return moved
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Note the files that the event is about, if pages may be made of them."""
@@ -479,7 +538,8 @@ def _served(preview: Preview, port: int) -> int:
     try:
         server = Server(preview, port)
     except OSError as error:
-        way_out = f"another port: litbook serve --port {port + 1}"
+        other = port + 1 if port < 65535 else port - 1
+        way_out = f"another port: litbook serve --port {other}"
         log.error("cannot listen on %s: %s\n    %s", address, error.strerror, way_out)
         return 2
     gc.disable()  # in the middle of a page it takes as long as half the page; `_watch` does it between saves

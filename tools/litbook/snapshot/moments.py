@@ -6,10 +6,10 @@ used here. It does not know where the blocks lie in memory, nor which tensor the
 
 from __future__ import annotations
 
-import functools
 import math
 from array import array
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from litbook.record import model
@@ -20,13 +20,10 @@ from litbook.record import model
 def numbers(values: list[Any], narrow: bool) -> tuple[model.Number, ...]:
     """Values as JSON holds them; `narrow` says that they are floats of at most 32 bits, or pairs of them."""
     if values and type(values[0]) is complex:
-        return tuple(map(repr, _shortest_complex(values) if narrow else values))
+        if narrow:
+            values = [*map(complex, shortest([v.real for v in values]), shortest([v.imag for v in values]))]
+        return tuple(map(repr, values))
     return tuple(map(model.number, shortest(values) if narrow else values))
-
-
-def _shortest_complex(values: list[complex]) -> list[complex]:
-    real, imaginary = shortest([v.real for v in values]), shortest([v.imag for v in values])
-    return list(map(complex, real, imaginary))
 
 
 def shortest(values: list[float]) -> list[float]:
@@ -36,14 +33,14 @@ def shortest(values: list[float]) -> list[float]:
     subnormals; nine are always enough.
     """
     digits = 1 if any(0 < abs(v) < 2**-126 for v in values) else 6
-    found = [float(f"{v:.{digits}g}") for v in values]
+    short = [float(f"{v:.{digits}g}") for v in values]
     for more in range(digits + 1, 10):
-        wrong = [i for i, read in enumerate(array("f", found)) if read != values[i]]
+        wrong = [i for i, read in enumerate(array("f", short)) if read != values[i]]
         if not wrong:
             break
         for i in wrong:
-            found[i] = float(f"{values[i]:.{more}g}")
-    return found
+            short[i] = float(f"{values[i]:.{more}g}")
+    return short
 
 
 # ---------------------------------------------------------------------------- statistics
@@ -76,24 +73,23 @@ def part_of(values: list[Any]) -> Part:
 
 
 def joined(parts: Iterable[Part]) -> Part:
-    """All parts as one."""
-    parts = list(parts)
-    counted = [part for part in parts if part.n]
-    whole = functools.reduce(_merged, counted) if counted else Part(0)
-    return whole._replace(nan=sum(part.nan for part in parts), inf=sum(part.inf for part in parts))
-
-
-def _merged(a: Part, b: Part) -> Part:
-    """Means and squares after Chan, Golub and LeVeque (1979), which loses no digits."""
-    n, apart = a.n + b.n, b.mean - a.mean
-    return Part(
-        n,
-        min(a.low, b.low),
-        max(a.high, b.high),
-        a.mean + apart * b.n / n,
-        a.squares + b.squares + apart * apart * a.n * b.n / n,
-        None if a.total is None or b.total is None else a.total + b.total,
-    )
+    """All parts as one: means and squares after Chan, Golub and LeVeque (1979), which loses no digits."""
+    a, nan, inf = Part(0), 0, 0
+    for b in parts:
+        nan, inf = nan + b.nan, inf + b.inf
+        if not a.n or not b.n:
+            a = a if a.n else b
+            continue
+        n, apart = a.n + b.n, b.mean - a.mean
+        a = Part(
+            n,
+            min(a.low, b.low),
+            max(a.high, b.high),
+            a.mean + apart * b.n / n,
+            a.squares + b.squares + apart * apart * a.n * b.n / n,
+            None if a.total is None or b.total is None else a.total + b.total,
+        )
+    return a._replace(nan=nan, inf=inf)
 
 
 def stats(whole: Part, repeat: int, narrow: bool) -> model.Stats:
@@ -123,40 +119,34 @@ class Reader:
 
     def __init__(self, library: Any, work: Any, most: int) -> None:
         self.library, self.work = library, work
-        self.scratch = self._empty(most, work or library.float64)
-        self.stage = self._empty(most, work) if work else None
+        empty = partial(library.empty, most, device="cpu")  # numpy knows `device` since 2.0
+        self.scratch = empty(dtype=work or library.float64)
+        self.stage = empty(dtype=work) if work else None
         self.guess: float | None = None  # the last block's mean: close enough, and saves a pass
-
-    def _empty(self, most: int, dtype: Any) -> Any:
-        return self.library.empty(most, dtype=dtype, device="cpu")  # numpy knows `device` since 2.0
 
     def part(self, block: Any) -> Part:
         """What `block` contributes; it has at least one element and at most as many as were announced."""
-        flat = self._flat(block)
+        if self.stage is None or block.dtype == self.work:  # most are of the working dtype already
+            flat = block.reshape(-1)
+        else:
+            flat = self.stage[: math.prod(block.shape)]
+            flat.reshape(block.shape)[...] = block
         low, high = flat.min().item(), flat.max().item()
         if not -math.inf < low <= high < math.inf:
-            return self._without_specials(flat)
-        total = None if self.work else _total(flat, max(abs(low), abs(high)) * len(flat))
+            finite, inf = flat[self.library.isfinite(flat)], int(self.library.isinf(flat).sum())
+            part = self.part(finite) if len(finite) else Part(0)
+            return part._replace(nan=len(flat) - len(finite) - inf, inf=inf)
+        total = None
+        if not self.work:  # the exact sum: in two halves where 64 bits might not hold it
+            fits = max(abs(low), abs(high)) * len(flat) < 2**63
+            upper, lower = (0, flat) if fits else (int((flat >> 32).sum()) << 32, flat & 0xFFFFFFFF)
+            total = upper + int(lower.sum())
         about = self.guess if total is None else total / len(flat)
         mean, squares = self._spread(flat, flat.mean().item() if about is None else about)
         if not math.isfinite(squares) and self.work is self.library.float32:  # a square overflowed
             return Reader(self.library, self.library.float64, len(flat)).part(flat)
         self.guess = mean
         return Part(len(flat), low, high, mean, squares, total)
-
-    def _flat(self, block: Any) -> Any:
-        """The block as one axis of the working dtype; most already are."""
-        if self.stage is None or block.dtype == self.work:
-            return block.reshape(-1)
-        flat = self.stage[: math.prod(block.shape)]
-        flat.reshape(block.shape)[...] = block
-        return flat
-
-    def _without_specials(self, flat: Any) -> Part:
-        finite = flat[self.library.isfinite(flat)]
-        inf = int(self.library.isinf(flat).sum())
-        part = self.part(finite) if len(finite) else Part(0)
-        return part._replace(nan=len(flat) - len(finite) - inf, inf=inf)
 
     def _spread(self, flat: Any, about: float) -> tuple[float, float]:
         """Mean, and squares about it, from distances to a first guess: so few digits cancel."""
@@ -172,10 +162,3 @@ class Reader:
         apart *= apart
         squares = apart.sum().item()
         return about + left / count, squares - left * left / count
-
-
-def _total(flat: Any, bound: int) -> int:
-    """The exact sum: in two halves where 64 bits might not hold it."""
-    if bound < 2**63:
-        return int(flat.sum())
-    return (int((flat >> 32).sum()) << 32) + int((flat & 0xFFFFFFFF).sum())

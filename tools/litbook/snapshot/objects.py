@@ -29,21 +29,20 @@ def described(value: Any, kind: type, clock: Clock) -> model.Opaque:
         return _told(value, kind, clock, str)
     if torch is not None and issubclass(kind, torch.Module):
         return _network(torch, value, kind, clock)
-    text = _known(value, kind)
-    return _told(value, kind, clock, repr) if text is None else model.Opaque(name_of(kind), text)
-
-
-def _known(value: Any, kind: type) -> str | None:
-    """What can be said of `value` without asking it; None if that is nothing."""
+    # What can be said without asking it.
     if issubclass(kind, type):
-        return name_of(value)
-    if _is_code(kind):
-        return _code_name(value)
-    if issubclass(kind, types.ModuleType):
-        return qualified(None, own(value).get("__name__"))
-    if is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
-        return f"{value.nbytes()} bytes on {value.device}"
-    return f"<{name_of(kind)} object>" if static(kind, "__repr__") is object.__repr__ else None
+        text = name_of(value)
+    elif _is_code(kind):
+        text = _code_name(value)
+    elif issubclass(kind, types.ModuleType):
+        text = qualified(None, own(value).get("__name__"))
+    elif is_one_of(kind, {"torch": "UntypedStorage TypedStorage"}):
+        text = f"{value.nbytes()} bytes on {value.device}"
+    elif static(kind, "__repr__") is object.__repr__:
+        text = f"<{name_of(kind)} object>"
+    else:
+        return _told(value, kind, clock, repr)
+    return model.Opaque(name_of(kind), text)
 
 
 def _told(value: Any, kind: type, clock: Clock, say: Callable[[Any], Any]) -> model.Opaque:

@@ -49,15 +49,14 @@ def _text(value: Any, name: str = "str", base: Any = str) -> model.Scalar:
     return model.Scalar(name, shown[: ONE_TEXT + 1] if cut else shown, cut=cut)
 
 
-def _name(value: FieldName) -> model.Scalar:
-    text, cut = cleaned(value.name, TYPE_NAME)
-    return model.Scalar("name", text, cut=cut)
-
-
 def _repr(value: object) -> model.Scalar:
     """For types whose `repr` is known to be short and to run nothing foreign."""
-    text, cut = cleaned(repr(value))
-    return model.Scalar(name_of(type(value)), text, cut=cut)
+    return _cleaned(name_of(type(value)), repr(value))
+
+
+def _cleaned(name: str, text: str, limit: int = ONE_TEXT) -> model.Scalar:
+    text, cut = cleaned(text, limit)
+    return model.Scalar(name, text, cut=cut)
 
 
 # By identity of the exact type: a metaclass may have a hostile __hash__.
@@ -66,7 +65,7 @@ PLAIN: dict[int, Callable[[Any], model.Scalar]] = {
     id(float): _float,
     id(bool): lambda value: model.Scalar("bool", repr(value), value),
     id(str): _text,
-    id(FieldName): _name,
+    id(FieldName): lambda value: _cleaned("name", value.name, TYPE_NAME),
     id(type(None)): lambda _: model.Scalar("NoneType", "None"),
     id(complex): _repr,
     id(type(...)): _repr,
@@ -87,44 +86,28 @@ _ZONES = {"datetime": "timezone", "zoneinfo": "ZoneInfo", "types": "NoneType"}
 
 def scalar(value: Any, kind: type) -> model.Scalar | None:
     """Numbers, texts and the like whose exact type is not among the plain ones; None for anything else."""
-    if _is_numpy_scalar(kind) and not issubclass(kind, (str, bytes)):
-        return _numpy_scalar(value)
-    if issubclass(kind, enum.Enum):
-        return _member(value, kind)
+    numpy, name = libraries.numpy(), name_of(kind)
+    if numpy is not None and issubclass(kind, numpy.generic) and not issubclass(kind, (str, bytes)):
+        if own(numpy).get(QUALNAME(kind)) is kind:  # numpy's own, and no subclass: `np.float32(0.1)`, and 0.1
+            letter, width = value.dtype.kind, value.dtype.itemsize
+            if letter not in "biuf":
+                return _repr(value)
+            item = float(value) if letter == "f" else value.item()  # item() of a longdouble is one still
+            return replace(_repr(value), number=numbers([item], letter == "f" and width <= 4)[0])
+    if issubclass(kind, enum.Enum):  # by its name; a flag without one is left to its `repr`
+        member = own(value).get("_name_")
+        return (
+            _cleaned(name, f"{QUALNAME(kind).rpartition('.')[2]}.{member}") if type(member) is str else None
+        )
     if issubclass(kind, int):
-        return _int(int.__int__(value), name_of(kind))
+        return _int(int.__int__(value), name)
     if issubclass(kind, float):
-        return _float(float.__float__(value), name_of(kind))
+        return _float(float.__float__(value), name)
     for base in (str, bytes, bytearray):
         if issubclass(kind, base):
-            return _text(value, name_of(kind), base)
+            return _text(value, name, base)
     if issubclass(kind, complex):
-        return model.Scalar(name_of(kind), complex.__repr__(value))
+        return model.Scalar(name, complex.__repr__(value))
     if is_one_of(kind, _HARMLESS) or (is_one_of(kind, _CLOCKS) and is_one_of(type(value.tzinfo), _ZONES)):
         return _repr(value)
     return None
-
-
-def _member(value: Any, kind: type) -> model.Scalar | None:
-    """An enum member by its name; a flag without one is left to its `repr`."""
-    name = own(value).get("_name_")
-    if type(name) is not str:
-        return None
-    text, cut = cleaned(f"{QUALNAME(kind).rpartition('.')[2]}.{name}")
-    return model.Scalar(name_of(kind), text, cut=cut)
-
-
-def _is_numpy_scalar(kind: type) -> bool:
-    """Numpy's own scalar types, and no subclass of them."""
-    numpy = libraries.numpy()
-    return numpy is not None and issubclass(kind, numpy.generic) and own(numpy).get(QUALNAME(kind)) is kind
-
-
-def _numpy_scalar(value: Any) -> model.Scalar:
-    """`np.float32(0.1)`, and 0.1."""
-    shown = _repr(value)
-    letter, width = value.dtype.kind, value.dtype.itemsize
-    if letter not in "biuf":
-        return shown
-    item = float(value) if letter == "f" else value.item()  # item() of a longdouble is one still
-    return replace(shown, number=numbers([item], letter == "f" and width <= 4)[0])

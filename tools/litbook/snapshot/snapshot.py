@@ -34,7 +34,7 @@ from litbook.record.limits import (
     TEXT,
 )
 from litbook.snapshot import libraries, objects, tensors
-from litbook.snapshot.containers import BUILTIN, Contents, attributes, contents
+from litbook.snapshot.containers import BUILTIN, attributes, contents
 from litbook.snapshot.foreign import Clock
 from litbook.snapshot.kinds import name_of
 from litbook.snapshot.plain import PLAIN, scalar
@@ -174,8 +174,8 @@ class _Walk:
         for ask in FORMS:
             form, why = ask(value, kind, Clock(SHOWING))
             if form is not None or why:
-                said, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
-                return replace(said, media=media, form=text, why=said.why or why)
+                opaque, (media, text) = objects.described(value, kind, self.clock), form or ("", "")
+                return replace(opaque, media=media, form=text, why=opaque.why or why)
         return None
 
     def _tensor(self, torch: libraries.Torch, value: Any, kind: type) -> model.Snapshot:
@@ -183,56 +183,48 @@ class _Walk:
         with torch.quiet():
             if torch.is_plain(kind):
                 return tensors.tensor(torch, value, kind, self.allowance)
-            found, why = self.clock.call(  # its own dispatch may answer even `.shape` with foreign code
-                lambda it: tensors.tensor(torch, it, kind, self.allowance), value, "its dispatch"
+            shot, why = self.clock.call(  # its own dispatch may answer even `.shape` with foreign code
+                lambda tensor: tensors.tensor(torch, tensor, kind, self.allowance), value, "its dispatch"
             )
-        return found if found is not None else model.Opaque(name_of(kind), "", why=why)
+        return shot if shot is not None else model.Opaque(name_of(kind), "", why=why)
 
     def _container(self, value: Any, kind: type) -> model.Snapshot | None:
-        found = contents(value, kind) or (attributes(value, kind) if self.shows else None)
-        if found is None:
+        within = contents(value, kind) or (attributes(value, kind) if self.shows else None)
+        if within is None:
             return None
         name = name_of(kind)
         if id(value) in self.inside:
             return model.Opaque(name, "...", why="contains itself")
-        if len(self.inside) >= DEPTH and found.length:
-            return model.Opaque(name, f"{found.length} items", why="nested too deep")
+        if len(self.inside) >= DEPTH and within.length:
+            return model.Opaque(name, f"{within.length} items", why="nested too deep")
         self.allowance.nest()
         self.inside.append(id(value))
+        keys, items = [], []
         try:
-            keys, items = self._children(found)
+            for i, item in enumerate(within.items):
+                if self.nodes < 2 or self.text <= 0:
+                    break
+                # Each leaves their share of what may still be spent to those after it.
+                share = max(2, self.nodes // (len(within.items) - i))
+                reserve, self.nodes = self.nodes - share, share
+                if within.keys is not None:
+                    keys.append(self.see(within.keys[i]))
+                items.append(self.see(item))
+                self.nodes += reserve
         finally:
             self.inside.pop()
-        if found.keys is None:
-            return model.Sequence(name, found.length, items)
-        return model.Mapping(name, found.length, keys, items)
-
-    def _children(self, found: Contents) -> tuple[tuple[model.Snapshot, ...], tuple[model.Snapshot, ...]]:
-        """As many children as may still be spent; each leaves their share to those after it."""
-        keys, items = [], []
-        for i, item in enumerate(found.items):
-            if self.nodes < 2 or self.text <= 0:
-                break
-            share = max(2, self.nodes // (len(found.items) - i))
-            reserve, self.nodes = self.nodes - share, share
-            if found.keys is not None:
-                keys.append(self.see(found.keys[i]))
-            items.append(self.see(item))
-            self.nodes += reserve
-        return tuple(keys), tuple(items)
+        if within.keys is None:
+            return model.Sequence(name, within.length, tuple(items))
+        return model.Mapping(name, within.length, tuple(keys), tuple(items))
 
     def _charged(self, shot: model.Snapshot) -> model.Snapshot:
         """`shot`, with a text that fits what is left."""
         self.text -= len(shot.type)
         if isinstance(shot, model.Scalar | model.Opaque):
-            weight = _weight(shot.text)
+            # Its bytes in JSON, where quotes and control characters are longer.
+            weight = len(json.encoder.encode_basestring(shot.text).encode()) - 2
             if weight > max(self.text, 0):
                 fits = shot.text[: max(self.text, 0) * len(shot.text) // weight]
                 shot = replace(shot, text=fits, cut=True)
             self.text -= weight
         return shot
-
-
-def _weight(text: str) -> int:
-    """Bytes of `text` in JSON, where quotes and control characters are longer."""
-    return len(json.encoder.encode_basestring(text).encode()) - 2

@@ -22,7 +22,7 @@ class Storages:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.taken = 0  # the last number that was given
         self._borrowed = False  # whether any memory so far may have two owners
 
@@ -33,34 +33,27 @@ class Storages:
         """
         # Since torch 2.1 the Python object of a storage lives as long as the storage: it can stand for it.
         key = id(storage)
-        ref, number = self._known.get(key, (None, 0))
+        ref, number = self._numbers.get(key, (None, 0))
         if ref is None or ref() is not storage:
             if not (is_array(type(storage)) or is_one_of(type(storage), {"torch": "UntypedStorage"})):
                 raise TypeError(f"{name_of(type(storage))} is no storage")
-            number = self._alias(storage) or self._next()
-            self._known[key] = weakref.ref(storage, lambda _: self._known.pop(key, None)), number
+            number = self._alias(storage) or self.taken + 1
+            self.taken = max(self.taken, number)
+            self._numbers[key] = weakref.ref(storage, lambda _: self._numbers.pop(key, None)), number
         return number
-
-    def _next(self) -> int:
-        self.taken += 1
-        return self.taken
 
     def _alias(self, storage: Any) -> int | None:
         """The number of a live storage that occupies the same memory: only borrowed memory can."""
-        self._borrowed = self._borrowed or _borrows(storage)
+        # Torch can resize what it allocated itself, and nothing else.
+        self._borrowed = self._borrowed or is_array(type(storage)) or not storage.resizable()
         here = _region(storage) if self._borrowed else None
         if here is None:
             return None
-        for ref, number in list(self._known.values()):
+        for ref, number in list(self._numbers.values()):
             there = _region(ref())
             if there and there[0] == here[0] and there[1] < here[2] and here[1] < there[2]:
                 return number
         return None
-
-
-def _borrows(storage: Any) -> bool:
-    """Torch can resize what it allocated itself, and nothing else."""
-    return is_array(type(storage)) or not storage.resizable()
 
 
 def _region(storage: Any) -> tuple[str, int, int] | None:

@@ -70,27 +70,22 @@ class Allowance:
 
 def tensor(torch: libraries.Torch, value: Any, kind: type, allowance: Allowance) -> model.Snapshot:
     """The snapshot of a torch tensor, to be taken within `torch.quiet()`."""
-    it = _innermost(torch, value)
-    shape = _or((None,), torch.shape, it)
+    innermost, functorch = value, torch.c._functorch
+    # Inside `torch.func.grad` the values are in a tensor within. (Within vmap there are none to see.)
+    while functorch.is_gradtrackingtensor(innermost):
+        innermost = functorch.get_unwrapped(innermost)
+    shape = _or((None,), torch.shape, innermost)
     if any(type(n) is not int for n in shape):  # nested, or traced with symbolic sizes
-        dtype = str(torch.dtype(it)).removeprefix("torch.")
+        dtype = str(torch.dtype(innermost)).removeprefix("torch.")
         return model.Opaque(name_of(kind), f"{dtype} tensor", why="it has no fixed shape")
     grad = _or(False, torch.requires_grad, value)
-    return _Tensor(torch, it, allowance).seen(type=name_of(kind), requires_grad=grad)
+    return _Tensor(torch, innermost, allowance).seen(type=name_of(kind), requires_grad=grad)
 
 
 def array(value: Any, kind: type, allowance: Allowance) -> model.Tensor:
     """The snapshot of a numpy array, with sizes and strides in elements as for tensors."""
     with libraries.numpy().errstate(all="ignore"):
         return _Array(value, allowance).seen(type=name_of(kind))
-
-
-def _innermost(torch: libraries.Torch, tensor: Any) -> Any:
-    """Inside `torch.func.grad` the values are in a tensor within. (Within vmap there are none to see.)"""
-    functorch = torch.c._functorch
-    while functorch.is_gradtrackingtensor(tensor):
-        tensor = functorch.get_unwrapped(tensor)
-    return tensor
 
 
 def _or(default: Any, read: Callable[..., Any], *arguments: Any) -> Any:
@@ -131,12 +126,12 @@ class _Seen(ABC):
         """All elements of the storage in its own order."""
 
     @abstractmethod
-    def _list(self, it: Any) -> list[Any]:
-        """The elements of `it`, row-major, as Python numbers."""
+    def _list(self, piece: Any) -> list[Any]:
+        """The elements of a piece of `_sliceable`, row-major, as Python numbers."""
 
     @abstractmethod
-    def _bytes_of(self, it: Any) -> bytes:
-        """The elements of `it`, row-major, as they lie in memory."""
+    def _bytes_of(self, piece: Any) -> bytes:
+        """The same, as they lie in memory."""
 
     def _near(self, piece: Any) -> Any:
         """A piece of `_sliceable`, where the reader can read it."""
@@ -144,40 +139,38 @@ class _Seen(ABC):
 
     def seen(self, **known: Any) -> model.Tensor:
         """The metadata with what else is `known`, values, and statistics."""
-        values, corner, found = self._values()
+        values, corner, statistics = self._values()
         memory = _or(None, self._memory, values if corner is None else ())
         bits = _or(None, self._bits) if self.allowance.bits else None
         return replace(
-            self.meta, **known, stats=found, corner=corner, values=values, memory=memory, bits=bits
+            self.meta, **known, stats=statistics, corner=corner, values=values, memory=memory, bits=bits
         )
 
     def _values(self) -> tuple[tuple[model.Number, ...], tuple[int, ...] | None, model.Stats | None]:
         """Values, how far they reach (None: they are all there are), and statistics."""
         count = math.prod(self.meta.shape)
-        if not count or self._too_far(count) or not _or(False, self._readable):
+        # A glimpse leaves unread what is much, or not in main memory.
+        unread = self.allowance.brief and (count > GLIMPSED or self.meta.device != "cpu")
+        if not count or unread or not _or(False, self._readable):
             return (), None, None
-        corner = None if count <= WHOLE else self._corner()
-        raw = _or(None, self._first, corner)
-        shown = raw is not None and self.allowance.may_show(len(raw))
-        found = _or(None, self._statistics, raw if corner is None else None)
-        return numbers(raw, self.narrow) if shown else (), corner if shown else None, found
-
-    def _too_far(self, count: int) -> bool:
-        """Whether a glimpse leaves these many elements unread: they are many, or not in main memory."""
-        return self.allowance.brief and (count > GLIMPSED or self.meta.device != "cpu")
-
-    def _first(self, corner: tuple[int, ...] | None) -> list[Any]:
-        it, _ = self._sliceable()
-        return self._list(it[tuple(map(slice, corner))] if corner else it)
-
-    def _corner(self) -> tuple[int, ...]:
-        """How far the kept values reach: columns and rows first, then the leading axes from the inside."""
         most = CORNER // 2 if self.is_complex else CORNER  # a complex value is two numbers
         corner: list[int] = []
-        for back, n in enumerate(reversed(self.meta.shape)):
-            reach = (COLUMNS, ROWS)[back] if back < 2 else LEADING
-            corner.insert(0, min(n, reach, max(most // math.prod(corner), 1)))
-        return tuple(corner)
+        if count > WHOLE:  # columns and rows first, then the leading axes from the inside
+            for back, n in enumerate(reversed(self.meta.shape)):
+                reach = (COLUMNS, ROWS)[back] if back < 2 else LEADING
+                corner.insert(0, min(n, reach, max(most // math.prod(corner), 1)))
+        raw = _or(None, self._first, corner)
+        shown = raw is not None and self.allowance.may_show(len(raw))
+        statistics = _or(None, self._statistics, None if corner else raw)
+        return (
+            numbers(raw, self.narrow) if shown else (),
+            tuple(corner) if shown and corner else None,
+            statistics,
+        )
+
+    def _first(self, corner: list[int]) -> list[Any]:
+        elements, _ = self._sliceable()
+        return self._list(elements[tuple(map(slice, corner))] if corner else elements)
 
     def _memory(self, values: tuple[model.Number, ...]) -> tuple[model.Number, ...] | None:
         """The whole storage in its own order, if it is small. `values` are all of the tensor's, or none."""
@@ -196,10 +189,10 @@ class _Seen(ABC):
         if not (self.is_float and count and self._readable()):
             return None
         first = shape if count <= PATTERNS else (*[1] * (len(shape) - 1), min(shape[-1], PATTERNS))
-        it, _ = self._sliceable()
-        raw, size = self._bytes_of(it[tuple(map(slice, first))]), self.itemsize
-        found = [int.from_bytes(raw[i : i + size], sys.byteorder) for i in range(0, len(raw), size)]
-        return tuple(f"{pattern:0{2 * size}x}" for pattern in found)
+        elements, _ = self._sliceable()
+        raw, size = self._bytes_of(elements[tuple(map(slice, first))]), self.itemsize
+        patterns = (int.from_bytes(raw[i : i + size], sys.byteorder) for i in range(0, len(raw), size))
+        return tuple(f"{pattern:0{2 * size}x}" for pattern in patterns)
 
     def _statistics(self, raw: list[Any] | None) -> model.Stats | None:
         """From `raw` where that is the whole tensor, else from reading it; None if neither is sensible."""
@@ -207,7 +200,13 @@ class _Seen(ABC):
             return None
         if raw is not None:
             return stats(part_of(raw), 1, self.narrow)
-        once, repeat = _each_once(*self._sliceable())
+        # The same elements, each once: axes of stride 0 repeat them. The longest stride comes outermost, so
+        # that a transposed tensor is read from its beginning to its end.
+        once, strides = self._sliceable()
+        repeat = math.prod(n for n, s in zip(once.shape, strides, strict=True) if not s)
+        once = once[tuple(slice(0, 1) if not s else slice(None, None, -1 if s < 0 else 1) for s in strides)]
+        order = sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+        once = once.transpose(order) if hasattr(once, "flags") else once.permute(order)
         count = math.prod(once.shape)
         if count * self.itemsize > (self.meta.storage_bytes or 0):
             return None  # windows that overlap: more elements than memory
@@ -217,18 +216,6 @@ class _Seen(ABC):
         reader = Reader(self.library, wide if self.is_float else None, min(count, BLOCK))
         parts = (reader.part(self._near(piece)) for piece in _pieces(once))
         return stats(joined(parts), repeat, self.narrow)
-
-
-def _each_once(it: Any, strides: tuple[int, ...]) -> tuple[Any, int]:
-    """The same elements in the order of memory, each once, and how often each was seen.
-
-    Axes of stride 0 repeat elements. The longest stride comes outermost, so that a transposed tensor is read
-    from its beginning to its end.
-    """
-    repeat = math.prod(n for n, s in zip(it.shape, strides, strict=True) if not s)
-    it = it[tuple(slice(0, 1) if not s else slice(None, None, -1 if s < 0 else 1) for s in strides)]
-    order = sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
-    return it.transpose(order) if hasattr(it, "flags") else it.permute(order), repeat
 
 
 def _pieces(it: Any) -> Iterator[Any]:
@@ -316,12 +303,12 @@ class _Tensor(_Seen):
         count = (self.meta.storage_bytes or 0) // self.itemsize
         return self.torch.module.as_strided(self.it, (count,), (1,), 0)
 
-    def _list(self, it: Any) -> list[Any]:
-        return list(self._here(it).reshape(-1).tolist())
+    def _list(self, piece: Any) -> list[Any]:
+        return list(self._here(piece).reshape(-1).tolist())
 
-    def _bytes_of(self, it: Any) -> bytes:
+    def _bytes_of(self, piece: Any) -> bytes:
         torch = self.torch.module
-        here = torch.resolve_neg(self._here(it)).reshape(-1).clone(memory_format=torch.contiguous_format)
+        here = torch.resolve_neg(self._here(piece)).reshape(-1).clone(memory_format=torch.contiguous_format)
         return bytes(here.view(torch.uint8).tolist())
 
     def _near(self, piece: Any) -> Any:
@@ -375,7 +362,9 @@ class _Array(_Seen):
     def __init__(self, value: Any, allowance: Allowance) -> None:
         self.library, self.allowance = libraries.numpy(), allowance
         base = self.library.ndarray
-        owner = _owner(value, base)
+        owner = value
+        while issubclass(type(within := base.base.__get__(owner)), base):
+            owner = within
         self.it, self.owner = it, whole = base.view(value, base), base.view(owner, base)  # sheds subclasses
         letter, self.itemsize = it.dtype.kind, it.itemsize
         self.is_number = letter in "biufc" and it.dtype.fields is None
@@ -410,16 +399,10 @@ class _Array(_Seen):
     def _stored(self) -> Any:
         return self.owner.ravel(order="K")
 
-    def _list(self, it: Any) -> list[Any]:
+    def _list(self, piece: Any) -> list[Any]:
         if (self.is_float or self.is_complex) and not self.narrow:  # tolist() leaves a longdouble one
-            it = it.astype("c16" if self.is_complex else "f8", copy=False)
-        return list(it.ravel().tolist())
+            piece = piece.astype("c16" if self.is_complex else "f8", copy=False)
+        return list(piece.ravel().tolist())
 
-    def _bytes_of(self, it: Any) -> bytes:
-        return bytes(it.astype(it.dtype.newbyteorder("="), copy=False).tobytes())
-
-
-def _owner(value: Any, base: Any) -> Any:
-    while issubclass(type(found := base.base.__get__(value)), base):
-        value = found
-    return value
+    def _bytes_of(self, piece: Any) -> bytes:
+        return bytes(piece.astype(piece.dtype.newbyteorder("="), copy=False).tobytes())

@@ -109,12 +109,18 @@ class _Writer:
                 setting.append(self._whole(unit))
         setting += [self._code(group, self.text.main or 0, None) for group in groups_of(self.plan.before)]
         self._section(self.plan.root, 1, None)
+        # `from __future__` comes first, then the standard library.
+        keys = dict[str, tuple[bool, bool, bool, str]]()
+        for line in imports:
+            kind, name, *_ = line.split()
+            own = name.partition(".")[0] not in sys.stdlib_module_names
+            keys[line] = name != "__future__", own, kind == "from", line
         inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
         open_ = (self.text.function(i) for i in self.plan.sections)
         modules = (name for node in (*inside, *open_) for name in modules_in(node))
         return Layout(
             root=self.plan.root,
-            imports=tuple(sorted(imports, key=_import_order)),
+            imports=tuple(sorted(imports, key=keys.__getitem__)),
             setting=tuple(setting),
             items=tuple(self.items),
             modules=tuple(dict.fromkeys([*imported("\n".join(imports)), *modules])),
@@ -192,10 +198,3 @@ def imported(text: str) -> list[str]:
         return [*modules_in(ast.parse(text))]
     except SyntaxError:
         return []
-
-
-def _import_order(line: str) -> tuple[bool, bool, bool, str]:
-    """`from __future__` comes first, then the standard library."""
-    kind, name, *_ = line.split()
-    standard = name.partition(".")[0] in sys.stdlib_module_names
-    return name != "__future__", not standard, kind == "from", line

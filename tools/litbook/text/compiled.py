@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
 from collections.abc import Iterable, Iterator
@@ -10,11 +11,23 @@ from collections.abc import Iterable, Iterator
 from litbook.text import scopes
 from litbook.text.file import File
 from litbook.text.lecture import Lecture
-from litbook.text.tree import Definition, dotted, everything
+from litbook.text.tree import Definition, blocks, dotted, everything
 
-# Decorators and calls that read a function's source or bytecode: torch.compile, torch.jit.script,
-# triton.jit, numba.njit. What they get stays exactly as the author wrote it.
-COMPILERS = {"compile", "jit", "script", "njit", "trace_fn"}
+# What reads a function's source or bytecode is called so, in one of these libraries: torch.compile,
+# torch.jit.script, triton.jit, numba.cuda.jit. What it gets stays exactly as the author wrote it.
+COMPILERS = {"compile", "jit", "njit", "optimize", "script", "trace", "vectorize", "guvectorize"}
+LIBRARIES = {"jax", "mlx", "numba", "torch", "triton"}
+_PLAIN = {
+    "ABC",
+    "Enum",
+    "Flag",
+    "Generic",
+    "IntEnum",
+    "NamedTuple",
+    "Protocol",
+    "StrEnum",
+    "TypedDict",
+}  # bases
 _FOREIGN = re.compile(r"[^\W\x00-\x7f]")  # a letter that Python may read as an ASCII one in a name
 
 
@@ -22,14 +35,15 @@ def leave_compiled_code_alone(found: Lecture) -> None:
     """Find what a compiler will read from source or bytecode, and what that calls in turn.
 
     What is named in `torch.compile(f)` or decorated with `@triton.jit` is known by name; for a call on
-    anything else (a module object, say) every class of the lecture is left alone.
+    anything else (a module object, say) every class that may be a module's is left alone. A method of another
+    object that is called `compile` or `jit` compiles nothing.
     """
     # For every file, the definitions of the lecture by their names there: its own, and what it imports.
     named = [{name: [it] for name, it in found.names.known(file.number).items()} for file in found.files]
     for node, number in found.function_of.items():
         if isinstance(node, Definition):
             named[found.functions[number].file].setdefault(node.name, []).append(node)
-    read = [node for file in found.files for node in _read_by_compilers(found, file, named[file.number])]
+    read = [node for file in found.files for node in _read_by_compilers(found, file, named)]
     found.compiled = _with_called(found, named, read)
     found.untouched = found.compiled | _with_called(found, named, found.untouched)
 
@@ -57,16 +71,24 @@ def names_called(node: ast.AST) -> frozenset[str]:
     return frozenset(map(_called, used)) - {""}
 
 
-def _read_by_compilers(found: Lecture, file: File, named: Named) -> Iterator[ast.AST]:
+def _read_by_compilers(found: Lecture, file: File, every: list[Named]) -> Iterator[ast.AST]:
     """The functions and classes that a file hands to a compiler, by a decorator or a call."""
-    for statement in file.tree.body:
+    words, origins, named = COMPILERS, dict[str, str](), every[file.number]
+    if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
+        origins = _origins(file)
+        words = {
+            *COMPILERS,
+            *(name for name, full in origins.items() if full.rpartition(".")[2] in COMPILERS),
+        }
+    compiles = functools.partial(_compiles, origins)
+    for statement in file.tree.body if origins else ():
         text = file.text_of(statement)
-        if not any(word in text for word in COMPILERS) and (text.isascii() or not _FOREIGN.search(text)):
+        if not any(word in text for word in words) and (text.isascii() or not _FOREIGN.search(text)):
             continue
         for node in everything(statement):
-            if isinstance(node, Definition) and any(map(_compiles, node.decorator_list)):
+            if isinstance(node, Definition) and any(map(compiles, node.decorator_list)):
                 yield node
-            elif isinstance(node, ast.Call) and _compiles(node.func):
+            elif isinstance(node, ast.Call) and (compiles(node.func) or _compiles_itself(node)):
                 match [*node.args[:1], *(k.value for k in node.keywords if k.arg == "model")]:
                     case [ast.Name() | ast.Attribute() as given] if dotted(given) in named:
                         yield from named[dotted(given)]
@@ -75,7 +97,7 @@ def _read_by_compilers(found: Lecture, file: File, named: Named) -> Iterator[ast
                     case given:  # a module object, or nothing at all in `model.compile()`
                         inner = [used for expression in given for used in ast.walk(expression)]
                         yield from (it for used in inner for it in named.get(_called(used), ()))
-                        yield from (it for it in found.function_of if isinstance(it, ast.ClassDef))
+                        yield from (it for it in found.function_of if _may_be_module(found, every, it))
 
 
 def _called(node: ast.AST) -> str:
@@ -88,11 +110,55 @@ def _called(node: ast.AST) -> str:
     return ""
 
 
-def _compiles(node: ast.expr) -> bool:
+def _origins(file: File) -> dict[str, str]:
+    """What the names of a file come from: `tc` of `from torch import compile as tc` from "torch.compile"."""
+    found = {library: library for library in LIBRARIES}  # where nobody imports it, its name means it
+    for node in blocks(file.tree):
+        match node:
+            case ast.Import(names):
+                for alias in names:
+                    top = alias.name.partition(".")[0]
+                    found[alias.asname or top] = alias.name if alias.asname else top
+            case ast.ImportFrom(module=str() as module, names=names, level=0):
+                found |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+                if names[0].name == "*" and module.partition(".")[0] in LIBRARIES:
+                    found |= {name: f"{module}.{name}" for name in COMPILERS}
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Name() | ast.Attribute() as value):
+                head, dot, rest = dotted(value).partition(".")
+                found[name] = f"{found.get(head, '')}{dot}{rest}"
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) if name in found:
+                del found[name]
+    return found
+
+
+def _compiles(origins: dict[str, str], node: ast.expr) -> bool:
     """Whether `node` names a compiler: `torch.compile`, `triton.jit(...)`, `partial(torch.compile, ...)`."""
     if isinstance(node, ast.Call):
         if dotted(node.func).endswith("partial") and node.args:
-            return _compiles(node.args[0])
+            return _compiles(origins, node.args[0])
         node = node.func
-    head, _, tail = dotted(node).rpartition(".")
-    return (tail in COMPILERS and head not in ("re", "regex", "")) or dotted(node) in ("njit", "jit")
+    head, dot, rest = dotted(node).partition(".")
+    full = f"{origins.get(head, '')}{dot}{rest}".split(".")
+    return full[0] in LIBRARIES and len(full) > 1 and full[-1] in COMPILERS
+
+
+_OPTIONS = {"backend", "disable", "dynamic", "fullgraph", "mode", "options"}  # of `torch.compile`
+
+
+def _compiles_itself(node: ast.Call) -> bool:
+    """`model.compile()`, as `torch.nn.Module` has it: on some object, with nothing but options."""
+    options = not node.args and {keyword.arg for keyword in node.keywords} <= _OPTIONS
+    return options and isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
+
+
+def _may_be_module(found: Lecture, named: list[Named], node: ast.AST) -> bool:
+    """Whether a class may be one of `torch.nn.Module`: that, or something that is not known, is its base."""
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        name = dotted(base.value if isinstance(base, ast.Subscript) else base)
+        there = named[found.functions[found.function_of[node]].file]
+        own = [it for it in there.get(name, ()) if it is not node]
+        if any(_may_be_module(found, named, it) for it in own):
+            return True
+        if not own and not hasattr(builtins, name) and name.rpartition(".")[2] not in _PLAIN:
+            return True
+    return False

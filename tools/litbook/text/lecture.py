@@ -26,8 +26,7 @@ class Function:
     """A module, function or class of the lecture's text; sections and parts are functions too.
 
     `file` counts the lecture's files; lines are those of that file. `key` names it within the lecture, with
-    the names around it: `Decoder.forward`. `digest` is the hash of its text. `parent` is, for a section, the
-    part or main that calls it first.
+    the names around it: `Decoder.forward`. `parent` is, for a section, the part or main that calls it first.
     """
 
     name: str
@@ -40,7 +39,6 @@ class Function:
     requires: str | None = None
     aside: bool = False
     hidden: bool = False
-    digest: str = ""
     file: int = 0
     key: str = ""
 

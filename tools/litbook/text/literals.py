@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -31,6 +32,15 @@ class Passage:
 
     def __add__(self, other: Passage) -> Passage:
         return Passage(self.text + other.text, self.places + other.places)
+
+    def cleaned(self) -> Passage:
+        """The text without its indentation, as the author's words take it."""
+        text, places, behind = inspect.cleandoc(self.text), [], 0
+        for character in text:
+            if not character.isspace():  # all that is left out, or put in for a tab, is space
+                behind = self.text.index(character, behind) + 1
+            places.append(self.places[max(0, behind - 1)])
+        return Passage(text, tuple(places))
 
 
 class Source:
@@ -88,32 +98,24 @@ class _Reader:
         while at < len(self.text) and not self.text.startswith(quote, at):
             character = self.text[at]
             if character == "\\":
-                at = self.escape(at, "r" in prefix, into)
+                match = _ESCAPE.match(self.text, at)
+                written = match[0] if match else "\\"
+                if "r" in prefix:
+                    into += [(part, at + i) for i, part in enumerate(written)]
+                elif written != "\\\n":
+                    value = ""
+                    with contextlib.suppress(SyntaxError, ValueError):
+                        value = ast.literal_eval(f'"{written}"') if written != '\\"' else '"'
+                    into.append((value if len(value) == 1 else written[-1], at))
+                at += len(written)
             elif character in "{}" and "f" in prefix:
-                at = self.brace(at, into)
+                doubled = self.text[at : at + 2] in ("{{", "}}")
+                into.append((character if doubled else HOLE, at))
+                at = at + 2 if doubled else self.behind_hole(at + 1)
             else:
                 into.append((character, at))
                 at += 1
         return at + len(quote)
-
-    def escape(self, at: int, raw: bool, into: list[tuple[str, int]]) -> int:
-        match = _ESCAPE.match(self.text, at)
-        written = match[0] if match else "\\"
-        if raw:
-            into += [(character, at + i) for i, character in enumerate(written)]
-        elif written != "\\\n":
-            value = ""
-            with contextlib.suppress(SyntaxError, ValueError):
-                value = ast.literal_eval(f'"{written}"') if written != '\\"' else '"'
-            into.append((value if len(value) == 1 else written[-1], at))
-        return at + len(written)
-
-    def brace(self, at: int, into: list[tuple[str, int]]) -> int:
-        if self.text[at : at + 2] in ("{{", "}}"):
-            into.append((self.text[at], at))
-            return at + 2
-        into.append((HOLE, at))
-        return self.behind_hole(at + 1)
 
     def behind_hole(self, at: int) -> int:
         """The offset behind the `}` that ends a hole; strings, brackets and a format may stand inside."""
@@ -121,7 +123,11 @@ class _Reader:
         while at < len(self.text):
             character = self.text[at]
             if character in "'\"":
-                opening = _OPENING.match(self.text, self.prefix_before(at))
+                start = at  # of the literal: an `f` before its quote makes its braces holes
+                while start and self.text[start - 1] in "rRbBuUfFtT" and at - start < 2:
+                    start -= 1
+                named = start and re.match(r"\w", self.text[start - 1])
+                opening = _OPENING.match(self.text, at if named else start)
                 at = self.literal(opening, []) if opening else at + 1
                 continue
             if character in "([{":
@@ -131,19 +137,9 @@ class _Reader:
             elif character == "}":
                 return at + 1
             elif character == ":" and not depth:
-                return self.behind_format(at + 1)
+                at += 1
+                while at < len(self.text) and self.text[at] != "}":  # the format
+                    at = self.behind_hole(at + 1) if self.text[at] == "{" else at + 1
+                return at + 1
             at += 1
         return at
-
-    def prefix_before(self, at: int) -> int:
-        """Where the literal starts whose quote is at `at`: an `f` before it makes its braces holes."""
-        start = at
-        while start and self.text[start - 1] in "rRbBuUfFtT" and at - start < 2:
-            start -= 1
-        named = start and (self.text[start - 1].isalnum() or self.text[start - 1] == "_")
-        return at if named else start
-
-    def behind_format(self, at: int) -> int:
-        while at < len(self.text) and self.text[at] != "}":
-            at = self.behind_hole(at + 1) if self.text[at] == "{" else at + 1
-        return at + 1

@@ -43,7 +43,9 @@ class Text:
         for row in lecture.statements:
             if row.kind == "section" and row.target is not None:
                 self.called.setdefault(row.function, []).append(row.target)
-        self.read: dict[ast.stmt, frozenset[str]] = {}  # what `reads` has worked out
+        # What `reads` and `own` have worked out: notebooks ask for the same again.
+        self.read: dict[ast.stmt, frozenset[str]] = {}
+        self.owned: dict[int, frozenset[str]] = {}
         self.program = Program(lecture.names, self.reads)
 
     def file(self, function: int) -> int:
@@ -60,9 +62,15 @@ class Text:
         """The statements of a section without its docstring."""
         return body_of(self.function(index))
 
+    def own(self, index: int) -> frozenset[str]:
+        """The names that a section has to itself."""
+        if index not in self.owned:
+            self.owned[index] = scopes.own(self.function(index))
+        return self.owned[index]
+
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
-        if node not in self.read:  # notebooks ask for the same again
+        if node not in self.read:
             own = scopes.own(node) if isinstance(node, FunctionNode | ast.ClassDef) else frozenset[str]()
             anchors = (node, *blocks(node))
             watches = (i for anchor in anchors for i in self.lecture.watches_of.get(anchor, ()))
@@ -72,7 +80,7 @@ class Text:
 
     def keys(self, index: int, *statements: ast.stmt) -> list[Key]:
         """The names of a section's file that some of its statements read."""
-        own, file = scopes.own(self.function(index)), self.file(index)
+        own, file = self.own(index), self.file(index)
         return [(file, name) for statement in statements for name in self.reads(statement) - own]
 
     def target(self, statement: ast.stmt) -> int | None:
@@ -235,7 +243,7 @@ def _reason(plan: Plan, index: int) -> str:
         return later("it is called from more than one place, or used as a value")
     others = [plan.keys_before, *(keys for i, keys in plan.reads.items() if i != index)]
     names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in plan.needed))
-    if clash := scopes.own(text.function(index)) & names:
+    if clash := text.own(index) & names:
         return later("its name is also one of other code here") + f": {min(clash)}"
     if callers:
         body = text.body(callers[0])

@@ -105,6 +105,10 @@ class Program:
         key = self.names.source(file, name)
         return key if name == key[1] else (file, name)
 
+    def about(self, key: Key) -> list[Unit]:
+        """The statements that give a name its value, or change its object."""
+        return self._about.get(key, [])
+
     def origin(self, file: int, name: str) -> str:
         """What a name stands for, by its full name: `lecture.measure.flops`, `torch.nn`, `builtins.len`."""
         key = self.source(file, name)

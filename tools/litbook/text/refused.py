@@ -7,6 +7,7 @@ anything runs.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable
 
 from litbook.errors import Problem
@@ -25,6 +26,7 @@ from litbook.text.tree import (
     own_nodes,
     own_statements,
     segment,
+    truth_of,
     unquoted,
 )
 
@@ -104,43 +106,8 @@ def find_what_says_nothing(found: Lecture, problems: list[Problem]) -> None:
     _find_misplaced_asides(found, problems)
     for file in found.files:
         _find_replaced(file, found.names, problems)
-    _find_idle_annotations(found, problems)
-    for node, number in found.statement_of.items():
-        if isinstance(node, ast.Assert) and isinstance(node.test, ast.Tuple):
-            if any(not isinstance(part, ast.Starred) for part in node.test.elts):
-                file = found.file_of_statement(number)
-                parts = [segment(file.text, part) for part in node.test.elts]
-                way_out = "assert one thing at a time"
-                if len(parts) == 2:
-                    way_out = f"take the parentheses away: assert {', '.join(parts)}"
-                elif len(parts) == 1:
-                    way_out = f"take the comma away: assert {parts[0]}"
-                what = "this assert is always true: it asserts a tuple"
-                problems.append(Problem("no-claim", what, file.at(node.test), way_out))
-
-
-def _find_misplaced_asides(found: Lecture, problems: list[Problem]) -> None:
-    """Marks `@aside` on what has a page of its own, and on what is no section at all."""
-    sections = [found.functions[i] for i in found.order]
-    tops = [it for it in sections if it.parent is not None and found.functions[it.parent].kind == "main"]
-    paged = any(it.kind == "part" for it in tops)  # else the lecture is one page
-    for node, index in found.function_of.items():
-        spec = found.functions[index]
-        marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "aside"]
-        if not marks or (spec.kind in ("part", "section") and not (paged and spec in tops)):
-            continue
-        what, way_out = f"only a section can be an aside, and {spec.name} is none", "take the @aside away"
-        if spec in tops:
-            what = f"{spec.name}() has a page of its own, which cannot be an aside"
-            way_out = "mark the sections that it calls"
-        problems.append(Problem("no-aside", what, found.files[spec.file].at(marks[0]), way_out))
-
-
-def _find_idle_annotations(found: Lecture, problems: list[Problem]) -> None:
-    """Annotations of jaxtyping in a section's own body that look like claims and are none.
-
-    In a helper none is a claim, and none looks like one more than another.
-    """
+    # Annotations of jaxtyping in a section's own body that look like claims and are none. In a helper none is
+    # a claim, and none looks like one more than another.
     kinds = list[set[str]]()  # for each file what it calls jaxtyping, and what it takes out of it
     for file in found.files:
         kinds.append(set())
@@ -158,6 +125,63 @@ def _find_idle_annotations(found: Lecture, problems: list[Problem]) -> None:
                 if why:
                     what = f"this annotation checks nothing: {why}"
                     problems.append(Problem("no-claim", what, file.at(node), way_out))
+    for node, number in found.statement_of.items():
+        if isinstance(node, ast.Assert):
+            _find_always_true(found.file_of_statement(number), node, problems)
+
+
+def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> None:
+    """An assert of which the text alone says that it holds, or a part of it that does."""
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+    if truth_of(node.test) is False:
+        return
+    for part in (it for it in parts if truth_of(it) or (isinstance(it, ast.Tuple) and it.elts)):
+        text, way_out = segment(file.text, part), "claim something that can be false"
+        what = f"this assert is always true: it asserts {text}"
+        match node.test, part:
+            case ast.Tuple(elts=elts), _:
+                inside = [segment(file.text, it) for it in elts]
+                what, way_out = "this assert is always true: it asserts a tuple", "assert one thing at a time"
+                if all(isinstance(it, ast.Starred) for it in elts):
+                    way_out = "say what is claimed of it, `len(…) > 0` perhaps"
+                elif len(elts) == 2:
+                    way_out = f"take the parentheses away: assert {', '.join(inside)}"
+                elif len(elts) == 1:
+                    way_out = f"take the comma away: assert {inside[0]}"
+            case ast.BoolOp(ast.And()), _:
+                what = f"this part of the assert is always true: {text}"
+            case ast.BoolOp(ast.Or(), [ast.Compare(left, [ast.Eq()], [_]), *_]), ast.Constant():
+                asked = segment(file.text, left)
+                what = f"this assert is always true: {text} alone is"
+                way_out = f"compare with each: … or {asked} == {text}"
+            case ast.BoolOp(ast.Or()), _:
+                what = f"this assert is always true: {text} alone is"
+        problems.append(Problem("no-claim", what, file.at(part), way_out))
+        return
+    if node.msg is not None and isinstance(node.test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        with contextlib.suppress(ValueError):  # else it is computed
+            if not isinstance(ast.literal_eval(node.msg), str | None):
+                asked, message = segment(file.text, node.test), segment(file.text, node.msg)
+                what = f"what stands behind the comma is a message, and {message} is none"
+                way_out = f"compare: assert {asked} == {message}"
+                problems.append(Problem("no-claim", what, file.at(node.msg), way_out))
+
+
+def _find_misplaced_asides(found: Lecture, problems: list[Problem]) -> None:
+    """Marks `@aside` on what has a page of its own, and on what is no section at all."""
+    sections = [found.functions[i] for i in found.order]
+    tops = [it for it in sections if it.parent is not None and found.functions[it.parent].kind == "main"]
+    paged = any(it.kind == "part" for it in tops)  # else the lecture is one page
+    for node, index in found.function_of.items():
+        spec = found.functions[index]
+        marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "aside"]
+        if not marks or (spec.kind in ("part", "section") and not (paged and spec in tops)):
+            continue
+        what, way_out = f"only a section can be an aside, and {spec.name} is none", "take the @aside away"
+        if spec in tops:
+            what = f"{spec.name}() has a page of its own, which cannot be an aside"
+            way_out = "mark the sections that it calls"
+        problems.append(Problem("no-aside", what, found.files[spec.file].at(marks[0]), way_out))
 
 
 def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:
@@ -179,7 +203,7 @@ def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, st
                 if kinds & {dotted(named), dotted(named).rpartition(".")[0]}:
                     alone = annotation
     if alone is None:
-        return "", ""
+        return _why_within(file, node, kinds)
     if alone is not node.annotation and isinstance(node.value, ast.Constant) and node.value.value is None:
         return "", ""  # `x: Float[...] | None = None` has nothing to check
     target, shown = segment(file.text, node.target), segment(file.text, alone)
@@ -190,6 +214,19 @@ def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, st
     if alone is not node.annotation:
         return "it allows for more than one type", f"leave the others out: {target}: {shown} = …"
     return "it stands in a `try`", "annotate behind the `try`"
+
+
+def _why_within(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:
+    """The same of one inside another type, `list[Float[…]]`: nobody looks at what a container holds."""
+    match node.value:
+        case None | ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[]):
+            return "", ""  # nothing to check
+    for inner in ast.walk(node.annotation):
+        match inner:
+            case ast.Subscript(named) if spells_axes(inner) and dotted(named).partition(".")[0] in kinds:
+                way_out = f"annotate each on a name of its own: value: {segment(file.text, inner)} = …"
+                return "it stands inside another type", way_out
+    return "", ""
 
 
 def _find_replaced(file: File, names: Names, problems: list[Problem]) -> None:

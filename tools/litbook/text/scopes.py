@@ -61,10 +61,27 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
         at, names = todo.pop()
         kind = type(at)
         if kind is ast.Name:
-            if _means_the_module(at, names):  # type: ignore[arg-type]  # a name, as its type says
+            name: str = at.id  # type: ignore[attr-defined]  # a name, as its type says
+            shown = name not in names.here and (type(at.ctx) is ast.Load or name in names.shared)  # type: ignore[attr-defined]
+            if shown and not (names.private and name.startswith("__") and not name.endswith("__")):
                 yield at  # type: ignore[misc]
         elif kind in _FUNCTIONS or kind in _COMPREHENSIONS or kind is ast.ClassDef:
-            todo += _parts(at, names)
+            # What is evaluated around a block, and the nodes right inside it.
+            todo += [(it, names) for it in _before(at)]
+            names = names.hide(_type_parameters(at))
+            todo += [(it, names) for it in _annotations(at)]
+            if kind in _COMPREHENSIONS:
+                generators: list[ast.comprehension] = at.generators  # type: ignore[attr-defined]
+                targets = frozenset(name for it in generators for name in _bound(ast.walk(it.target)))
+                inside, first = names._replace(here=names.below).hide(targets), generators[0]
+                below = [it for it in children(at) if it is not first] + [first.target, *first.ifs]
+            else:
+                mine, shared = _own_and_shared(at)  # type: ignore[arg-type]
+                here = (names.below - shared) | mine
+                inside, below = _Names(here, here, shared, names.private), _body(at)  # type: ignore[arg-type]
+                if kind is ast.ClassDef:
+                    inside = _Names(here, names.below | {"__class__"}, shared, private=True)
+            todo += [(it, inside) for it in below]
         elif kind is not ast.Constant:
             if kind is ast.AugAssign and isinstance(at.target, ast.Name):  # type: ignore[attr-defined]
                 # `x += 1` reads `x`.
@@ -72,34 +89,6 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
                 todo.append((ast.copy_location(read, at.target), names))  # type: ignore[attr-defined]
             names = names.hide(_type_parameters(at)) if "type_params" in at.__dict__ else names
             todo += [(child, names) for child in children(at)]
-
-
-def _means_the_module(name: ast.Name, names: _Names) -> bool:
-    if name.id in names.here or (type(name.ctx) is not ast.Load and name.id not in names.shared):
-        return False
-    return not (names.private and name.id.startswith("__") and not name.id.endswith("__"))
-
-
-def _parts(block: ast.AST, names: _Names) -> Iterator[tuple[ast.AST, _Names]]:
-    """The nodes right inside a block, and what is evaluated around it, each with the names hidden there."""
-    yield from ((node, names) for node in _before(block))
-    names = names.hide(_type_parameters(block))
-    yield from ((node, names) for node in _annotations(block))
-    match block:
-        case ast.ClassDef(body=body):
-            mine, shared = _own_and_shared(block)
-            inside = _Names((names.below - shared) | mine, names.below | {"__class__"}, shared, private=True)
-            yield from ((node, inside) for node in body)
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-            mine, shared = _own_and_shared(block)
-            here = (names.below - shared) | mine
-            yield from ((node, _Names(here, here, shared, names.private)) for node in _body(block))
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            first = block.generators[0]
-            targets = frozenset(name for it in block.generators for name in _bound(ast.walk(it.target)))
-            inside = names._replace(here=names.below).hide(targets)
-            yield from ((node, inside) for node in children(block) if node is not first)
-            yield from ((node, inside) for node in (first.target, *first.ifs))
 
 
 # ---------------------------------------------------------------------------- what is given a value
@@ -173,7 +162,7 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
     """These nodes and all below them in the same block, in order; if not `nested` no statement in another."""
-    todo = [*nodes]
+    todo, below = [*nodes], list[ast.AST]()
     while todo:
         node = todo.pop()
         yield node
@@ -181,7 +170,15 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
         if kind in LEAVES:
             continue
         if kind in _COMPREHENSIONS:
-            below = [*_before(node), *_walruses(node)]
+            # The targets of `:=` in a comprehension belong to the block around it.
+            below = [*_before(node)]
+            within = children(node)
+            while within:
+                inner = within.pop()
+                if type(inner) is ast.NamedExpr:
+                    below.append(inner.target)
+                if type(inner) is not ast.Lambda:
+                    within += children(inner)
         elif kind in _FUNCTIONS or kind is ast.ClassDef:
             below = [*_before(node), *_annotations(node)]
         elif kind is ast.AugAssign and type(node.target) is ast.Name:  # type: ignore[attr-defined]
@@ -191,17 +188,6 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
         else:
             below = children(node)
         todo += below[::-1] if nested else [it for it in below[::-1] if not isinstance(it, ast.stmt)]
-
-
-def _walruses(comprehension: ast.AST) -> Iterator[ast.AST]:
-    """The targets of `:=` inside a comprehension, which belong to the block around it."""
-    todo = children(comprehension)
-    while todo:
-        node = todo.pop()
-        if type(node) is ast.NamedExpr:
-            yield node.target
-        if type(node) is not ast.Lambda:
-            todo += children(node)
 
 
 # ---------------------------------------------------------------------------- the parts of a block

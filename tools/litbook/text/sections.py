@@ -11,7 +11,6 @@ import functools
 import re
 from collections import Counter
 from dataclasses import replace
-from hashlib import sha256
 
 from litbook.errors import Problem
 from litbook.text import scopes
@@ -88,7 +87,6 @@ def definitions_in(text: str, tree: ast.Module) -> list[tuple[ast.AST, Function]
                 body=node.body[told].lineno,
                 requires=requires,
                 aside="aside" in marks,
-                digest=sha256("\n".join(lines[first - 1 : last]).encode()).hexdigest()[:16],
                 key=f"{front}{node.name}",
             )
             rows.append((node, spec))
@@ -233,49 +231,57 @@ def statements_in(text: str, tree: ast.Module) -> list[tuple[ast.stmt, ast.AST, 
     What it is to a reader is said as far as the file alone can tell, and no function has a number.
     Raises `RecursionError` where they nest deeper than what follows here, and in `probe`, can go.
     """
-    lines, words, openers = lines_of(text), _words(tree), openers_in(text, tree)
+    lines, words, openers = lines_of(text), words_in(tree), openers_in(text, tree)
     formal = {inner for node in tree.body if is_formal(node) for inner in (node, *blocks(node))}
     rows = list[tuple[ast.stmt, ast.AST, Statement]]()
     todo: list[tuple[Anchor | ast.Module, ast.Module | Definition, int]] = [(tree, tree, 0)]
     while todo:  # the next one last
-        node, owner, depth = todo.pop()
+        here, owner, depth = todo.pop()
         if depth > _DEEPEST:
             raise RecursionError
-        inside = directly_in(node)
-        if isinstance(node, ast.stmt):
-            names = {dotted(call.func) for call in calls(node)}
+        inside = directly_in(here)
+        if isinstance(here, ast.stmt):
+            names = {dotted(call.func) for call in calls(here)}
             kind: StatementKind = "code"
-            if node in formal:
+            if here in formal:
                 kind = "hidden"
-            elif node is owner.body[0] and documented(owner):
+            elif here is owner.body[0] and documented(owner):
                 kind = "doc"
-            elif isinstance(node, Definition):
+            elif isinstance(here, Definition):
                 kind = "def"
             elif names and names <= words.keys():
                 kind = "piece" if SEEN & {words[name] for name in names} else "hidden"
-            end = node.end_lineno or node.lineno
-            last = _last_line_of_header(node, lines) if inside else end
-            row = Statement(0, first_line(node), last, kind, end, None, openers.get(node, 0))
-            rows.append((node, owner, row))
-        inner = node if isinstance(node, Definition) else owner
+            end = last = here.end_lineno or here.lineno
+            # The last line before a compound statement's body.
+            body, between = getattr(here, "body", None), _BETWEEN
+            if isinstance(here, ast.Match):
+                last, between = here.cases[0].pattern.lineno - 1, _BEFORE_PATTERN
+            elif body:
+                last = min(last, first_line(body[0]) - 1)
+            while inside and last > here.lineno and between.match(lines[last - 1]):
+                last -= 1
+            last, opener = max(here.lineno, last), openers.get(here, 0)
+            row = Statement(0, first_line(here), last, kind, end, None, opener)
+            rows.append((here, owner, row))
+        inner = here if isinstance(here, Definition) else owner
         todo += [(child, inner, depth + 1) for child in reversed(inside)]
     return rows
 
 
-def _words(tree: ast.Module) -> dict[str, str]:
+@functools.lru_cache(maxsize=64)  # a save changes one file of a lecture
+def words_in(tree: ast.Module) -> dict[str, str]:
     """The names under which this file calls the author's words, and which each is: `n` after `note as n`.
 
     What else turns out to be a word, the run says: see `probe.spoken`.
     """
-    names: dict[str, str] = {}
+    words: dict[str, str] = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (words := HOMES.get(node.module or "")):
-            names |= {a.asname or a.name: words[a.name] for a in node.names if a.name in words}
-        elif isinstance(node, ast.Import):
-            for a in node.names:
-                home = HOMES.get(a.name, {}).items()
-                names |= {f"{a.asname or a.name}.{name}": word for name, word in home}
-    return names
+        if isinstance(node, ast.ImportFrom) and (home := HOMES.get(node.module or "")):
+            words |= {a.asname or a.name: home[a.name] for a in node.names if a.name in home}
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            home = HOMES.get(alias.name, {})
+            words |= {f"{alias.asname or alias.name}.{name}": word for name, word in home.items()}
+    return words
 
 
 def openers_in(text: str, tree: ast.Module) -> dict[ast.stmt, int]:
@@ -303,22 +309,6 @@ def is_formal(node: ast.stmt) -> bool:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
     return is_beside(node)
-
-
-def _last_line_of_header(statement: ast.stmt, lines: list[str]) -> int:
-    """The last line before a compound statement's body; the last line of a simple statement."""
-    last = statement.end_lineno or statement.lineno
-    between = _BETWEEN
-    match statement:
-        case ast.Match(cases=[first, *_]):
-            last, between = first.pattern.lineno - 1, _BEFORE_PATTERN
-        case _ if body := getattr(statement, "body", None):
-            last = min(last, first_line(body[0]) - 1)
-        case _:
-            return last
-    while last > statement.lineno and between.match(lines[last - 1]):
-        last -= 1
-    return max(statement.lineno, last)
 
 
 _BETWEEN = re.compile(r"\s*(#|$)")  # what may stand between a header and its body

@@ -260,7 +260,18 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
             # Some things only the compiler refuses: a stray `return`.
             compile(parsed, path, "exec", dont_inherit=True, optimize=0)
     except SyntaxError as error:
-        problems.append(_unparsed(error, text, path))
+        line, lines = error.lineno or 1, lines_of(text)
+        shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
+        column, way_out, above = error.offset or 1, "", None
+        if isinstance(error, IndentationError) and shown.strip():  # then the line above is named, too
+            column = len(shown) - len(shown.lstrip()) + 1
+            code = (before for before in reversed(lines[: line - 1]) if before.strip()[:1] not in ("", "#"))
+            above = next(code, "")
+            way_out = next(way for begins, way in _INDENT.items() if error.msg.startswith(begins))
+            if not above and not error.msg.startswith("expected"):
+                way_out = "begin it at the left margin"
+        place = Place(path, line, column, shown)
+        problems.append(Problem("syntax", f"syntax error: {error.msg}", place, way_out, above))
     except (ValueError, RecursionError, MemoryError) as error:
         problems.append(Problem("syntax", f"{path} cannot be parsed: {error}"))
     else:
@@ -273,22 +284,6 @@ def _marked(path: str, text: str, lecture: bool) -> _Marked:
     anchors = anchors_in(file.tree)
     directives = directives_in(file, anchors if tree else None, problems) if lecture else []
     return _Marked(file, tree, anchors, directives, tuple(problems))
-
-
-def _unparsed(error: SyntaxError, text: str, path: str) -> Problem:
-    """What Python says of a text that it cannot read; of a wrong indentation also the line above."""
-    line, lines = error.lineno or 1, lines_of(text)
-    shown = lines[line - 1] if 0 < line <= len(lines) else (error.text or "")
-    what = f"syntax error: {error.msg}"
-    if not isinstance(error, IndentationError) or not shown.strip():
-        return Problem("syntax", what, Place(path, line, error.offset or 1, shown))
-    place = Place(path, line, len(shown) - len(shown.lstrip()) + 1, shown)
-    code = (before for before in reversed(lines[: line - 1]) if before.strip()[:1] not in ("", "#"))
-    above = next(code, "")
-    way_out = next(way for begins, way in _INDENT.items() if error.msg.startswith(begins))
-    if not above and not error.msg.startswith("expected"):
-        way_out = "begin it at the left margin"
-    return Problem("syntax", what, place, way_out, above)
 
 
 _INDENT = {  # how Python's messages about indentation begin, and the way out

@@ -17,22 +17,43 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
 
+_frozen = False  # in `frozen`; Python's own answer counts a frozen library's 200,000 objects each time
+
+
+@contextlib.contextmanager
+def frozen() -> Iterator[None]:
+    """Python's search for garbage leaves alone what there is now: torch alone has 200,000 objects.
+
+    Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
+    """
+    global _frozen
+    outer, stays = _frozen, _frozen or gc.get_freeze_count() > 0
+    gc.freeze()
+    _frozen = True
+    try:
+        yield
+    finally:
+        _frozen = outer  # not `stays`: what others have frozen they may release at any time
+        if not stays:
+            gc.unfreeze()
+
+
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
     """Python looks for no garbage in here, or in the function so decorated.
 
     A syntax tree is many objects and no garbage; looking for some takes as long as building it. So that it is
     not looked through right afterwards, all that is there then counts as old; in a process that has frozen
-    what is old (the preview does) it is frozen with it.
+    what is old it is frozen with it.
     """
-    was, frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    was, stays = gc.isenabled(), _frozen or gc.get_freeze_count() > 0
     gc.disable()
     try:
         yield
     finally:
         if was:
             gc.freeze()
-            if not frozen:
+            if not stays:
                 gc.unfreeze()
             gc.enable()
 
@@ -139,6 +160,29 @@ def everything(node: ast.AST) -> list[ast.AST]:
         if type(inner) not in LEAVES:
             found += children(inner)
     return found
+
+
+def truth_of(node: ast.expr) -> bool | None:
+    """Whether an expression is true, or false, whatever it is evaluated with; None where that depends."""
+    match node:
+        case ast.Constant(value):
+            return bool(value)
+        case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
+            return None if any(isinstance(it, ast.Starred) for it in elts) else bool(elts)
+        case ast.Dict(keys):
+            return None if None in keys else bool(keys)
+        case ast.JoinedStr(values):
+            return True if any(isinstance(it, ast.Constant) and it.value for it in values) else None
+        case ast.Lambda() | ast.GeneratorExp():
+            return True
+        case ast.UnaryOp(ast.Not(), operand):
+            inner = truth_of(operand)
+            return None if inner is None else not inner
+        case ast.BoolOp(operator, values):
+            settles = isinstance(operator, ast.Or)
+            found = {truth_of(value) for value in values}
+            return settles if settles in found else None if None in found else not settles
+    return None
 
 
 def parameters(node: FunctionNode) -> list[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """Asserts and `@inspect`s that never ran. A pure function of a build's record and the recordings there are.
 
-An assert counts as run when it was reached, in this run or in a recording of any device, wherever it stands;
-and as never judged where its test raised and the exception was swallowed. What did not run is one of two
-things. It *waits*: its section requires a device that is not here and that nobody has
-recorded yet. Or it is *dead*: it stands behind a `return`, in a function that nothing calls, in a branch that
-no run took. Such a line promises what nobody has seen, and no known device will ever see it.
+An assert counts as run when this run reached it; or, in a section that waits here for its device or for time,
+when a recording did whose section depended on the same. Whether it was judged then, the run itself says. What
+did not run is one of two things. It *waits*: its section requires a device that is not here and that nobody
+has recorded yet. Or it is *dead*: it stands behind a `return`, in a function that nothing calls, in a branch
+that no run took. Such a line promises what nobody has seen, and no known device will ever see it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, islice
 
-from litbook.errors import LitbookError, Problem
+from litbook.errors import LitbookError, Place, Problem
 from litbook.record.model import Record
 from litbook.text.lecture import Lecture
 from litbook.text.source import parse_sources
@@ -23,7 +23,6 @@ from litbook.text.tree import Definition, blocks, own_nodes
 Key = tuple[str, str]  # the function's key and the text: what a claim is called in another recording
 
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-WAY_OUT_RAISED = "let it be judged, or mark its line @fails if it is meant to raise"
 WAY_OUT_DEAD = "let a run reach it, mark its section @requires(…), or take it out"
 
 
@@ -42,21 +41,7 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     except (LitbookError, IndexError):  # somebody has changed it into no lecture
         return []
     reached, result = _Reached(lecture, record), list[Unrun]()
-    # Asserts whose test raised, where nobody heard of it.
-    functions = dict(zip(reached.keys, lecture.functions, strict=True))
-    for entry in record.asserts:
-        if entry.raised and entry.key not in reached.ended:
-            spec = functions[entry.key]
-            what = f"never judged: the assert {entry.text} raised {entry.raised}, and that was swallowed"
-            place = lecture.files[spec.file].place(spec.first + entry.line)
-            result.append(Unrun(Problem("never-judged", what, place, WAY_OUT_RAISED), True))
-    # The claims and shown expressions that ran in a recording, which has no text to take apart.
-    elsewhere = set[Key]()
-    for other in recordings:
-        elsewhere.update((it.key, it.text) for it in other.asserts)
-        for section in other.sections:
-            elsewhere.update((section.key, claim.text) for claim in section.claims if claim.count)
-            elsewhere.update((other.called(section, it.frame).key, it.text) for it in section.values)
+    elsewhere = set[Key]().union(*(_elsewhere(record, other) for other in recordings))
     # Statements that stand behind a `return`, `raise`, `break` or `continue` of their own block.
     dead = set[int]()
     for node in (node for file in lecture.files for node in (file.tree, *blocks(file.tree))):
@@ -66,7 +51,7 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
             for statement in islice(behind, 1, None):
                 inside = (it for it in (statement, *blocks(statement)) if isinstance(it, ast.stmt))
                 dead.update(lecture.statement_of[it] for it in inside)
-    for number, line, kind, text in _promises(lecture):
+    for number, place, kind, text in _promises(lecture):
         function, is_dead = lecture.statements[number].function, number in dead
         ran = (reached.keys[function], text) in elsewhere or reached.ran(number) is not False
         if not reached.asked(function) or (ran and not is_dead):
@@ -76,25 +61,40 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
         if device is not None:
             what = f"has not run yet: {kind} {text}: it needs {device}"
             way_out = "record the lecture where there is one: run_lecture.py --record"
-        file = lecture.file_of_function(function)
-        code = file.lines[line - 1]
-        place = file.place(line, len(code) - len(code.lstrip()) + 1)
         result.append(Unrun(Problem("never-ran", what, place, way_out), device is None))
     return result
 
 
-def _promises(lecture: Lecture) -> list[tuple[int, int, str, str]]:
+def _elsewhere(record: Record, other: Record) -> Iterator[Key]:
+    """What ran in a recording, for want of its device or time here, and stands on the same as it did then."""
+    another = record.environment.device.slug != other.environment.device.slug
+    for section in other.sections:
+        here = record.by_key.get(section.key)
+        if here is None or here.depends != section.depends or (here.ran and not another):
+            continue
+        yield from ((section.key, claim.text) for claim in section.claims if claim.count)
+        yield from ((other.called(section, it.frame).key, it.text) for it in section.values)
+        # Asserts that are no claims stand together; which of them this section reached, its statements say.
+        for place, key in enumerate((section.key, *section.calls)):
+            called = other.definition_of[key] if place else section
+            missed = {number for where, number in section.unreached if where == place}
+            reached = {it.first for number, it in enumerate(called.statements) if number not in missed}
+            asserts = (it for it in other.asserts if it.key == key)
+            yield from ((key, it.text) for it in asserts if not called.statements or it.line in reached)
+
+
+def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
     """Every `assert`, every annotation that is a claim, and every watched expression, in order.
 
-    Each with its statement, its line, what it is ("the claim", "@inspect"), and its text.
+    Each with its statement, its place, what it is ("the claim", "@inspect"), and its text.
     """
-    rows = list[tuple[int, int, str, str]]()
+    rows = list[tuple[int, Place, str, str]]()
     for node, number in lecture.statement_of.items():
-        claim = lecture.claim_of.get(node)
+        claim, file = lecture.claim_of.get(node), lecture.file_of_statement(number)
         if claim is not None:
-            rows.append((number, node.lineno, "the claim", lecture.claims[claim].text))
+            rows.append((number, file.at(node), "the claim", lecture.claims[claim].text))
         elif isinstance(node, ast.Assert):
-            rows.append((number, node.lineno, "the assert", ast.unparse(node.test)))
+            rows.append((number, file.at(node), "the assert", ast.unparse(node.test)))
     for anchor, watches in lecture.watches_of.items():
         # The statement whose running shows what is watched there: of a block, the first one inside it.
         body: list[ast.stmt] = getattr(anchor, "body", [])
@@ -102,8 +102,11 @@ def _promises(lecture: Lecture) -> list[tuple[int, int, str, str]]:
         number = lecture.statement_of[shows]  # type: ignore[index]  # a `case` has a body
         for watch in (lecture.watches[i] for i in watches):
             if watch.kind != "clear":
-                rows.append((number, watch.line, f"@{watch.kind}", watch.text))
-    return sorted(rows, key=lambda row: (lecture.file_of_statement(row[0]).number, row[1], row[3]))
+                code = lecture.files[watch.file].lines[watch.line - 1]
+                place = lecture.files[watch.file].place(watch.line, len(code) - len(code.lstrip()) + 1)
+                rows.append((number, place, f"@{watch.kind}", watch.text))
+    file_of = lecture.file_of_statement
+    return sorted(rows, key=lambda row: (file_of(row[0]).number, row[1].line, row[1].column, row[3]))
 
 
 class _Reached:
@@ -120,9 +123,22 @@ class _Reached:
                 missed = {number for where, number in section.unreached if where == place}
                 self.entered.add(called[place])
                 self.missed.setdefault(called[place], []).append(missed)
-        claims = {(s.key, claim.line) for s, claim in record.claims() if claim.count}
-        self.ran_asserts = claims | {(it.key, it.line) for it in record.asserts}
-        silent = {it for node in lecture.untouched for it in ast.walk(node)}
+        # Each is known by its own place; a section's claims stand in the record in the order of its text.
+        self.ran_asserts = set[int]()
+        places = {(it.key, it.line, it.column) for it in record.asserts}
+        claims = dict[str, list[int]]()
+        for node, number in lecture.statement_of.items():
+            spec = lecture.statements[number]
+            key, first = self.keys[spec.function], lecture.functions[spec.function].first
+            if node in lecture.claim_of:
+                claims.setdefault(key, []).append(number)
+            if (key, spec.first - first, node.col_offset) in places:
+                self.ran_asserts.add(number)
+        for section in record.sections:
+            numbers = claims.get(section.key, [])
+            both = zip(numbers, section.claims, strict=False)
+            self.ran_asserts.update(number for number, claim in both if claim.count)
+        silent = {it for node in lecture.compiled for it in ast.walk(node)}
         asserts = (it for it in lecture.statement_of if isinstance(it, ast.Assert) and it not in silent)
         self.recorded = {lecture.statement_of[it] for it in asserts}
         self.ended = {s.key for s, error in record.errors() if error.kind not in ("inspect", "assert")}
@@ -147,7 +163,7 @@ class _Reached:
         """Whether it ran; None where a record cannot say: in a helper that was only called unrecorded."""
         spec = self.lecture.statements[statement]
         key, function = self.keys[spec.function], self.lecture.functions[spec.function]
-        if (key, spec.first - function.first) in self.ran_asserts:
+        if statement in self.ran_asserts:
             return True
         if statement in self.recorded:
             return False
@@ -168,7 +184,8 @@ class _Reached:
             if at == around or self.lecture.functions[around].kind != "module":
                 callers.add(around)
                 continue
-            names = {name.partition("#")[0] for name in self.lecture.functions[at].key.split(".")}
+            within = self.lecture.functions[at].key.removeprefix(f"{self.lecture.file_of_function(at).name}.")
+            names = {name.partition("#")[0] for name in within.split(".")}
             users = {i for i, used in self.uses.items() if names & used} - seen
             seen |= users
             todo += users

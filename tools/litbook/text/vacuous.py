@@ -1,4 +1,4 @@
-"""Claims that hold and say nothing: `0 == 0` of what counted nothing, empty against empty, NaN, `x == x`.
+"""Claims that hold and say nothing: `0 == 0` of what counted nothing, `all` of nothing, NaN, `x == x`.
 
 In goes a record, which keeps both sides of every comparison; out come problems. Each comparison of a claim is
 looked at, and each call with two arguments (`torch.equal(a, b)`). Of a claim that ran more than once only the
@@ -35,9 +35,15 @@ def vacuous(record: Record) -> list[Problem]:
 
 def _reasons(section: Section, claim: Claim) -> Iterator[str]:
     """Why a claim says nothing, of each of its comparisons."""
+    for i, operand in enumerate(claim.operands):
+        of_all = claim.form[i].endswith("all(") or claim.form[i].endswith("not any(")
+        if of_all and operand.value is not None and claim.count == 1:
+            if claim.form[i + 1][:1] == ")" and _is_empty(section.snapshots[operand.value]):
+                yield f"{claim.form[i].split()[-1]}…) looked at nothing"
     for i, (left, right) in enumerate(zip(claim.operands, claim.operands[1:], strict=False)):
         before, between = claim.form[i].split(), claim.form[i + 1].strip(" ()")
-        called = between == "," and claim.form[i].endswith("(") and claim.form[i + 2][:1] == ")"
+        ends = claim.form[i + 2][:1] == ")" or "=" in claim.form[i + 2]  # of a call, perhaps with keywords
+        called = between == "," and claim.form[i].endswith("(") and ends
         if left.value is None or right.value is None or not (called or between):
             continue
         a, b = section.snapshots[left.value], section.snapshots[right.value]
@@ -48,6 +54,8 @@ def _reasons(section: Section, claim: Claim) -> Iterator[str]:
                 yield "both sides are zero"
             if claim.count == 1 and _is_empty(a) and _is_empty(b):
                 yield "both sides are empty"
+            if called and claim.count == 1 and _is_nan(a) and _is_nan(b):
+                yield "both sides are nan"
         denied = between == "!=" or (before[-1:] == ["not"] and not called)
         if denied and claim.count == 1 and left.text != right.text and "nan" in (_number(a), _number(b)):
             yield "it compares with nan, which equals nothing and has no order"
@@ -67,6 +75,13 @@ def _number(shown: Snapshot) -> model.Number | None:
     if isinstance(shown, model.Tensor) and shown.dtype != "bool" and set(shown.shape) <= {1}:
         return next(iter(shown.values), None)
     return None
+
+
+def _is_nan(shown: Snapshot) -> bool:
+    """Whether all of it that is kept is nan."""
+    if isinstance(shown, model.Tensor) and shown.values:
+        return set(shown.values) == {"nan"}
+    return _number(shown) == "nan"
 
 
 def _is_empty(shown: Snapshot) -> bool:

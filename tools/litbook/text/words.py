@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from litbook.text.tree import dotted
@@ -47,13 +47,71 @@ SEEN = frozenset(name for name, word in WORDS.items() if word.seen)
 STATED = frozenset(name for name, word in WORDS.items() if word.stated)
 
 
+# In which field of a piece a word's prose is, by its position or name in the call.
+FIELDS: dict[str, dict[int | str | None, str]] = {
+    "note": {0: "text", "text": "text"},
+    "speaker": {0: "text", "text": "text"},
+    "misbelief": {0: "text", "said": "text", 1: "data", "run": "data"},
+    "question": {0: "text", "text": "text", "hint": "data", "why": "why"},
+    "figure": {"caption": "text", "alt": "alt"},
+    "image": {"caption": "text", "alt": "alt"},
+    "link": {1: "text", "text": "text"},
+}
+
+
+def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+    """The kinds of the pieces that a statement's words hand over, and of each the texts that stand there.
+
+    `words` are the author's, by what the file calls them; a text that is computed is none of these.
+    """
+    found = list[tuple[str, dict[str, str]]]()
+    for call in calls(statement):
+        kind = words.get(dotted(call.func), "").removesuffix("_note")
+        given: list[tuple[int | str | None, ast.expr]] = [*enumerate(call.args)]
+        given += ((it.arg, it.value) for it in call.keywords)
+        fields = {
+            FIELDS[kind][place]: inspect.cleandoc(value.value)
+            for place, value in given
+            if place in FIELDS.get(kind, ())
+            and isinstance(value, ast.Constant)
+            and isinstance(value.value, str)
+        }
+        found.append((kind, {name: text for name, text in fields.items() if text}))
+    return found
+
+
 def unspoken(statement: ast.stmt, known: Container[str] | None = None) -> str:
     """What a piece says without being run, as Markdown; an ellipsis where running would put a value.
 
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
     `link()` its text and target, where that is one of the definitions `known`. "" for other statements.
     """
-    return "\n\n".join(filter(None, (_unspoken(it, known) for it in calls(statement))))
+    told = list[str]()
+    for written in calls(statement):
+        ours = OURS.get(dotted(written.func).rpartition(".")[2])
+        call = ours(written) if ours else written
+        given, named = call.args, {it.arg: it.value for it in call.keywords if it.arg}
+        texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
+        match dotted(call.func).split(".")[-1], texts:
+            case "question", [text, *_]:
+                told.append(f"{ASKED} {text}")
+            case "misbelief", [claim, run, *_]:
+                told.append(f"**Commonly said:** “{claim}”\n\n**Run:** {run}")
+            case "figure" | "image", _:
+                caption = named.get("caption") or named.get("alt") or ast.Constant("…")
+                told.append(f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}")
+            case "link", [target, *rest]:
+                name = dotted(given[0])
+                text, to = (rest or [""])[0], f"#{name}" if name else target
+                if name and known is not None and name.rpartition(".")[2] not in known:
+                    told.append(text or f"`{name}`")  # what it holds, only a run can tell
+                elif to.startswith("@"):
+                    told.append(f"{text} [{to}]".strip())
+                else:
+                    told.append(f"[{text or name or to}]({to})")
+            case word, [text, *_] if word in SEEN:
+                told.append(text)
+    return "\n\n".join(filter(None, told))
 
 
 def calls(statement: ast.stmt) -> list[ast.Call]:
@@ -65,30 +123,6 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
         case ast.Expr(ast.Call() as call):
             return [call]
     return []
-
-
-def _unspoken(call: ast.Call, known: Container[str] | None) -> str:
-    if ours := OURS.get(dotted(call.func).rpartition(".")[2]):
-        call = ours(call)
-    given, named = call.args, {k.arg: k.value for k in call.keywords if k.arg}
-    texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
-    match dotted(call.func).split(".")[-1], texts:
-        case "note", [text, *_]:
-            return text
-        case "question", [text, *_]:
-            return f"{ASKED} {text}"
-        case "misbelief", [said, run, *_]:
-            return f"**Commonly said:** “{said}”\n\n**Run:** {run}"
-        case "figure" | "image", _:
-            caption = named.get("caption") or named.get("alt") or ast.Constant("…")
-            return f"**A drawing:** {inspect.cleandoc(_unspoken_text(caption))}"
-        case "link", [target, *rest]:
-            name = dotted(given[0])
-            text, to = (rest or [""])[0], f"#{name}" if name else target
-            if name and known is not None and name.rpartition(".")[2] not in known:
-                return text or f"`{name}`"  # what it holds, only a run can tell
-            return f"{text} [{to}]".strip() if to.startswith("@") else f"[{text or name or to}]({to})"
-    return ""
 
 
 def first_heading(tree: ast.Module) -> str:

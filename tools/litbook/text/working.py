@@ -34,16 +34,15 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
                     names, file = {name for it in given for name in scopes.reads(it)}, text.file(section)
                     needed = (unit.node for unit in text.program.needed((file, name) for name in names))
                     nodes = (inner for node in (*given, *needed) for inner in ast.walk(node))
-                    own = scopes.own(text.function(section))
-                    if own.isdisjoint(names) and not any(map(_runs, nodes)):
+                    # Whether code of the lecture's, or of a library, may run.
+                    runs = any(
+                        isinstance(node, _RUNS)
+                        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") not in _PLAIN)
+                        for node in nodes
+                    )
+                    if text.own(section).isdisjoint(names) and not runs:
                         questions[section].append(call)
     return questions
-
-
-def _runs(node: ast.AST) -> bool:
-    """Whether code of the lecture's, or of a library, may run."""
-    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PLAIN
-    return isinstance(node, _RUNS) or (isinstance(node, ast.Call) and not plain)
 
 
 class _Filled(ast.NodeTransformer):

@@ -7,7 +7,7 @@ import gettext
 import io
 from pathlib import Path
 
-from litbook.render import catalogue
+from litbook.document import catalogue
 
 LOCALE = Path(__file__).parent / "locale"
 

@@ -1,0 +1,215 @@
+"""What a section's claims depend on: its digest changes with all of that, and with nothing that is prose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.running import HEAD, write
+
+from litbook.text import depends, source
+
+LECTURE = f"""{HEAD}
+import math
+from helpers import tripled
+
+import tools
+
+RATE = 3
+TABLE = {{"a": 1}}
+SHARED = []
+
+
+class Card:
+    bytes = 80
+
+    def twice(self):
+        return self.bytes * 2
+
+
+def square(x):
+    return x * x
+
+
+def area(x):
+    return square(x) + math.pi
+
+
+def setting(n):
+    return n
+
+
+def fill():
+    \"\"\"Fill.\"\"\"
+    SHARED.append(5)
+
+
+def main():
+    \"\"\"Contents.\"\"\"
+    note("Prose of main.")
+    setting(4)
+    part()
+
+
+def part():
+    \"\"\"A part.\"\"\"
+    one()
+    two()
+
+
+def one():
+    \"\"\"One, and its thesis.\"\"\"
+    # a comment
+    x = area(3)  # @inspect x as B
+    note("A note of one.")
+    note(f"It is {{x:.2f}} in all.")
+    question("How much?", answer=x, why="Because.")
+    assert x > RATE, "a caption"
+    rows = open("rows.csv").read()
+    assert rows
+
+
+def two():
+    \"\"\"Two.\"\"\"
+    fill()
+    assert Card().twice() == 160
+    assert tripled(3) == 9
+    assert tools.halved(4) == 2
+    assert SHARED
+"""
+HELPERS = "FACTOR = 3\n\ndef tripled(x):\n    return x * FACTOR\n\ndef unused():\n    return 1\n"
+TOOLS = "def halved(x):\n    return x / 2\n\ndef other():\n    return 2\n"
+
+
+def digests(folder: Path, text: str = LECTURE, **files: str) -> dict[str, depends.Digests]:
+    """The digests of a lecture, with modules and data beside it."""
+    for name, content in {"helpers": HELPERS, "tools": TOOLS, **files}.items():
+        (folder / (name if "." in name else f"{name}.py")).write_text(content)
+    return depends.digests(source.read(write(folder, text)), folder)
+
+
+def older(folder: Path, was: str = "", now: str = "", **files: str) -> set[str]:
+    """The sections whose recordings are older once `was` in the lecture is `now`, and files are others."""
+    (folder / "rows.csv").write_text("1,2\n")
+    before = digests(folder)
+    assert was in LECTURE
+    after = digests(folder, LECTURE.replace(was, now) if was else LECTURE, **files)
+    return {key for key in ("main", "part", "one", "two") if before[key] != after.get(key)}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "expected"),
+    [
+        ("return x * x", "return x + x", {"one"}),
+        ("square(x) + math.pi", "square(x) + math.e", {"one"}),
+        ("RATE = 3", "RATE = 4", {"one"}),
+        ("import math", "import cmath as math", {"one"}),
+        ("bytes = 80", "bytes = 81", {"two"}),
+        ("return self.bytes * 2", "return self.bytes * 3", {"two"}),
+        ("SHARED.append(5)", "SHARED.append(6)", {"two"}),
+        ("SHARED = []", "SHARED = [1]", {"two"}),
+        ("    setting(4)", "    setting(5)", {"main", "part", "one", "two"}),
+        ("return n", "return -n", {"main", "part", "one", "two"}),
+        ("x = area(3)", "x = area(4)", {"one"}),
+        ("assert x > RATE", "assert x >= RATE", {"one"}),
+        ("{x:.2f}", "{x:.3f}", {"one"}),
+        ('    note("A note of one.")\n', "", {"one"}),  # recorded values stand at statements
+        ("It is {x:.2f}", "In all it is {x:.2f}", {"one"}),  # a text that is computed is code
+        ("{x:.2f}", "{x + 1:.2f}", {"one"}),
+        ("answer=x", "answer=-x", {"one"}),
+        ("# @inspect x as B", "# @inspect x + 1 as B", {"one"}),
+        ("# @inspect x as B", "# @stepover", {"one"}),
+        ("SHARED = []", "SHARED = []\nmath.tau = 6", {"main", "part", "one", "two"}),
+        ("SHARED = []", "SHARED = []\nprint(TABLE)", {"main", "part", "one", "two"}),
+    ],
+)
+def test_a_digest_changes_with_what_a_section_depends_on(
+    tmp_path: Path, was: str, now: str, expected: set[str]
+) -> None:
+    assert older(tmp_path, was, now) == expected
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("# a comment", "# another\n    # and one more\n"),
+        ("One, and its thesis.", "Another thesis.\n\n    And a remark."),
+        ("A note of one.", "Another note, [@key], of 5 words."),
+        ("How much?", "How much is that?"),
+        ("Because.", "Since that is so."),
+        ("a caption", "another caption"),
+        ("Prose of main.", "Of main other prose."),
+        ("def one():", '@requires("slow")\ndef one():'),
+        ("x = area(3)", "x = area(\n        3\n    )"),
+        ('TABLE = {"a": 1}', 'TABLE = {"b": 2}'),
+        ("from litbook import ", "from litbook import aside, "),
+        ("def fill():", "def nobody():\n    return RATE\n\n\ndef fill():"),
+    ],
+)
+def test_prose_and_what_a_section_does_not_use_leave_its_digest_alone(
+    tmp_path: Path, was: str, now: str
+) -> None:
+    assert older(tmp_path, was, now) == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"helpers": HELPERS.replace("FACTOR = 3", "FACTOR = 4")}, {"two"}),
+        ({"helpers": HELPERS.replace("x * FACTOR", "x + FACTOR")}, {"two"}),
+        ({"helpers": HELPERS.replace("return 1", "return 2")}, set()),
+        ({"helpers": f"# A remark.\n{HELPERS}"}, set()),
+        ({"helpers": f"print(1)\n{HELPERS}"}, {"main", "part", "one", "two"}),
+        ({"tools": TOOLS.replace("x / 2", "x // 2")}, {"two"}),
+        ({"tools": TOOLS.replace("return 2", "return 3")}, set()),
+        ({"rows.csv": "1,3\n"}, {"one"}),
+        ({"other.txt": "nobody reads it"}, set()),
+    ],
+)
+def test_modules_and_files_beside_a_lecture_count_as_far_as_they_are_used(
+    tmp_path: Path, files: dict[str, str], expected: set[str]
+) -> None:
+    assert older(tmp_path, **files) == expected
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "exec(open(name()).read())",
+        "from pathlib import Path\n    Path(__file__).parent",
+        "globals()[name()]",
+        "__import__(name())",
+        "import os\n    os.listdir('.')",
+        "import inspect\n    inspect.getsource(name)",
+    ],
+)
+def test_where_nothing_tells_what_is_read_every_file_counts(tmp_path: Path, reads: str) -> None:
+    text = f"{HEAD}\ndef name():\n    return 'x'\n\ndef main():\n    one()\n    two()\n\ndef one():\n    {reads}\n\ndef two():\n    pass\n"
+    (tmp_path / "any.bin").write_bytes(b"1")
+    before = digests(tmp_path, text)
+    (tmp_path / "any.bin").write_bytes(b"2")
+    after = digests(tmp_path, text)
+    assert {key for key in before if before[key] != after[key]} == {"one"}
+    after = digests(tmp_path, f"{text}\n# a comment\n")
+    assert {key for key in before if before[key] != after[key]} == {"one"}
+
+
+def test_two_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "lecture_x"
+    folder.mkdir()
+    for name, value in {"a": 1, "b": 2}.items():
+        (folder / f"{name}.py").write_text(
+            f"def size():\n    return {value}\n\ndef in_{name}():\n    assert size() == {value}\n"
+        )
+    main = '"""X."""\nfrom .a import in_a\nfrom .b import in_b\n\ndef main():\n    in_a()\n    in_b()\n'
+    (folder / "__init__.py").write_text(main)
+    before = depends.digests(source.read(folder), tmp_path)
+    (folder / "b.py").write_text((folder / "b.py").read_text().replace("return 2", "return 3"))
+    after = depends.digests(source.read(folder), tmp_path)
+    assert {key for key in before if before[key].all != after[key].all} == {"in_b"}
+
+
+def test_the_digest_of_a_text_is_of_that_alone(tmp_path: Path) -> None:
+    before = digests(tmp_path)
+    after = digests(tmp_path, LECTURE.replace("return x * x", 'return x + x  # "A remark."'))
+    assert {key for key in before if before[key].text != after[key].text} == {"square"}

@@ -1,0 +1,183 @@
+"""Claims that cannot fail are refused where they stand: by their text, or by the value that they come to."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.running import messages, record, section
+
+from litbook.document import report
+from litbook.errors import UnusableLecture
+from litbook.text import vacuous
+
+# What of its text alone is always true, or a part of it, and the way out.
+OF_THE_TEXT = {
+    "assert n, 4": "compare: assert n == 4",
+    "assert x.shape, (3,)": "compare: assert x.shape == (3,)",
+    "assert n == 1 or 2": "compare with each: … or n == 2",
+    "assert n == 1 or n == 2 or 'three'": "compare with each: … or n == 'three'",
+    "assert ...": "claim something that can be false",
+    "assert 'text'": "claim something that can be false",
+    "assert 4": "claim something that can be false",
+    "assert True": "claim something that can be false",
+    "assert not ()": "claim something that can be false",
+    "assert (v == 4 for v in [n])": "claim something that can be false",
+    "assert [n == 4]": "claim something that can be false",
+    "assert {n == 4}": "claim something that can be false",
+    "assert {n: 4}": "claim something that can be false",
+    "assert f'n is {n}'": "claim something that can be false",
+    "assert lambda: n == 4": "claim something that can be false",
+    "assert n == 5 and 'text'": "claim something that can be false",
+    "assert (*t,)": "say what is claimed of it, `len(…) > 0` perhaps",
+}
+# What only its value shows, and what that is.
+FUNCTION, METHOD = "a function, which is not called", "a method, which is not called"
+ITERATOR = "an iterator, from which nothing was taken"
+OF_THE_VALUE = {
+    "assert x.is_contiguous": METHOD,
+    "assert P().go": METHOD,
+    "assert [].append": METHOD,
+    "assert torch.equal, (x, x)": FUNCTION,
+    "assert np.array_equal": FUNCTION,
+    "assert helper": FUNCTION,
+    "assert functools.partial(helper, 4)": FUNCTION,
+    "assert n == 5 and helper": FUNCTION,
+    "assert n == 4 or helper": FUNCTION,
+    "assert P": "a class",
+    "assert torch": "a module",
+    "assert later()": "what nobody awaits",
+    "assert steps()": ITERATOR,
+    "assert map(helper, [n])": ITERATOR,
+    "assert zip([n], [4])": ITERATOR,
+    "assert Mock()": "a mock",
+    "assert MagicMock().called_with(4)": "a mock",
+    "assert NotImplemented": "a placeholder",
+    "assert t": "a tuple that begins with a truth",
+    "assert why(n)": "a tuple that begins with a truth",
+    "assert subprocess.run(['false'])": "a process, however it ended",
+}
+OTHERWISE = {
+    "assert torch.allclose(x, x + 1, atol=float('inf'))": "everything is within an infinite tolerance",
+    "assert math.isclose(n, 7, abs_tol=math.inf)": "everything is within an infinite tolerance",
+}
+EQUAL = {
+    "assert Same() == n": "everything equals Same()",
+    "assert n == Same()": "everything equals Same()",
+    "assert ANY == n": "everything equals ANY",
+}
+# Of a claim, what the record shows: `litbook check` and the strict build say it.
+OF_THE_RECORD = {
+    "assert torch.allclose(nan, nan, equal_nan=True)": "both sides are nan",
+    "assert torch.allclose(nan.repeat(3), nan.repeat(3), equal_nan=True)": "both sides are nan",
+    "assert all([])": "all(…) looked at nothing",
+    "assert all(v == 4 for v in xs)": "all(…) looked at nothing",
+    "assert all(v == 4 for v in [n] if v > 9)": "all(…) looked at nothing",
+    "assert not any(v == 4 for v in xs)": "any(…) looked at nothing",
+    "assert n == 5 and all([v == 4 for v in xs])": "all(…) looked at nothing",
+}
+# What can be false says nothing of the kind, whatever it looks like.
+CAN_FAIL = """
+assert n
+assert x.shape
+assert [v == 4 for v in [1]]
+assert re.match('a.', 'ab')
+assert all(v == 5 for v in [n])
+assert not any(v == 4 for v in [n])
+assert torch.allclose(x, x.clone(), atol=1e-6)
+assert math.isclose(n, 5.0000001, rel_tol=1e-3)
+assert isinstance(n, int), 'a number'
+assert n in (5, 6) or n > 9, f'n is {n}'
+assert helper is not None and callable(helper)
+assert (m := re.match('a.', 'ab')) and m.group() == 'ab'
+assert torch.nn.Linear(2, 3)
+assert n == 5, 4
+assert not helper(5)
+assert why(5)[1]
+assert Equal(5) == Equal(5)
+assert sys.argv
+"""
+IMPORTS = "import functools, math, re, subprocess, sys\nfrom unittest.mock import ANY, Mock, MagicMock\nimport numpy as np, torch\n"
+BEFORE = f"""{IMPORTS}
+async def later():
+    return False
+def steps():
+    yield
+def helper(v):
+    return v == 4
+def why(v):
+    return v == 4, "it says why"
+class P:
+    def go(self):
+        return False
+class Same:
+    def __eq__(self, other):
+        return True
+class Equal:
+    def __init__(self, of):
+        self.of = of
+    def __eq__(self, other):
+        return self.of == other.of
+"""
+VALUES = "n, x, xs, nan = 5, torch.ones(3), [], torch.tensor(float('nan'))\nt = (n == 4, 'msg')\n"
+
+
+def lecture(line: str, of_section: bool) -> str:
+    """A lecture in which the line stands in a section, or in a helper that the section calls."""
+    if of_section:
+        return section(VALUES + line, BEFORE)
+    return section("inner()", f"{BEFORE}def inner():\n{textwrap.indent(VALUES + line, '    ')}\n")
+
+
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize("line", OF_THE_TEXT)
+def test_what_the_text_shows_to_be_always_true_is_refused(
+    tmp_path: Path, line: str, of_section: bool
+) -> None:
+    with pytest.raises(UnusableLecture) as refused:
+        record(tmp_path, lecture(line, of_section))
+    [problem] = refused.value.problems
+    assert problem.slug == "no-claim" and problem.way_out == OF_THE_TEXT[line]
+    assert problem.place is not None and problem.place.text.strip() == line
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning", "ignore:NotImplemented:DeprecationWarning")
+@pytest.mark.parametrize("of_section", [True, False])
+@pytest.mark.parametrize("line", [*OF_THE_VALUE, *OTHERWISE])
+def test_what_its_value_shows_to_be_always_true_fails_the_run(
+    tmp_path: Path, line: str, of_section: bool
+) -> None:
+    text = lecture(f"for _ in range(2): {line}", of_section)
+    made = record(tmp_path, text)
+    [said] = messages(made)
+    why = OTHERWISE.get(line) or f"it asserts {OF_THE_VALUE[line]}"
+    at = text.splitlines().index(next(it for it in text.splitlines() if line in it)) + 1
+    assert said == f"{at}: this assert cannot fail: {why}\nclaim something that can be false"
+    assert not report.holds(made)
+
+
+@pytest.mark.parametrize("line", EQUAL)
+def test_an_equality_that_asks_nothing_fails_the_run(tmp_path: Path, line: str) -> None:
+    [said] = messages(record(tmp_path, lecture(line, True)))
+    assert said.partition(": ")[2].splitlines()[0] == f"this assert cannot fail: {EQUAL[line]}"
+
+
+@pytest.mark.parametrize("line", OF_THE_RECORD)
+def test_a_claim_that_looked_at_nothing_says_nothing(tmp_path: Path, line: str) -> None:
+    made = record(tmp_path, lecture(line, True))
+    [problem] = vacuous.vacuous(made)
+    assert problem.what == f"this claim says nothing: {OF_THE_RECORD[line]}"
+    excused = record(tmp_path, lecture(f"{line}  # @zero", True))
+    assert vacuous.vacuous(excused) == []
+
+
+@pytest.mark.parametrize("of_section", [True, False])
+def test_what_can_be_false_is_no_problem(tmp_path: Path, of_section: bool) -> None:
+    lines = "\n".join(
+        line for line in CAN_FAIL.strip().splitlines() if "any(v == 4 for v in xs) or" not in line
+    )
+    made = record(tmp_path, lecture(lines, of_section))
+    assert report.problems(made) == []
+    assert vacuous.vacuous(made) == []
+    assert all(claim.verdict == "holds" for _, claim in made.claims())

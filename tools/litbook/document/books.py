@@ -1,0 +1,316 @@
+"""A lecture's pages, and on which of them, at which address, each section and definition stands."""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, takewhile
+from pathlib import PurePosixPath
+
+from litbook.document import code, labels, numbers
+from litbook.document.bibliography import Bibliography
+from litbook.document.blocks import Block
+from litbook.document.evidence import statements
+from litbook.errors import Problem
+from litbook.record.model import Definition, Record, Section, grouped
+from litbook.text.mentions import Mention, meanings, mentions
+
+NOTHING_CITED: Bibliography = {}
+INDEX = "index.md"
+
+Entry = Section | Definition
+
+
+@dataclass
+class Book:
+    """A lecture's pages. `place` and `defined` say by key on which of them a section or definition stands."""
+
+    record: Record
+    bibliography: Bibliography
+    recordings: Sequence[Record]
+    problems: list[Problem]
+    parts: list[Section]
+    place: dict[str, str] = field(default_factory=dict)
+    defined: dict[str, str] = field(default_factory=dict)
+    blocks: dict[str, list[Block]] = field(default_factory=dict)  # by key the blocks of a section
+    others: Callable[[str], Book | None] = lambda _: None  # the book's lectures, by their names
+
+    @cached_property
+    def lines(self) -> list[list[code.Line]]:
+        """By file, the lines of its text."""
+        return [code.lines(source.text, source.cuts) for source in self.record.sources]
+
+    @cached_property
+    def hidden(self) -> dict[int, list[tuple[int, int]]]:
+        """By file, the first and last lines of statements that no page shows."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        entries: list[Entry] = [*self.record.sections, *self.record.definitions]
+        for entry in entries:
+            if any(it.kind == "hidden" for it in entry.statements):
+                of_file = found.setdefault(entry.file, [])
+                of_file += [(s.first, max(s.end, s.last)) for s in statements(entry) if s.kind == "hidden"]
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[str, numbers.Numbered]:
+        """The figures, tables and equations that have a name."""
+        return numbers.find(self.record, self.recordings, self.problems)
+
+    @cached_property
+    def pages(self) -> list[str]:
+        """Every page in reading order."""
+        return [INDEX, *map(self.page, self.parts)]
+
+    def page(self, part: Section) -> str:
+        """The Markdown file of a part's page: by its name, or by its key where two parts have one name."""
+        alone = [it.name for it in self.parts].count(part.name) == 1
+        name = re.sub(r"[^\w-]", "-", part.name if alone else part.key).replace("_", "-").strip("-")
+        return f"{'part-index' if name == 'index' else name}.md"
+
+    @cached_property
+    def file(self) -> dict[str, int]:
+        """Page -> the file whose lines are `#L1`, `#L2` … there."""
+        return {INDEX: self.record.main.file} | {self.page(part): part.file for part in self.parts}
+
+    @cached_property
+    def preambles(self) -> dict[str, list[Section]]:
+        """Page -> the modules whose own lines, imports and constants, stand there."""
+        modules = (it for it in self.record.sections if it.kind == "module")
+        return grouped(modules, lambda it: self._page_of_file(it.file))
+
+    def _page_of_file(self, file: int) -> str:
+        """The first page that this is the file of, else the first that has something of it."""
+        definitions = (
+            page for key, page in self.defined.items() if self.record.definition_of[key].file == file
+        )
+        own = (page for page in self.pages if self.file[page] == file)
+        some = min(definitions, key=self.pages.index, default=INDEX)
+        return next(own, some)
+
+    @cached_property
+    def _often(self) -> Counter[str]:
+        """How many sections and definitions of the pages have a name."""
+        definitions = [self.record.definition_of[key].name for key in self.defined]
+        return Counter([*(section.name for section in self.record.sections), *definitions])
+
+    def anchor(self, it: Entry) -> str:
+        """The id of a section or definition on its page: its name; its key where several have one name."""
+        return anchor(it.name if self._often[it.name] < 2 else re.sub(r"[^\w-]", "-", it.key))
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """How headings write what has capitals inside or stands as code: `flops` -> `FLOPs`."""
+        headings = [it.heading for it in self.record.sections]
+        words = {word for it in headings for word in re.findall(r"\w+", it) if word[1:] != word[1:].lower()}
+        words |= {
+            word for it in headings for code in it.split("`")[1::2] for word in re.findall(r"\w+", code)
+        }
+        return {word.lower(): word for word in sorted(words)}
+
+    def label(self, section: Section) -> str:
+        """What narrow contents call a section: its name in words; nothing where the heading is as short."""
+        words = [self._spellings.get(word, word) for word in section.name.split("_") if word]
+        if words and words[0].islower() and words[0] not in self._spellings:
+            words[0] = words[0][0].upper() + words[0][1:]
+        text = " ".join(words)
+        return text if len(text) < len(plain(section)) else ""
+
+    def files(self, page: str) -> set[int]:
+        """The files of which a page shows something."""
+        shown = [*self.sections(page), *self.definitions(page), *self.preambles.get(page, ())]
+        return {self.file[page], *(it.file for it in shown)}
+
+    def sections(self, page: str) -> list[Section]:
+        """The sections of a page, in the order of the book."""
+        return [it for it in self.record.sections if self.place.get(it.key) == page]
+
+    def definitions(self, page: str) -> list[Definition]:
+        """The definitions that stand on a page, in the order of their lines."""
+        found = [self.record.definition_of[key] for key, where in self.defined.items() if where == page]
+        return sorted(found, key=lambda it: (it.file, it.first))
+
+    def line(self, page: str, file: int, line: int) -> str:
+        """The id of a line on a page: `L12` of the page's own file, `models-L12` of another one."""
+        return f"{self.prefix(page, file)}L{line}"
+
+    def prefix(self, page: str, file: int) -> str:
+        """What an id of a line begins with on a page: nothing for its own file, else that file's name."""
+        return "" if file == self.file[page] else f"{self.name(file)}-"
+
+    def name(self, file: int) -> str:
+        """What a file of the lecture is called in ids: `models` for `models.py`."""
+        return re.sub(r"[^\w-]", "-", PurePosixPath(self.record.sources[file].path).stem)
+
+    def path(self, it: Entry) -> str:
+        """The file that a section or definition stands in, as messages name it."""
+        return self.record.sources[it.file].path
+
+
+def of(
+    record: Record, bibliography: Bibliography, recordings: Sequence[Record], problems: list[Problem]
+) -> Book:
+    """The pages of the lecture that `record` is of."""
+    book = replace(outline(record), bibliography=bibliography, recordings=recordings, problems=problems)
+    book.place[record.main.key] = INDEX
+    for child in record.inside():
+        for section in record.tree(child):
+            book.place[section.key] = book.page(child) if book.parts else INDEX
+    # Each definition goes to the page of the first part that names it, perhaps through another one.
+    here = [it for it in outermost(record) if not it.hidden]
+    numbers_at = grouped(range(len(here)), lambda i: (here[i].file, here[i].name))
+    # What of the lecture each file means by a name, and its mentions by their lines.
+    means = meanings(_texts(record))
+    mentioned = [_mentions(record, file) for file in range(len(record.sources))]
+    waiting: list[Entry] = [record.main, *(it for part in record.inside() for it in record.tree(part))]
+    while waiting:
+        it = waiting.pop(0)
+        page = book.defined[it.key] if isinstance(it, Definition) else book.place[it.key]
+        # What it names by its text: prose that says "train" does not.
+        lines = mentioned[it.file]
+        start = bisect_left(lines, it.first, key=lambda mention: mention.line)
+        inside = takewhile(lambda mention, last=it.last: mention.line <= last, islice(lines, start, None))  # type: ignore[misc]
+        named = {means[it.file][mention.name] for mention in inside}
+        named_here = sorted(i for place in named & numbers_at.keys() for i in numbers_at[place])
+        for definition in map(here.__getitem__, named_here):
+            if definition.key not in book.defined:
+                book.defined[definition.key] = book.pages[1] if page == INDEX and book.parts else page
+                waiting.insert(0, definition)
+    for definition in here:  # what no section names stands on its own file's page, else on the last one
+        pages = [it for it in book.pages if book.file[it] == definition.file and len(record.sources) > 1]
+        book.defined.setdefault(definition.key, [*pages, book.pages[-1]][0])
+    return book
+
+
+def outline(record: Record) -> Book:
+    """The pages alone: what stands on which of them is left out."""
+    top = record.inside()  # the parts; a lecture of which none has sections of its own is one page
+    parts = top if any(record.inside(section) for section in top) else []
+    return Book(record, NOTHING_CITED, (), [], parts)
+
+
+def outermost(record: Record) -> list[Definition]:
+    """The definitions that stand in no section and in no other definition, in the order of the text."""
+    found: list[Definition] = []
+    last: dict[int, int] = {}
+    entries: list[Entry] = [it for it in record.sections if it.kind != "module"]
+    for it in sorted([*entries, *record.definitions], key=lambda it: (it.file, it.first, -it.lines)):
+        if isinstance(it, Definition) and it.first > last.get(it.file, 0):
+            found.append(it)
+        last[it.file] = max(last.get(it.file, 0), it.last)
+    return found
+
+
+# ---------------------------------------------------------------------------- who names whom
+
+Links = dict[int, dict[int, list[code.Link]]]  # by file and line
+
+
+def _texts(record: Record) -> tuple[tuple[str, str], ...]:
+    return tuple((source.path, source.text) for source in record.sources)
+
+
+@functools.lru_cache(maxsize=2)  # every section asks, and there may be thousands of names
+def _names(texts: tuple[tuple[str, str], ...]) -> tuple[frozenset[str], ...]:
+    return tuple(map(frozenset, meanings(texts)))
+
+
+def _mentions(record: Record, file: int) -> tuple[Mention, ...]:
+    return mentions(record.sources[file].text, _names(_texts(record))[file])
+
+
+def links(book: Book, page: str) -> Links:
+    """Where code names a definition, each place with the address of that definition.
+
+    That is its first line, inside what is folded: a browser opens the fold for it, without a script.
+    """
+    record = book.record
+    definitions = map(record.definition_of.__getitem__, book.defined)
+    defined = {(definition.file, definition.name): definition for definition in definitions}
+    found: dict[int, dict[int, list[code.Link]]] = {}
+    for file in book.files(page):
+        of_file = found[file] = {}
+        places = meanings(_texts(record))[file]
+        for it in _mentions(record, file):
+            definition = defined.get(places[it.name])
+            if it.column is None or definition is None:
+                continue
+            if definition.file == file and definition.first <= it.line <= definition.last:
+                continue  # inside of a definition its own name leads nowhere
+            where = book.defined[definition.key]
+            line = book.line(where, definition.file, definition.first)
+            address = ("" if where == page else way(page, where)) + f"#{line}"
+            of_file.setdefault(it.line, []).append((it.column, len(it.name.rpartition(".")[2]), address))
+    return found
+
+
+# ---------------------------------------------------------------------------- addresses
+
+
+def anchor(name: str) -> str:
+    """The id of a section or definition on its page; never that of a line."""
+    return f"fn-{name}" if name[:1] == "L" and name[1:].isdecimal() else name
+
+
+def address(book: Book, page: str, name: str) -> str | None:
+    """From `page`, the address of what is called `name`, by that or by its key; None where it is on no page.
+
+    Of several with one name, that of the same page. `models.py:12` is a line, `lecture_03.block` stands in
+    another lecture, `lecture_03` is that one's first page.
+    """
+    record = book.record
+    every: list[tuple[Entry, str]] = [
+        *((record.by_key[key], where) for key, where in book.place.items()),
+        *((record.definition_of[key], where) for key, where in book.defined.items()),
+    ]
+    found = [(it, where) for it, where in every if name in (it.key, it.name)]
+    if not found:
+        file, _, line = name.partition(".py:")
+        if line.isdecimal() and "." not in file:
+            return _line(book, page, file, int(line))
+        lecture, _, rest = name.partition(".")
+        other = book.others(lecture)
+        there = None if other is None else address(other, INDEX, rest) if rest else ""
+        up = f"{way(page, INDEX)}../{lecture}/{there}".replace("/./", "/").removeprefix("./")
+        return None if there is None else up
+    it, where = min(found, key=lambda found: (found[0].key != name, found[1] != page))
+    return ("" if where == page else way(page, where)) + f"#{book.anchor(it)}"
+
+
+def _line(book: Book, page: str, name: str, line: int) -> str | None:
+    """From `page`, the address of a line of the file `name`."""
+    for file, lines in enumerate(book.lines):
+        if book.name(file) == name and 0 < line <= len(lines) and lines[line - 1].text.strip():
+            around = {**book.place, **book.defined}
+            entries: list[Entry] = [*book.record.sections, *book.record.definitions]
+            inside = [
+                it for it in entries if it.file == file and it.first <= line <= it.last and it.key in around
+            ]
+            innermost = min(inside, key=lambda it: it.lines, default=None)
+            where = around[innermost.key] if innermost else book._page_of_file(file)
+            return ("" if where == page else way(page, where)) + f"#{book.line(where, file, line)}"
+    return None
+
+
+def numbered(book: Book, page: str, label: str) -> tuple[str, str] | None:
+    """`fig:rate` -> `Figure 2` and, if it is shown, its address from `page`; None for an unknown name."""
+    if (found := book.numbers.get(label)) is None:
+        return None
+    where = book.place.get(found.section, page)
+    address = ("" if where == page else way(page, where)) + f"#{labels.anchor(label)}"
+    return labels.named(label, found.number), address if found.shown else ""
+
+
+def way(page: str, other: str) -> str:
+    """The relative address between two pages; every page is a folder of its own, the index is theirs."""
+    up = "" if page == INDEX else "../"
+    return up + ("" if other == INDEX else other.removesuffix(".md") + "/") or "./"
+
+
+def plain(section: Section) -> str:
+    """A section's title without marks of code."""
+    return section.heading.replace("`", "") or section.name

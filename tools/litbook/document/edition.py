@@ -1,0 +1,40 @@
+"""A lecture as readers get it: its record, and the recordings of the same lecture beside it. Data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from litbook.document import books
+from litbook.document.books import Book
+from litbook.record.model import Record
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One lecture: the folder of its pages, its record, and the recordings beside it.
+
+    `recordings` are those of other devices, and of this one the sections that this build leaves to it;
+    `own` is all of this device's.
+    """
+
+    folder: str
+    record: Record
+    recordings: Sequence[Record] = ()
+    own: Record | None = None
+
+    @cached_property
+    def book(self) -> Book:
+        """Its pages, without what they cite."""
+        return books.of(self.record, books.NOTHING_CITED, self.recordings, [])
+
+    def runs(self) -> list[Record]:
+        """This build, then every recording, this device's first."""
+        return [self.record, *([self.own] if self.own else []), *self.elsewhere()]
+
+    def elsewhere(self) -> list[Record]:
+        """The recordings of other devices, newest first."""
+        here = self.record.environment.device.slug
+        found = [it for it in self.recordings if it.environment.device.slug != here]
+        return sorted(found, key=lambda it: it.environment.date, reverse=True)

@@ -1,0 +1,205 @@
+"""What a record says about one section, by the line numbers of the text on the page.
+
+This module alone adds up lines: an entry of a record counts them from its section's first one, a page counts
+those of the file. A section that ran here speaks from this record. One that needs another device speaks from
+the newest recording of such a device whose text is the same, wherever that stood then, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from litbook.document.catalogue import _, day
+from litbook.record.model import (
+    Claim,
+    Definition,
+    Environment,
+    Error,
+    Piece,
+    Record,
+    Section,
+    Series,
+    Snapshot,
+    Statement,
+    Value,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run's entry of a section, read at the lines of a page: `first` is the section's line there.
+
+    Values and pieces are those of the section's first call. `stamp` names the recording that it is from.
+    """
+
+    record: Record
+    entry: Section
+    first: int
+    stamp: str = ""
+
+    def snapshot(self, index: int) -> Snapshot:
+        """The snapshot that something of this entry refers to."""
+        return self.entry.snapshots[index]
+
+    def snapshot_of(self, value: Value) -> Snapshot | None:
+        """What a value was; None where there is none."""
+        return None if value.value is None else self.entry.snapshots[value.value]
+
+    @cached_property
+    def calls(self) -> list[int]:
+        """The frames in which the section itself was called from outside."""
+        return calls(self.entry)
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """What was shown in the section's own lines."""
+        found = self.entry.values_of.get(self.calls[0], ()) if self.calls else ()
+        return [replace(value, line=value.line + self.first) for value in found if value.kind != "clear"]
+
+    @cached_property
+    def series(self) -> list[Series]:
+        """The numbers that were watched over loops in the section's own lines."""
+        loops = {i for i, loop in enumerate(self.entry.loops) if loop.frame in self.calls[:1]}
+        return [replace(it, line=it.line + self.first) for it in self.entry.series if it.loop in loops]
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """What the section handed over, itself or through a helper."""
+        call_of = calls_of_frames(self.entry)
+        found = (
+            it for it in self.entry.pieces if it.frame < 0 or call_of[it.frame] in (None, *self.calls[:1])
+        )
+        return [replace(piece, line=piece.line + self.first) for piece in found]
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The section's claims with what became of them in this run."""
+        return [
+            replace(claim, line=claim.line + self.first, last=claim.last + self.first)
+            for claim in self.entry.claims
+        ]
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """The section's statements."""
+        return statements(replace(self.entry, first=self.first))
+
+    @cached_property
+    def errors(self) -> list[Error]:
+        """What went wrong; nothing of a recording, whose errors nobody here can mend."""
+        found = () if self.stamp else self.entry.errors
+        return [replace(error, line=error.line + self.first) for error in found]
+
+    @cached_property
+    def dimmed(self) -> frozenset[int]:
+        """Lines that the run did not reach; none of a recording."""
+        return frozenset() if self.stamp else frozenset(self.first + line for line in _unreached(self))
+
+
+@dataclass(frozen=True)
+class Other:
+    """The same section in a recording; `current` if nothing that it depends on has changed since."""
+
+    record: Record
+    entry: Section
+    current: bool
+
+    @property
+    def stamp(self) -> str:
+        """Device and date, and whether the text was another then."""
+        return stamp(self.entry.run or self.record.environment) + (
+            "" if self.current else _(", from an older text")
+        )
+
+    def at(self, first: int) -> Evidence:
+        """What the recording says, for a section that begins on line `first` today."""
+        return Evidence(self.record, self.entry, first, self.stamp)
+
+
+def here(record: Record, section: Section) -> Evidence:
+    """What this run alone says of a section."""
+    return Evidence(record, section, section.first)
+
+
+def origin(record: Record, section: Section, error: Error) -> tuple[int, int]:
+    """The file and line of the lecture where an error of a section came up: the innermost of its trace."""
+    files = {source.path: file for file, source in enumerate(record.sources)}
+    own = [(files[path], line) for path, line, *_ in error.trace if path in files]
+    return own[-1] if own else (section.file, section.first + error.line)
+
+
+def gather(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Evidence:
+    """The evidence for a section: from this run, else from the newest recording that is current."""
+    own = here(record, section)
+    if own.calls or section.requires is None:
+        return own
+    for other in others(section, recordings):
+        if other.current and other.entry.ran:
+            return other.at(section.first)
+    return own
+
+
+def others(section: Section, recordings: Sequence[Record]) -> list[Other]:
+    """This section in each recording that has it, newest first."""
+    newest = sorted(recordings, key=lambda r: r.environment.date, reverse=True)
+    found = [(recording, recording.by_key.get(section.key)) for recording in newest]
+    return [
+        Other(recording, entry, entry.depends == section.depends)
+        for recording, entry in found
+        if entry is not None
+    ]
+
+
+def statements(entry: Section | Definition) -> list[Statement]:
+    """The statements of a section or definition at their lines of its file."""
+    return [
+        replace(it, first=it.first + entry.first, last=it.last + entry.first, end=it.end + entry.first)
+        for it in entry.statements
+    ]
+
+
+def body(entry: Section) -> int:
+    """The line of the file on which a section's text begins, after its docstring."""
+    return entry.first + entry.body
+
+
+def calls(section: Section) -> list[int]:
+    """The frames in which a section was called, but for calls that it made of itself."""
+    return [i for i, frame in enumerate(section.frames) if not frame.called and frame.parent is None]
+
+
+def calls_of_frames(section: Section) -> list[int | None]:
+    """For every frame of a section the call in which it ran; None where its caller is not known."""
+    found: list[int | None] = []
+    for i, frame in enumerate(section.frames):
+        known = None if frame.called else i
+        found.append(known if frame.parent is None else found[frame.parent])
+    return found
+
+
+def stamp(run: Environment) -> str:
+    """`Some GPU, 21 Nov 2026, torch 2.11.0`."""
+    torch = run.versions.get("torch", "").partition("+")[0]
+    parts = [run.device.name, day(run.date), f"torch {torch}" if torch else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _unreached(evidence: Evidence) -> list[int]:
+    """Lines, from 0, of statements that never ran; none where the run may have folded them away."""
+    entry, frame = evidence.entry, evidence.calls[0] if evidence.calls else None
+    ran = entry.ran_in.get(frame, set()) if frame is not None else set()
+    if not ran:
+        return []
+    loops = {loop.line for loop in entry.loops if not entry.frames[loop.frame].called}
+    folded = [(s.first, max(s.end, s.last)) for s in entry.statements if entry.dropped and s.first in loops]
+    found: list[int] = []
+    for i, s in enumerate(entry.statements):
+        if i in ran or s.kind not in ("code", "claim", "piece") or any(a < s.first <= b for a, b in folded):
+            continue
+        found += range(s.first, s.last + 1)
+    reached = {n for i, s in enumerate(entry.statements) if i in ran for n in range(s.first, s.last + 1)}
+    return [line for line in found if line not in reached]

@@ -1,0 +1,126 @@
+"""A recording -> the same on the lines, and with the prose, of today's text.
+
+Of a section whose claims depend on the same as then, comments and texts may be others by now, and lines may
+have moved. Its statements are the same, one by one; so what was recorded finds its line by its statement. It
+knows no form in which anything is shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from litbook.record.model import Piece, Record, Section, Value
+from litbook.text.sections import words_in
+from litbook.text.source import parse_sources
+from litbook.text.words import told
+
+
+def onto(recording: Record, record: Record) -> Record:
+    """The recording, as far as pages show it, on the text that `record` has."""
+    text = _Text(record)
+    return replace(
+        recording,
+        sections=tuple(
+            _Laid(was, record.by_key[was.key], text).section()
+            if was.ran
+            and was.requires
+            and was.depends == getattr(record.by_key.get(was.key), "depends", None)
+            else was
+            for was in recording.sections
+        ),
+    )
+
+
+class _Text:
+    """The text of a record, taken apart when it is first asked for."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    @cached_property
+    def told(self) -> dict[str, list[list[tuple[str, dict[str, str]]]]]:
+        """Key -> for each statement of that section what its words say, as far as it stands there."""
+        lecture = parse_sources(self.record.sources)
+        found: dict[str, list[list[tuple[str, dict[str, str]]]]] = {}
+        for node, number in lecture.statement_of.items():
+            key = lecture.key(lecture.statements[number].function)
+            words = words_in(lecture.file_of_statement(number).tree)
+            found.setdefault(key, []).append(told(node, words))
+        return found
+
+
+class _Laid:
+    """One recorded section, and its entry in today's record."""
+
+    def __init__(self, was: Section, now: Section, text: _Text) -> None:
+        self.was, self.now, self.text = was, now, text
+
+    def section(self) -> Section:
+        """The recorded entry, with the lines and the prose of today."""
+        was, now = self.was, self.now
+        if len(was.statements) != len(now.statements) or len(was.claims) != len(now.claims):
+            return was
+        both = zip(was.statements, now.statements, strict=True)
+        frames = (
+            it if it.parent is None or was.frames[it.parent].called else replace(it, line=self.line(it.line))
+            for it in was.frames
+        )
+        own = {number for number, it in enumerate(was.loops) if not was.frames[it.frame].called}
+        return replace(
+            was,
+            lines=now.lines,
+            body=now.body,
+            heading=now.heading,
+            statements=tuple(replace(here, kind=there.kind, prose=there.prose) for there, here in both),
+            frames=tuple(frames),
+            pieces=tuple(self.pieces()),
+            values=tuple(map(self.value, was.values)),
+            loops=tuple(
+                replace(it, line=self.line(it.line)) if number in own else it
+                for number, it in enumerate(was.loops)
+            ),
+            series=tuple(replace(it, line=self.line(it.line)) if it.loop in own else it for it in was.series),
+            claims=tuple(
+                replace(there, line=here.line, last=here.last, caption=here.caption or there.caption)
+                for there, here in zip(was.claims, now.claims, strict=True)
+            ),
+        )
+
+    def at(self, line: int) -> int | None:
+        """The number of the innermost statement on a recorded line."""
+        around = [i for i, it in enumerate(self.was.statements) if it.first <= line <= it.last]
+        return max(around, key=lambda i: self.was.statements[i].first, default=None)
+
+    def line(self, line: int) -> int:
+        """Where a recorded line is today."""
+        number = self.at(line)
+        if number is None:
+            return line
+        there, here = self.was.statements[number], self.now.statements[number]
+        ends = line == there.last != there.first
+        return here.last if ends else min(here.first + line - there.first, here.last)
+
+    def value(self, value: Value) -> Value:
+        """A value of the section's own lines at its line."""
+        own = not self.was.frames[value.frame].called
+        return replace(value, line=self.line(value.line)) if own else value
+
+    def pieces(self) -> list[Piece]:
+        """The pieces at their lines; a text that stands in a statement is that of today."""
+        said, often = self.text.told[self.now.key], Counter[tuple[int | None, str]]()
+        found = list[Piece]()
+        for piece in self.was.pieces:
+            number = self.at(piece.line)
+            direct = piece.frame < 0 or not self.was.frames[piece.frame].called
+            texts = (
+                [fields for kind, fields in said[number] if kind == piece.kind]
+                if number is not None and direct
+                else []
+            )
+            now = texts[often[number, piece.kind] % len(texts)] if texts else {}
+            often[number, piece.kind] += 1
+            found.append(replace(piece, line=self.line(piece.line), **now))
+        return found

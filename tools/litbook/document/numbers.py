@@ -1,0 +1,67 @@
+"""A record -> the numbers of its figures, tables and equations: those that have a name, in reading order.
+
+A caption, or a formula between `$$`, gets a name by what stands before it, `[@fig:rate]:`; `[@fig:rate]` in
+other prose refers to it. A figure that waits for another device is counted, so that all devices number alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from litbook.document import grammar, labels
+from litbook.document.evidence import gather, statements
+from litbook.document.silent import DRAWING
+from litbook.errors import Place, Problem
+from litbook.record.model import Record, Section
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A figure, table or equation: its number, the section it is in, and whether a page shows it."""
+
+    number: int
+    section: str
+    shown: bool
+
+
+def find(record: Record, recordings: Sequence[Record], problems: list[Problem]) -> dict[str, Numbered]:
+    """By its name, `fig:rate`, everything that is numbered. A name that is given twice is a problem."""
+    found: dict[str, Numbered] = {}
+    counts: Counter[str] = Counter()
+    for section, line, text, shown in _prose(record, record.main, recordings, set()):
+        note = grammar.read(text.replace(DRAWING, "")) if "[@" in text else None
+        for label in labels.given(note) if note else ():
+            if label in found:
+                source = record.sources[section.file]
+                code = source.text.split("\n")[line - 1]
+                place = Place(source.path, line, len(code) - len(code.lstrip()) + 1, code)
+                what = f"[@{label}]: is the name of something else already"
+                problems.append(Problem("twice", what, place, "give each figure, table and equation its own"))
+                continue
+            kind = label.partition(":")[0]
+            counts[kind] += 1
+            found[label] = Numbered(counts[kind], section.key, shown)
+    return found
+
+
+def _prose(
+    record: Record, section: Section, recordings: Sequence[Record], done: set[str]
+) -> Iterator[tuple[Section, int, str, bool]]:
+    """Prose and captions with their lines: of a section, and of those that it calls, where it calls them."""
+    done.add(section.key)
+    pieces = gather(record, section, recordings).pieces
+    texts = [(it.line, it.text, True) for it in pieces if it.kind in ("note", "figure", "image")]
+    spoken = {line for line, *_ in texts}
+    texts += [
+        (it.first, it.prose, not it.prose.startswith(DRAWING))
+        for it in statements(section)
+        if it.prose and spoken.isdisjoint(range(it.first, it.last + 1))
+    ]
+    calls = {it.first: it.target for it in statements(section) if it.kind == "section"}
+    for line in sorted({*calls, *(line for line, *_ in texts)}):
+        yield from ((section, *text) for text in texts if text[0] == line)
+        target = record.by_key.get(calls.get(line, ""))
+        if target is not None and target.key not in done:
+            yield from _prose(record, target, recordings, done)

@@ -1,0 +1,266 @@
+"""A snapshot as one line of plain text, and a claim's test with its values put in.
+
+The page, the terminal view and the notebook all speak through this file, so that a number reads the
+same everywhere. Nothing is invented: a shortened number is shortened the same way on both sides of a
+comparison, and where shortening would make two different values look equal, neither is shortened.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence as SequenceOf
+
+from litbook.document import amounts, floats
+from litbook.document.catalogue import _
+from litbook.document.catalogue import number as count
+from litbook.document.visible import spell
+from litbook.record import model
+from litbook.record.model import Claim, Mapping, Number, Opaque, Scalar, Sequence, Snapshot, Tensor
+
+MOST = 5000  # characters of a text that are looked at: more than a record has of a value
+WIDEST = 200  # characters of one line; what is longer ends in an ellipsis
+SHORT_SIDE = 32  # characters up to which a claim shows all numbers of a tensor
+
+
+def line(snapshot: Snapshot, unit: str | None = None) -> str:
+    """One line of plain text that says what `snapshot` is, at most `WIDEST` characters.
+
+    `unit` drives the display of numbers, also inside sequences and 0-dimensional tensors:
+    `B`, `FLOP`, `FLOP/s`, `B/s`, `s`, `%` (a fraction, shown times 100), `bits` (of a tensor that keeps them,
+    its bits); any other label follows the number as it stands.
+    """
+    return _bound(_line(snapshot, unit))
+
+
+def whole(snapshot: Snapshot, unit: str | None = None) -> str:
+    """All that the record has of what is too long for one line; empty for what `line` says whole."""
+    text = _line(snapshot, unit)
+    return text if len(text) > WIDEST else ""
+
+
+def is_cut(snapshot: Snapshot) -> bool:
+    """Whether the record itself has only the beginning."""
+    if isinstance(snapshot, Scalar | Opaque):
+        return snapshot.cut
+    return isinstance(snapshot, Sequence) and snapshot.length > len(snapshot.items)
+
+
+def claim(claim: Claim, snapshots: SequenceOf[Snapshot]) -> str:
+    """The claim's test with values in place of its operands: `(1, 3) == (1, 3)`.
+
+    An operand that was never evaluated stays as source, and so does the whole test where the record
+    holds no form of it.
+    """
+    if len(claim.form) != len(claim.operands) + 1:
+        return _bound(_visible(claim.text))
+    parts = map(str.__add__, claim.form, [*sides(claim, snapshots), ""])
+    return _bound(_visible("".join(parts).strip()), 3 * WIDEST)
+
+
+def sides(claim: Claim, snapshots: SequenceOf[Snapshot]) -> list[str]:
+    """What stands in a claim's test for each of its operands."""
+    shown: list[tuple[str, str | None]] = []  # of each side what stands there, and with every digit
+    for operand in claim.operands:
+        side = None if operand.value is None else snapshots[operand.value]
+        text = _visible(operand.text) if side is None else line(side)
+        if isinstance(side, Tensor) and side.values:  # its numbers: `2×3: 0.5, 1.5, …` of many
+            numbers = _numbers(side)
+            text = number(side.values[0])
+            if side.shape:
+                whole = len(numbers) == math.prod(side.shape)
+                nested = _nested(numbers, side.shape) if whole else ""
+                text = nested if nested and len(nested) <= SHORT_SIDE else _beginning(side, numbers[:2])
+        shown.append((text, None if side is None else _exact(side)))
+    # Where shortening hides a difference, every digit stands there: `0.30000000000000004 != 0.3`.
+    judged = [(text, exact) for text, exact in shown if exact is not None]
+    hides = len({text for text, _ in judged}) < len({exact for _, exact in judged})
+    return [exact if hides and exact is not None else text for text, exact in shown]
+
+
+def _numbers(tensor: Tensor) -> list[str]:
+    """The values that the record has of a tensor; integers go without commas, which separate them."""
+    return [str(value) if type(value) is int else number(value) for value in tensor.values]
+
+
+def _beginning(tensor: Tensor, numbers: list[str]) -> str:
+    """The sizes of a tensor, and the first of its numbers: `16×1: 0.5, 1.5, …`."""
+    dots = [] if len(numbers) == math.prod(tensor.shape) else ["…"]
+    return f"{'×'.join(map(str, tensor.shape))}: {', '.join([*numbers, *dots])}"
+
+
+def _nested(items: SequenceOf[str], sizes: SequenceOf[int]) -> str:
+    """Numbers in brackets, as a tensor of these sizes is written: `[[1, 2], [3, 4]]`."""
+    if not sizes:
+        return items[0]
+    step = len(items) // sizes[0]
+    rows = (_nested(items[i : i + step], sizes[1:]) for i in range(0, len(items), step))
+    return f"[{', '.join(rows)}]"
+
+
+def short(snapshot: Snapshot) -> str:
+    """A number as one would write it into a formula, `65536`; "" for what is none."""
+    if not isinstance(snapshot, Scalar) or snapshot.number is None or isinstance(snapshot.number, bool):
+        return ""
+    return str(snapshot.number) if isinstance(snapshot.number, int) else number(snapshot.number)
+
+
+def number(value: Number, unit: str | None = None) -> str:
+    """A number as the record holds it (see `model.Number`), with its unit."""
+    exact = model.python_number(value)
+    return plain(str(value)) if exact is None else amounts.amount(exact, _visible(unit or ""))
+
+
+def shape(tensor: Tensor) -> str:
+    """The axes with their names and sizes: `[row 2, col 3]`."""
+    sizes = tensor.shape
+    names = tensor.axes if tensor.axes and len(tensor.axes) == len(sizes) else ("",) * len(sizes)
+    axes = (f"{_visible(name)} {size}".strip() for name, size in zip(names, sizes, strict=True))
+    return f"[{', '.join(axes)}]"
+
+
+def many(count: int, noun: str) -> str:
+    """`1 claim`, `1,200 claims`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def plain(text: str) -> str:
+    """Any text as one line that hides nothing, bounded as a value is."""
+    return _bound(_visible(text))
+
+
+# ---------------------------------------------------------------------------- by kind
+
+
+def _line(snapshot: Snapshot, unit: str | None) -> str:
+    match snapshot:
+        case Scalar(number=exact) if exact is not None:
+            return number(exact, unit)
+        case Scalar():
+            text = snapshot.text
+            if snapshot.type == "torch.device":  # its repr is device(type='cpu'); its name says the same
+                text = ":".join(re.findall(r"(?<=type=')[^']*|(?<=index=)\d+", text)) or text
+            text = _visible(text) + ("…" if snapshot.cut else "")
+            return f"{text} {_visible(unit)}" if unit else text
+        case Tensor():
+            return _tensor(snapshot, unit)
+        case Sequence():
+            # A comma separates the items, so integers go without it: `(1000, 1000)`.
+            items = [
+                _visible(item.text)
+                if isinstance(item, Scalar) and item.type == "int" and not unit
+                else part(item, unit)
+                for item in snapshot.items
+            ]
+            return _enclose(snapshot, items)
+        case Mapping():
+            measured = measurement(snapshot, unit)
+            return measured or _pairs(snapshot, [part(item, unit) for item in snapshot.items])
+        case Opaque():
+            text = _visible(snapshot.text) + ("…" if snapshot.cut else "") or _visible(snapshot.type)
+            return f"{text} ({_visible(snapshot.why)})" if snapshot.why else text
+
+
+def _tensor(tensor: Tensor, unit: str | None) -> str:
+    spelled = list[str]()
+    if tensor.bits and unit == "bits":
+        unit = None
+        for pattern in tensor.bits:
+            # In groups of sign, exponent and fraction where the format is known: `0 01111011 1001101`.
+            bits = floats.read(pattern, tensor.dtype)
+            spelled.append(" ".join(bits.fields) if bits else f"0x{_visible(pattern)}")
+    device = [_visible(tensor.device)] if tensor.device != "cpu" else []
+    if not tensor.shape and len(tensor.values) == 1:
+        return " · ".join([number(tensor.values[0], unit), _visible(tensor.dtype), *device, *spelled])
+    parts = [f"{_visible(tensor.dtype)} {shape(tensor)}", amounts.size(tensor.bytes), *device]
+    if is_short(tensor):
+        parts.append(", ".join(number(value, unit) for value in tensor.values))
+    return " · ".join([*parts, *([", ".join(spelled)] if spelled else [])])
+
+
+def is_short(tensor: Tensor) -> bool:
+    """Whether the one line already holds every value: up to six of them in one dimension."""
+    return len(tensor.shape) == 1 and 0 < len(tensor.values) == tensor.shape[0] <= 6
+
+
+def _enclose(sequence: Sequence, items: list[str]) -> str:
+    """The items in the brackets of their kind, with how many there are beyond them."""
+    if sequence.length > len(items):
+        items = [*items, _("… {n} in all", n=count(sequence.length))]
+    name = sequence.type.rpartition(".")[2]
+    if name in ("list", "set", "frozenset"):
+        opening, closing = "[]" if name == "list" else "{}"
+        return opening + ", ".join(items) + closing
+    comma = "," if sequence.length == 1 else ""
+    return "(" + ", ".join(items) + comma + ")"
+
+
+def part(item: Snapshot, unit: str | None = None) -> str:
+    """One of several values: in one unit where `line` says a single value in two or three.
+
+    Of bytes and FLOPs the exact number while it is short, else the one with a prefix. Text has no unit.
+    """
+    if not isinstance(item, Scalar):
+        return _line(item, unit)
+    exact = None if item.number is None else model.python_number(item.number)
+    return _line(item, None) if exact is None else amounts.brief(exact, _visible(unit or ""))
+
+
+def measurement(snapshot: Snapshot, unit: str | None = None) -> str:
+    """`9.314 ms · spread 1.2 % · 20 × CUDA events, …`: a value, its spread, its method; else "".
+
+    That is any record with `seconds`, `spread`, `repeats` and `method`, such as the book's `timing.Timing`.
+    """
+    if not isinstance(snapshot, Mapping):
+        return ""
+    known = {_key(k): v for k, v in zip(snapshot.keys, snapshot.items, strict=False)}
+    if not {"seconds", "spread", "repeats", "method"} <= set(known):
+        return ""
+    seconds, spread = _line(known["seconds"], unit or "s"), _line(known["spread"], "%")
+    method = _key(known["method"]).strip("'\"")
+    varied = _("spread {percent}", percent=spread)
+    return f"{seconds} · {varied} · {_line(known['repeats'], None)} × {method}"
+
+
+def _pairs(mapping: Mapping, items: list[str]) -> str:
+    pairs = [f"{_key(k)} {item}" for k, item in zip(mapping.keys, items, strict=False)]
+    if mapping.length > len(pairs):
+        pairs.append(_("… {n} in all", n=count(mapping.length)))
+    name = _visible(mapping.type.rpartition(".")[2])
+    body = " · ".join(pairs)
+    return f"{{{body}}}" if name == "dict" else f"{name}: {body}"
+
+
+def _key(key: Snapshot) -> str:
+    """A key without the quotes that its repr has, where it is a plain word."""
+    text = _line(key, None)
+    bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] in "'\"" else text
+    return bare if bare.replace("_", "a").isalnum() else text
+
+
+# ---------------------------------------------------------------------------- text
+
+
+def _bound(text: str, widest: int = WIDEST) -> str:
+    return text if len(text) <= widest else text[: widest - 1] + "…"
+
+
+def _visible(text: str) -> str:
+    """`text` on one line; controls and direction marks, which could disguise it, are spelled out."""
+    if text.isprintable():
+        return text
+    signs = {"\n": "⏎", "\t": " ", "\r": "␍"}
+    return "".join(signs.get(it) or spell(it) for it in text[:MOST]) + text[MOST:][:1]
+
+
+def _exact(snapshot: Snapshot) -> str:
+    """The snapshot with every digit that the record has."""
+    if isinstance(snapshot, Scalar):
+        return _visible(snapshot.text) + ("…" if snapshot.cut else "")
+    if isinstance(snapshot, Sequence):
+        return _enclose(snapshot, [_exact(item) for item in snapshot.items])
+    if isinstance(snapshot, Mapping):
+        return _pairs(snapshot, [_exact(item) for item in snapshot.items])
+    if isinstance(snapshot, Tensor) and snapshot.values:
+        return _beginning(snapshot, _numbers(snapshot)) if snapshot.shape else str(snapshot.values[0])
+    return line(snapshot)

@@ -1,0 +1,116 @@
+"""Floats as their bits: sign, exponent and fraction in three hues, and under them what they come to.
+
+Everything is drawn from the bits that the record holds. Hue is never alone: the fields stand in order, apart
+from each other, and are named above the first drawing; the text alternative says them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from litbook.document import floats
+from litbook.document.catalogue import _, later, number
+from litbook.html import markup
+from litbook.html.drawings import svg
+from litbook.html.markup import Html, tag
+from litbook.record.model import Tensor
+
+MOST = 8  # values of one drawing
+CELL, HEIGHT, GAP = 12, 19, 5
+ROW = 32  # cells of a row: what a phone can show
+HEAD = 15  # height of the fields' names
+FIELDS = (later("sign"), later("exponent"), later("fraction"))
+KINDS = {"normal": later("Normal"), "subnormal": later("Subnormal"), "zero": later("Zero")}
+
+
+def stack(values: Sequence[tuple[str, Tensor]]) -> Html:
+    """These values under each other, their signs in one column."""
+    shown: list[tuple[str, str, floats.Float]] = []  # what the lecture calls it, its dtype, and its bits
+    for name, tensor in values:
+        places = itertools.product(*map(range, tensor.shape))  # the first ones, row by row
+        for place, pattern in zip(places, tensor.bits or (), strict=False):
+            if (value := floats.read(pattern, tensor.dtype)) is not None:
+                shown.append((f"{name}{[*place]}" if place else name, tensor.dtype, value))
+    del shown[MOST:]
+    width = max(min(value.format.bits, ROW) for _name, _dtype, value in shown) * CELL + 2 * GAP + 2
+    rows = []
+    for i, (name, dtype, value) in enumerate(shown):
+        label = tag("span", tag("b", name), markup.text(f" {dtype}"), class_="lb-bitname")
+        cells = _cells(value, width, f"{name}, {dtype}: {spoken(value)}", named=i == 0)
+        words = tag("span", sum_(value), class_="lb-bitsum")
+        rows.append(tag("div", label, cells, words, class_="lb-bitrow"))
+    more = sum(math.prod(tensor.shape) for _name, tensor in values) - len(shown)
+    caption = tag("figcaption", _("… and {n} more", n=number(more))) if more else markup.NOTHING
+    return tag("figure", *rows, caption, class_="lb-bits")
+
+
+def _cells(it: floats.Float, width: float, label: str, *, named: bool) -> Html:
+    """One square for each bit; rows of 32. The first drawing of a stack has the names of the fields."""
+    top = HEAD if named else 1
+    parts: list[Html] = []
+    at = 0
+    for index, (name, digits) in enumerate(zip(FIELDS, it.fields, strict=True)):
+        for i, digit in enumerate(digits):
+            line, column = divmod(at, ROW)
+            x, y = 1 + column * CELL + (0 if line else index * GAP), top + line * (HEIGHT + 5)
+            if named and i == 0:
+                parts.append(tag("text", _(name) if index else "±", x=x, y=10, class_="lb-bithead"))
+            parts.append(tag("rect", x=x, y=y, width=CELL, height=HEIGHT, class_=f"lb-{name} lb-{digit}"))
+            parts.append(tag("text", digit, x=x + CELL / 2, y=y + 14))
+            at += 1
+    lines = -(-it.format.bits // ROW)
+    return svg(width, top + lines * (HEIGHT + 5), label, *parts, class_="lb-cells")
+
+
+# ---------------------------------------------------------------------------- words
+
+
+def sum_(it: floats.Float) -> Html:
+    """`+1 × 2^(123 − 127) × 1.6 = 0.1` as HTML; of what is no number, why."""
+    if it.kind in ("infinite", "not a number"):
+        return markup.text(_special(it))
+    sign = "−1" if it.negative else "+1"
+    power = tag("sup", f"{max(it.exponent, 1)} − {it.format.bias}")
+    value = ("−" if it.negative else "") + _decimal(it, it.magnitude)
+    note = {
+        "subnormal": _("subnormal: no leading 1"),
+        "zero": _("zero has a sign, too") if it.negative else "",
+    }
+    rest = f" × {_decimal(it, it.significand)} = {value}"
+    rest += f" · {note[it.kind]}" if note.get(it.kind) else ""
+    return markup.join([f"{sign} × 2", power, rest])
+
+
+def spoken(it: floats.Float) -> str:
+    """The fields and what they come to, for those who do not see them."""
+    sign, exponent, fraction = it.fields
+    fields = _(
+        "sign {sign}, exponent {exponent}, fraction {fraction}",
+        sign=sign, exponent=exponent, fraction=fraction,
+    )  # fmt: skip
+    if it.kind in ("infinite", "not a number"):
+        return f"{fields}. {_special(it)}"
+    value = _decimal(it, it.magnitude)
+    value = _("minus {number}", number=value) if it.negative else value
+    product = _(
+        "2 to the power of {power}, times {number}, is {value}",
+        power=it.power, number=_decimal(it, it.significand), value=value,
+    )  # fmt: skip
+    kind = _(KINDS[it.kind])
+    return f"{fields}. {kind}: {product}"
+
+
+def _decimal(it: floats.Float, value: Fraction) -> str:
+    """Enough digits to tell a value from its neighbours and from the decimal that it was meant to be."""
+    return floats.text(value, 10 if it.format.bits <= 32 else 19)
+
+
+def _special(it: floats.Float) -> str:
+    if it.kind == "infinite":
+        return _("exponent all ones, fraction zero: {number}", number="−∞" if it.negative else "∞")
+    if it.format.infinities:
+        return _("exponent all ones, fraction not zero: not a number")
+    return _("exponent and fraction all ones: not a number")

@@ -1,0 +1,161 @@
+"""What is taller than a line: cards of tensors, tables of names and values, values that show themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from litbook.document import amounts, values
+from litbook.document.catalogue import _, number
+from litbook.html import markup
+from litbook.html.drawings import as_float
+from litbook.html.markup import Html, tag
+from litbook.record.model import Mapping, Number, Opaque, Snapshot, Tensor
+
+SHADES = 10
+MOST_SLICES = 4
+ONE_ROW, ROW = 10, 8  # values of one dimension that stand in one row; how many stand in each row of more
+Row = tuple[str, Mapping]
+
+# MIME type -> what draws a form in which a value showed itself, given its alternative text, a prefix for ids,
+# and the way to the folder of the lecture. A form is whatever a library wrote, perhaps into a recording made
+# elsewhere: what draws it makes it harmless, and returns nothing where it may not stand in a page.
+DRAW: dict[str, Callable[[str, str, str, str], Html]] = {}
+
+
+def display(name: str, value: Opaque, prefix: str, up: str) -> Html:
+    """What the value of `name` showed of itself; its text, where that may not stand in a page.
+
+    The ids of a drawing begin with `prefix`; from the page `up` leads to the folder of its lecture.
+    """
+    draw = DRAW.get(value.media)
+    alt = f"{name}: {value.text or value.type}"
+    drawing = draw(value.form, alt, prefix, up) if draw else markup.NOTHING
+    caption = tag("figcaption", tag("b", name), f" · {value.type.rpartition('.')[2]}")
+    return tag("figure", caption, " ", drawing or tag("pre", value.text), class_="lb-shown")
+
+
+def table(rows: Sequence[Row], unit: str | None = None) -> Html:
+    """Mappings of one kind as one table: a row for each, a column for each key. Numbers are in `unit`."""
+    titles = [tag("td"), *(tag("th", _bare(key), scope="col") for key in rows[0][1].keys)]
+    body = []
+    for name, mapping in rows:
+        cells = [tag("td", _bare(item, unit)) for item in mapping.items]
+        # the spaces here and below part the words for the search
+        body.append(tag("tr", markup.join([tag("th", name, scope="row"), *cells, ""], " ")))
+    head = tag("thead", tag("tr", markup.join(titles, " ")))
+    drawn = tag("table", head, tag("tbody", *body), class_="lb-table")
+    return tag("div", drawn, class_="lb-scroll", tabindex="0")
+
+
+def pairs(name: str, mapping: Mapping, unit: str | None = None) -> Html:
+    """One mapping as a table of two columns. Numbers are in `unit`."""
+    body = [
+        tag("tr", tag("th", _bare(key), scope="row"), " ", tag("td", _bare(item, unit)), " ")
+        for key, item in zip(mapping.keys, mapping.items, strict=False)
+    ]
+    if mapping.length > len(body):
+        body.append(tag("tr", tag("td", _("… {n} in all", n=number(mapping.length)), colspan="2")))
+    drawn = tag("table", tag("caption", name), " ", tag("tbody", *body), class_="lb-table lb-pairs")
+    return tag("div", drawn, class_="lb-scroll", tabindex="0")
+
+
+def _bare(cell: Snapshot, unit: str | None = None) -> str:
+    """A cell's text; a string without its quotes."""
+    text = values.plain(values.part(cell, unit))
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] == "'" else text
+
+
+# ---------------------------------------------------------------------------- a tensor
+
+
+def tensor(name: str, it: Tensor) -> Html:
+    """The card of one tensor: what it is called, how it lies in memory, and a corner of its values."""
+    facts = [
+        f"{it.dtype} {values.shape(it)}",
+        amounts.size(it.bytes),
+        "" if it.strides is None else _("strides {strides}", strides=it.strides),
+        _("offset {n}", n=it.offset) if it.offset else "",
+        "" if it.contiguous else _("not contiguous"),
+        "" if it.device == "cpu" else it.device,
+        _("requires grad") if it.requires_grad else "",
+    ]
+    head = tag("figcaption", tag("b", name), *(markup.text(f" · {fact}") for fact in filter(None, facts)))
+    parts = [head, markup.SPACE, _grids(name, it)]
+    # What reading the whole tensor told, where the card shows only a corner of it.
+    if (stats := it.stats) is not None and len(it.values) != math.prod(it.shape):
+        named = [("min", stats.min), ("mean", stats.mean), ("max", stats.max), ("std", stats.std)]
+        told = [f"{what} {values.number(value)}" for what, value in named if value is not None]
+        told += [f"{count:,} {what}" for what, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
+        parts += [tag("div", " · ".join(told), class_="lb-stats"), markup.SPACE] if told else []
+    many = math.prod(it.shape[:-2]) > 1
+    return tag("figure", *parts, class_="lb-card lb-many" if many else "lb-card")
+
+
+_DOTS = tag("td", "…", class_="cut")
+
+
+def _grids(name: str, it: Tensor) -> Html:
+    """The corner as one table, or the first few two-dimensional slices of it; dots where it goes on."""
+    corner = it.corner or it.shape
+    if len(corner) != len(it.shape) or math.prod(corner) != len(it.values):
+        return markup.NOTHING
+    cells = _cells(it.values)
+    if len(corner) == 1 and corner[0] > ONE_ROW:  # many values of one dimension are read like text
+        cells += [_DOTS] if len(cells) < it.shape[0] else []
+        lines = [tag("tr", *cells[start : start + ROW]) for start in range(0, len(cells), ROW)]
+        return _slices([_grid(_("{name}, {n} a row", name=name, n=ROW), lines)])
+    rows, columns = (1, corner[0]) if len(corner) == 1 else corner[-2:]
+    wide, tall = columns < it.shape[-1], len(it.shape) > 1 and rows < it.shape[-2]
+    below = [*[tag("td", "⋮", class_="cut")] * columns, tag("td", "⋱", class_="cut") if wide else ""]
+    grids = []
+    places = itertools.islice(itertools.product(*map(range, corner[:-2])), MOST_SLICES)
+    for i, place in enumerate(places):
+        starts = range(i * rows * columns, (i + 1) * rows * columns, columns)
+        lines = [tag("tr", *cells[start : start + columns], _DOTS if wide else "") for start in starts]
+        lines += [tag("tr", *below)] if tall else []
+        label = f"{[*place]}" if place else ""
+        grids.append(_grid(f"{name}{label}", lines, tag("caption", label) if label else markup.NOTHING))
+    if hidden := math.prod(it.shape[:-2]) - len(grids):
+        grids.append(tag("span", _("… {n} more", n=number(hidden)), class_="lb-more"))
+    return _slices(grids)
+
+
+def _slices(grids: Sequence[Html]) -> Html:
+    return tag("div", *grids, class_="lb-slices", tabindex="0")
+
+
+def _grid(label: str, rows: Sequence[Html], caption: Html = markup.NOTHING) -> Html:
+    label = _("values of {label}", label=label)
+    return tag("table", caption, tag("tbody", *rows), class_="lb-grid", aria_label=label)
+
+
+def _cells(numbers: Sequence[Number]) -> list[Html]:
+    """A cell for each value, shaded by its place between least and greatest; NaN and inf stand out."""
+    floats = [as_float(value) for value in numbers]
+    finite = [value for value in floats if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    span = high - low
+    step = (SHADES - 1) / span if math.isfinite(span) and span > 0 else 0.0
+    return [
+        tag("td", word, class_=f"s{round((value - low) * step)}" if math.isfinite(value) else "odd")
+        for word, value in zip(_words(numbers, floats, finite), floats, strict=True)
+    ]
+
+
+def _words(numbers: Sequence[Number], floats: Sequence[float], finite: Sequence[float]) -> list[str]:
+    """The values as short texts with as many decimals as they need together."""
+    if any(isinstance(value, bool) for value in numbers):
+        return [str(value) for value in numbers]
+    if any(isinstance(value, str) and value.rstrip(")").endswith("j") for value in numbers):
+        pairs = map(complex, numbers)  # both parts, three digits each
+        return [f"{pair.real:.3g}{pair.imag:+.3g}j".replace("-", "−") for pair in pairs]
+    if all(value.is_integer() and abs(value) < 1e6 for value in finite):
+        whole = zip(numbers, floats, strict=True)  # -0.0 keeps its sign
+        return [f"{f:.0f}".replace("-", "−") if math.isfinite(f) else str(value) for value, f in whole]
+    largest = max(map(abs, finite))
+    if not 1e-3 <= largest < 1e5:
+        return [f"{f:.2e}" if math.isfinite(f) else str(f) for f in floats]
+    places = 1 if largest >= 1000 else 2 if largest >= 10 else 3
+    return [f"{f:.{places}f}".replace("-", "−") if math.isfinite(f) else str(f) for f in floats]

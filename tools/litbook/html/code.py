@@ -1,0 +1,70 @@
+"""Lines of coloured runs -> HTML: a numbered line of a page, and a fenced block of a note."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from litbook.document.code import Line, Link, coloured
+from litbook.html import markup
+from litbook.html.markup import Html, tag
+
+
+def line(it: Line, dedent: int = 0, links: Sequence[Link] = ()) -> Html:
+    """One line, `dedent` spaces further left unless it begins inside a string.
+
+    `links` are in order; what is cut off the line is no longer linked.
+    """
+    runs = _cut_at_links(it.runs, links) if links else [(name, text, "") for name, text in it.runs]
+    if runs and not it.in_string:
+        first = runs[0][1]
+        lost = min(dedent, len(first) - len(first.lstrip(" ")))
+        runs[0] = (runs[0][0], first[lost:], runs[0][2])
+    spans = ((_span(name, text), address) for name, text, address in runs if text)
+    return markup.join(tag("a", span, href=address) if address else span for span, address in spans)
+
+
+@functools.lru_cache(maxsize=2000)  # notebooks of one lecture repeat what they need
+def fence(source: str, language: str, *, tabindex: int | None = None) -> Html:
+    """A fenced block of a note as one line of HTML; with a `tabindex` keys can scroll it."""
+    lexer = _lexer(language)
+    if lexer is None:
+        body = markup.text(source)
+    else:
+        rows = coloured(source, lexer)
+        lines_ = (markup.join(_span(*run) for run in runs) for runs, _ in rows)
+        body = markup.join(lines_, "\n")
+    return tag("pre", tag("code", body), tabindex=tabindex, class_="lb-fence")
+
+
+@functools.lru_cache(maxsize=64)
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
+    except ClassNotFound:
+        return None
+
+
+def _cut_at_links(runs: Sequence[tuple[str, str]], links: Sequence[Link]) -> list[tuple[str, str, str]]:
+    """The runs, cut where a link begins and ends: (class, text, address)."""
+    cut: list[tuple[str, str, str]] = []
+    at = 0
+    for name, text in runs:
+        end = at + len(text)
+        done = at
+        for column, length, address in links:
+            if done <= column and column + length <= end:
+                cut.append((name, text[done - at : column - at], ""))
+                cut.append((name, text[column - at : column + length - at], address))
+                done = column + length
+        cut.append((name, text[done - at :], ""))
+        at = end
+    return cut
+
+
+def _span(name: str, text: str) -> Html:
+    return tag("span", text, class_=name) if name else markup.join([text])

@@ -1,0 +1,98 @@
+"""A stored picture -> what may stand in a page: inline SVG without anything that runs, loads or leaks.
+
+Matplotlib's files repeat their ids, carry a style sheet that would style the whole page, and are black
+on white; here ids become unique, and ink and paper follow the page's theme.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+from litbook.html import drawings, markup
+from litbook.html.markup import Drawing, Html
+
+ELEMENTS = frozenset(
+    "svg g defs path use text tspan rect circle ellipse line polyline polygon clipPath image "
+    "linearGradient radialGradient stop pattern mask symbol marker".split()
+)
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
+_ATTRIBUTE = re.compile(r"[a-zA-Z][\w-]*")
+# Of a style or an attribute: what would load something that is no picture in the file itself. CSS has more
+# ways than `url(…)` to ask for a file, and a backslash spells each of them in still more.
+ELSEWHERE = re.compile(
+    r"url\((?!\s*[\"']?(?:#|data:image/(?:png|jpeg|gif|webp);))|\b(?:image|image-set|cross-fade|src)\s*\("
+    r"|@import|expression|javascript:|\\",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"url\(\s*['\"]?#([\w.:-]+)['\"]?\s*\)")
+
+
+class NotAPicture(ValueError):
+    """The record's picture is not what an author's `figure` or `image` writes."""
+
+
+def inline(svg: str, alt: str, prefix: str) -> Drawing:
+    """The SVG as one line of HTML whose ids begin with `prefix`; `NotAPicture` if it is no SVG."""
+    root = parsed(svg)
+    box = [float(n) for n in re.findall(r"-?\d+\.?\d*", root.get("viewBox", ""))]
+    sides = []  # in CSS pixels
+    for i, name in enumerate(("width", "height")):
+        match = re.fullmatch(r"(\d+\.?\d*)(px|pt|in)?", root.get(name, ""))
+        scale = {"pt": 4 / 3, "in": 96.0}.get(match[2] or "", 1.0) if match else 1.0
+        sides.append(float(match[1]) * scale if match else box[2 + i] if len(box) == 4 else 400.0)
+    width, height = sides
+    children = (_element(child, prefix) for child in root)
+    return drawings.svg(width, height, alt, *children, class_="lb-plot", box=root.get("viewBox"))
+
+
+def parsed(svg: str) -> ET.Element:
+    """The tree of an SVG; `NotAPicture` for anything else."""
+    if "<!ENTITY" in svg:
+        raise NotAPicture("the SVG defines entities")
+    try:
+        root = ET.fromstring(svg)
+    except ET.ParseError as error:
+        raise NotAPicture(f"the SVG is broken: {error}") from None
+    if _name(root) != "svg":
+        raise NotAPicture("this is not SVG")
+    return root
+
+
+def _name(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _element(element: ET.Element, prefix: str) -> Html:
+    name = _name(element)
+    if name not in ELEMENTS:
+        return markup.NOTHING
+    attributes = dict(filter(None, (_attribute(*it, prefix, name) for it in element.attrib.items())))
+    words = name in ("text", "tspan")
+    inside = [markup.text(element.text or "")] if words else []
+    for child in element:
+        inside.append(_element(child, prefix))
+        if words and child.tail:
+            inside.append(markup.text(child.tail))
+    return markup.join([markup.opening(name, **attributes), *inside, markup.closing(name)])
+
+
+def _attribute(key: str, value: str, prefix: str, element: str) -> tuple[str, str] | None:
+    """The attribute as it may stand in a page, if it may."""
+    name = "href" if key in (_LINK, "href") else key
+    if name == "href":
+        if value.startswith("#"):
+            return "href", f"#{prefix}{value[1:]}"
+        return ("href", value) if element == "image" and _PICTURE.fullmatch(value) else None
+    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "class":
+        return None
+    if name == "id":
+        return "id", prefix + value
+    value = _URL.sub(lambda m: f"url(#{prefix}{m[1]})", value)
+    # Pure black is ink and pure white is paper: both follow the theme.
+    value = re.sub(r"#000000\b|#000\b(?![0-9a-f])|\bblack\b", "currentColor", value)
+    value = re.sub(r"#ffffff\b|#fff\b(?![0-9a-f])|\bwhite\b", "var(--lb-paper)", value)
+    if ELSEWHERE.search(value):
+        return None
+    return name, value

@@ -1,0 +1,300 @@
+"""A record -> the Markdown pages of its lecture: a contents page, and one page for each part.
+
+`pages` is all that others use. Everything that the pages need is in the record; what is wrong with its
+prose (unknown citations, formulas that cannot be shown, broken links) is added to `problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from litbook.document import books, search
+from litbook.document import section as document
+from litbook.document.bibliography import Entry
+from litbook.document.blocks import Code, Judged, Shelf, Shown, Storage
+from litbook.document.books import Book
+from litbook.document.catalogue import _, day, ngettext
+from litbook.document.catalogue import number as count
+from litbook.document.edition import Edition
+from litbook.document.evidence import statements
+from litbook.document.search import Passage
+from litbook.document.setting import Citations, Setting
+from litbook.errors import Problem
+from litbook.html import drawings, markup, note, path, player, questions, script_words, verdicts
+from litbook.html.bibliography import references
+from litbook.html.markup import Html, Page, tag
+from litbook.html.section import body, heading, show
+from litbook.html.sheet import Sheet, Text
+from litbook.html.verdicts import Ruling
+from litbook.record.model import Record, Section
+
+EXCERPT = 12  # lines of code at most, on the front page
+
+
+def pages(
+    record: Record,
+    bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
+    recordings: Sequence[Record] = (),
+    problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
+    ways: Mapping[str, Html] | None = None,
+) -> dict[str, Page]:
+    """Relative paths to Markdown text: `index.md`, and one page per part with the part's name.
+
+    `recordings` are records of the same lecture from other devices. `problems`, if given, receives
+    what is wrong with the prose, with file and line. `others` has the pages of the book's lectures by name,
+    `ways` what else stands at the foot of pages.
+    """
+    book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
+    return {name: _page(book, name, (ways or {}).get(name, markup.NOTHING)) for name in book.pages}
+
+
+def one(
+    record: Record,
+    name: str,
+    bibliography: Mapping[str, Entry] = books.NOTHING_CITED,
+    recordings: Sequence[Record] = (),
+    problems: list[Problem] | None = None,
+    others: Callable[[str], Book | None] = lambda _: None,
+    way: Html = markup.NOTHING,
+) -> Page:
+    """The one of `pages` that is called `name`. Raises `ValueError` where there is none."""
+    book = books.of(record, bibliography, recordings, [] if problems is None else problems)
+    book.others = others
+    return _page(book, book.pages[book.pages.index(name)], way)
+
+
+def titles(record: Record) -> list[tuple[str, str]]:
+    """The pages' paths and titles in reading order, for a navigation."""
+    book = books.outline(record)
+    return [(books.INDEX, record.title), *((book.page(part), books.plain(part)) for part in book.parts)]
+
+
+def shelf(lectures: Sequence[Edition]) -> Page:
+    """The page that lists all lectures, each with its title, parts and claims."""
+    rulings = [ruling for it in lectures for ruling in verdicts.rulings(it.record, it.recordings)]
+    blocks = [markup.heading(1, _("Lectures")), verdicts.summary(rulings)]
+    for edition in lectures:
+        record, recordings = edition.record, edition.recordings
+        title, *links = _links(edition.book, f"{edition.folder}/", record.inside())
+        ticks = (verdicts.tick(record, section, recordings) for section in record.inside())
+        items = (tag("li", link, " ", tick) for link, tick in zip(links, ticks, strict=True))
+        tally = verdicts.summary(verdicts.rulings(record, recordings))
+        head = tag("p", title, class_="lb-parttitle")
+        blocks.append(tag("div", head, tally, tag("ul", *items), class_="lb-part"))
+    return markup.page(blocks, [Passage("", _("Lectures"))])
+
+
+def strip(lectures: Sequence[Edition]) -> Html:
+    """Every lecture's title, how long its core takes to read, and its parts, as links from the front page."""
+    rows = []
+    for edition in lectures:
+        title, *links = _links(edition.book, f"lectures/{edition.folder}/", edition.book.parts)
+        time = _("{time} to read", time=path.hours(edition.book))
+        rows.append(tag("p", title, tag("small", " · ", time)))
+        rows.append(tag("ol", *(tag("li", link) for link in links)) if links else markup.NOTHING)
+    return tag("div", *rows, class_="lb-all", data_search_exclude="1")
+
+
+def _links(book: Book, folder: str, sections: Sequence[Section]) -> list[Html]:
+    """Links to a lecture whose pages are in `folder`, and to these sections of it."""
+    setting = Setting(Citations(books.NOTHING_CITED))
+    links = [tag("a", note.inline(book.record.title, setting), href=folder)]
+    for section in sections:  # a part's page, or where on the one page it stands
+        place = books.way(books.INDEX, book.page(section)) if book.parts else f"#{book.anchor(section)}"
+        words = note.inline(section.heading or section.name, setting)
+        links.append(tag("a", words, href=folder + place))
+    return links
+
+
+def drawing(record: Record, name: str) -> Html:
+    """The first storage that the section `name` draws; else empty."""
+    book = books.of(record, books.NOTHING_CITED, (), [])
+    for section in (it for it in record.sections if it.name == name):
+        for block in document.blocks(book, section):
+            for thing in block.things if isinstance(block, Shelf) else ():
+                if isinstance(thing, Storage):
+                    return drawings.storage(thing.views)
+    return markup.NOTHING
+
+
+def excerpt(record: Record) -> Html:
+    """The first short block of code with a value and a claim that holds beside its lines; else empty.
+
+    It is shown on another page: nothing in it is an address.
+    """
+    sheet = _sheet(books.of(record, books.NOTHING_CITED, (), []), books.INDEX)
+    sheet.links, sheet.anchored = {}, False
+    for section in (it for it in record.sections if it.kind == "section"):
+        for block in document.blocks(sheet.book, section):
+            if not isinstance(block, Code) or len(block.rows) > EXCERPT:
+                continue
+            beside = [entry for row in block.rows for entry in row.entries]
+            verdicts_ = {it.verdict for it in beside if isinstance(it, Judged)}
+            if verdicts_ == {"holds"} and any(isinstance(it, Shown) for it in beside):
+                return show(sheet, section, 2, [block])[0]
+    return markup.NOTHING
+
+
+# ---------------------------------------------------------------------------- the pages
+
+
+def _page(book: Book, name: str, way: Html) -> Page:
+    """One page: of a lecture in parts the contents, or one part; else all of it."""
+    record, sheet, number = book.record, _sheet(book, name), book.pages.index(name)
+    if number:  # one part: its sections, the definitions it is the first to use, and the ways back and on
+        part, mine = book.parts[number - 1], book.sections(name)
+        title, anchor = part.heading or part.name, book.anchor(part)
+        ways = [
+            tag(
+                "a",
+                tag("small", word),
+                tag("span", books.plain(book.parts[at - 1])),
+                href=books.way(name, book.pages[at]),
+                rel=rel,
+            )
+            for at, word, rel in ((number - 1, _("Previous"), "prev"), (number + 1, _("Next"), "next"))
+            if 0 < at < len(book.pages)
+        ]
+        where = tag("span", _("{n} of {all}", n=number, all=len(book.parts)), class_="lb-nowrap")
+        place = tag("span", tag("a", record.title, href=books.way(name, books.INDEX)), " · ", where)
+        names = _("place in this lecture"), _("parts of this lecture")
+        above = tag("nav", place, *ways, class_="lb-around lb-eyebrow", aria_label=names[0])
+        below = tag("nav", *ways, class_="lb-around", aria_label=names[1])
+    else:
+        part, mine = record.main, [*record.sections]
+        title, anchor, above, below = record.title, "", markup.NOTHING, markup.NOTHING
+        if book.parts:
+            sheet.follow = lambda _sheet, target, _level: [_entry(book, target)]
+    rulings = verdicts.rulings(record, book.recordings, mine)
+    steps = player.host(book, name)
+    head = [
+        above,
+        markup.heading(1, note.inline(title, sheet.setting), anchor),
+        path.minutes(book, mine) if number else verdicts.summary(rulings),
+        markup.NOTHING if number else path.line(book),
+        steps,
+        verdicts.alarm(book, name, mine),
+    ]
+    text, imports = body(sheet, part, 1), _preambles(sheet, own=True)
+    head += [*text, *imports] if book.parts else [*imports, *text]
+    head += _definitions(sheet)
+    scripts = {"player": steps, "answers": sheet.answers, "beside": any(sheet.links.values())}
+    foot = [
+        questions.answers(sheet.answers),
+        below,
+        way,
+        _foot(book, mine, part if number else None, rulings),
+        script_words.data([script for script, work in scripts.items() if work]),
+    ]
+    return markup.page([*head, *foot], search.passages(book, name))
+
+
+def _sheet(book: Book, page: str) -> Sheet:
+    setting = Setting(
+        Citations(book.bibliography, opens=True),
+        book.problems,
+        resolve=lambda name: books.address(book, page, name),
+        number=lambda label: books.numbered(book, page, label),
+    )
+    sheet = Sheet(book, page, setting, _follow, books.links(book, page))
+    sheet.at(book.record.main.file, 1)
+    return sheet
+
+
+def _follow(sheet: Sheet, target: Section, level: int) -> list[Html]:
+    """A section stands where it is called; an aside with its body folded."""
+    title, blocks = heading(sheet, target, level + 1), body(sheet, target, level + 1)
+    record = sheet.record
+    # An aside in an aside lies in its fold, and what waits for a device has one of its own.
+    if not target.aside or record.by_key[target.parent].aside or document.waits(sheet.book, target):
+        return [title, *blocks]
+    rulings = verdicts.rulings(record, sheet.book.recordings, record.tree(target))
+    words = [markup.text(_("Aside")), *([verdicts.counts(rulings)] if rulings else [])]
+    summary = tag("summary", markup.join(words, markup.text(" · ")))
+    return [title, tag("details", summary, *map(markup.unlisted, blocks), class_="lb-aside")]
+
+
+def _entry(book: Book, part: Section) -> Html:
+    """A part on the contents page: its heading, the theses of its sections, its claims."""
+    record, page = book.record, book.page(part)
+    setting = Setting(Citations(book.bibliography))
+    way, needs = books.way(books.INDEX, page), markup.NOTHING
+    name = note.inline(part.heading or part.name, setting)
+    theses = []
+    for section in record.inside(part):
+        words = note.inline(section.heading or section.name, setting)
+        link = tag("a", words, href=f"{way}#{book.anchor(section)}")
+        aside = tag("small", _("aside"), " ") if section.aside else markup.NOTHING
+        tick = verdicts.tick(record, section, book.recordings)
+        theses.append(tag("li", link, " ", aside, tick, class_="lb-off" if section.aside else None))
+    if part.requires:
+        needs = tag("span", _("needs {device}", device=part.requires), class_="lb-badge")
+    number = tag("span", book.parts.index(part) + 1, class_="lb-number")
+    title = tag("p", number, tag("a", name, href=way), " ", needs, class_="lb-parttitle")
+    tally = verdicts.summary(verdicts.rulings(record, book.recordings, book.sections(page)))
+    return tag("div", title, tally, tag("ul", *theses), class_="lb-part")
+
+
+# ---------------------------------------------------------------------------- definitions, references, foot
+
+
+def _preambles(sheet: Sheet, *, own: bool) -> list[Html]:
+    """Imports and constants of the page's own file, folded; or else of the others that it shows."""
+    book, blocks = sheet.book, []
+    for module in book.preambles.get(sheet.page, ()):
+        text = sheet.source(module.file)
+        lines = [n for it in statements(module) if it.kind in ("code", "claim") for n in it.whole]
+        title = markup.text(_("Imports and constants"))
+        if not own:
+            title = markup.join([title, markup.text(_(" of ")), tag("code", text.path.rpartition("/")[2])])
+        if lines and own == (module.file == book.file[sheet.page]):
+            blocks.append(_fold(text, lines, title, None))
+    return blocks
+
+
+def _definitions(sheet: Sheet) -> list[Html]:
+    """Definitions that this page is the first to use, and the works it cites."""
+    definitions = sheet.book.definitions(sheet.page)
+    blocks: list[Html] = [markup.heading(2, _("Definitions"), "definitions")] if definitions else []
+    for definition in definitions:
+        title = tag("code", definition.name)
+        if definition.heading:
+            title = markup.join([title, ": ", note.inline(definition.heading, sheet.setting)])
+        lines = range(definition.first, definition.last + 1)
+        blocks.append(_fold(sheet.source(definition.file), lines, title, sheet.book.anchor(definition)))
+    return [*blocks, *_preambles(sheet, own=False), *references(sheet.setting.citations)]
+
+
+def _fold(text: Text, numbers: Sequence[int], title: Html, name: str | None) -> Html:
+    """Lines of code that open on demand."""
+    shown = [n for n in dict.fromkeys(numbers) if text[n].text.strip() or text[n].was_blank]
+    rows = [text.row(n) for n in shown]
+    block = tag("section", *text.copier(shown), *rows, class_="lb-code lb-plain")
+    return tag("details", tag("summary", title), block, class_="lb-def", id=name)
+
+
+def _foot(book: Book, mine: Sequence[Section], part: Section | None, rulings: Sequence[Ruling]) -> Html:
+    """Where every number on the page comes from."""
+    record, environment = book.record, book.record.environment
+    cores = ngettext(
+        "run on {machine}, {n} core", "run on {machine}, {n} cores", environment.cores,
+        machine=environment.machine_name,
+    )  # fmt: skip
+    versions = [f"{name} {version}" for name, version in sorted(environment.versions.items())]
+    commit = environment.commit or ""
+    file = book.path(part or record.main)
+    if part:  # and the lines of it that the page shows
+        last = max(section.last for section in mine if section.file == part.file)
+        file = _("{file}, lines {first} to {last}", file=file, first=part.first, last=last)
+    facts = [
+        cores,
+        ", ".join([f"Python {environment.python}", *versions]),
+        f"{day(environment.date)}, {count((part or record).seconds, 1)} s",
+        _("commit {id}", id=commit[:12] + "+" * commit.endswith("+")) if commit else "",
+        _("seed {n}", n=environment.seed),
+        file,
+    ]
+    line = [*([verdicts.counts(rulings)] if rulings else []), *map(markup.text, filter(None, facts))]
+    return tag("p", markup.join(line, " · "), class_="lb-foot")

@@ -1,0 +1,83 @@
+"""Pictures in a record -> files beside the pages, each under a name that its content gives it.
+
+A picture may come from a recording made elsewhere: its first bytes say what it is, and of SVG only what draws
+is written, so that no file here runs anything, also where it is opened by itself. This module does not know
+where a picture stands on a page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+
+from litbook.html.figures import ELEMENTS, ELSEWHERE, NotAPicture, parsed
+from litbook.html.markup import Html, tag
+from litbook.record.model import PICTURES, Opaque, Record
+
+FOLDER = "pictures"
+_DATA = re.compile(r"data:image/[\w+.-]+;base64,")
+_DRAWS = ELEMENTS | {"style", "title", "desc", "filter", "symbol"}
+ET.register_namespace("", "http://www.w3.org/2000/svg")  # else every name in a written file has a prefix
+
+
+def picture(data: str, alt: str, up: str, width: int = 0) -> Html:
+    """A picture that lies in `files`, for a page from which `up` leads to the folder of its lecture."""
+    return tag("img", src=up + _file(data)[0], alt=alt, width=width or None, loading="lazy")
+
+
+def files(records: Sequence[Record]) -> dict[str, bytes]:
+    """Every picture of the records, by its place in the folder of its lecture; what is none is left out."""
+    kept: dict[str, bytes] = {}
+    for section in (section for record in records for section in record.sections):
+        # What authors handed over, and in what values showed themselves.
+        shown = (it for it in section.snapshots if isinstance(it, Opaque) and it.media == "image/png")
+        embedded = [it.data for it in section.pieces if it.kind == "image"]
+        for data in embedded + [of_png(value.form) for value in shown]:
+            with contextlib.suppress(NotAPicture):
+                name, content = _file(data)
+                kept[name] = content
+    return kept
+
+
+def of_png(text: str) -> str:
+    """A PNG in base64 as `picture` takes it."""
+    return f"data:image/png;base64,{text}"
+
+
+def _file(data: str) -> tuple[str, bytes]:
+    """Name and content of a picture's file. `NotAPicture` for anything else."""
+    match = _DATA.match(data)
+    if match is None:
+        raise NotAPicture("the picture is not embedded in the record")
+    try:
+        content = base64.b64decode(data[match.end() :])
+    except binascii.Error:
+        raise NotAPicture("the picture is damaged") from None
+    kind = next((it for it, begins in PICTURES.items() if re.match(begins, content, re.DOTALL)), None)
+    if kind is None:
+        raise NotAPicture("it is no picture")
+    if kind == "svg+xml":
+        content = _inert(content.decode("utf-8", "replace"))
+    return f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:16]}.{kind.partition('+')[0]}", content
+
+
+def _inert(svg: str) -> bytes:
+    """SVG without anything that runs, or asks for something elsewhere."""
+    root = parsed(svg)
+    for element in [*root.iter()]:
+        for child in [*element]:
+            if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] not in _DRAWS:
+                element.remove(child)
+        for name, value in [*element.attrib.items()]:
+            local = name.rpartition("}")[2]
+            leads = local == "href" and not re.match(r"#|data:image/(png|jpeg|gif|webp);", value)
+            if leads or local.lower().startswith("on") or (local != "href" and ELSEWHERE.search(value)):
+                del element.attrib[name]
+        if element.tag.rpartition("}")[2] == "style" and ELSEWHERE.search(element.text or ""):
+            element.text = ""
+    return ET.tostring(root)

@@ -1,0 +1,339 @@
+"""A record -> what the player of one page steps through: a small script of data beside the page.
+
+The data is a classic script, because `fetch` and modules fail where a site is opened from a folder. It is
+JSON and holds no HTML: the player puts every text into the page as text. Steps and values are rows of
+numbers, each stored as its difference to the one above it, so that most have one digit; `assets/player.js`
+adds them up.
+
+A step is a statement that has just run. A value that a caller took after a call returned would belong to the
+last line of the helper; so the caller's line is inserted as one more step there. Where steps are missing, a
+remark says so: a section that did not run in this build, calls and iterations that were only counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from litbook.document import books, margin, values
+from litbook.document.books import Book, Entry
+from litbook.document.catalogue import _, ngettext
+from litbook.document.evidence import gather, origin, others
+from litbook.document.order import Moment, moments
+from litbook.html import markup
+from litbook.html.markup import Html, tag
+from litbook.record.limits import CALLS, STEPS
+from litbook.record.model import Error, Record, Section, Statement, Value
+
+SUFFIX = ".player.js"
+REGISTER = "litbookSteps"  # the object of the page that data puts itself into
+
+Row = tuple[int, ...]
+
+
+@dataclass
+class Track:
+    """The steps of one page. Indices count from 0 into the lists of this track."""
+
+    files: list[list[str]] = field(default_factory=list)  # [start of its lines' ids, name; "" for the page's]
+    # [name, caller or -1, its line, arguments, file]
+    frames: list[list[object]] = field(default_factory=list)
+    lines: list[Row] = field(default_factory=list)  # (first, last, claim or -1) of each statement that ran
+    steps: list[Row] = field(default_factory=list)  # (frame, line)
+    values: list[Row] = field(default_factory=list)  # (step, frame, name, text or -1 where cleared)
+    turns: list[Row] = field(default_factory=list)  # (step, iteration from 1, of how many)
+    names: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    claims: list[list[str]] = field(default_factory=list)  # [verdict, caption, both sides]
+    sections: list[list[object]] = field(default_factory=list)  # [step, heading, anchor]
+    notes: list[list[object]] = field(default_factory=list)  # [step, what the speaker says]
+    remarks: list[list[object]] = field(default_factory=list)  # [step, what is missing there]
+    errors: list[list[object]] = field(default_factory=list)  # [step, message]
+    code: list[list[object]] = field(default_factory=list)  # [file, first line, lines] of what is elsewhere
+
+
+def data(record: Record, recordings: Sequence[Record] = ()) -> dict[str, str]:
+    """File names below the lecture's folder to scripts: one for each page that has steps.
+
+    All steps are those of `record`. Of sections that did not run it is told which of the `recordings` their
+    page shows.
+    """
+    book = books.of(record, books.NOTHING_CITED, recordings, [])
+    return {file_of(page): script(page, track) for page, track in tracks(book).items() if track.steps}
+
+
+def tracks(book: Book) -> dict[str, Track]:
+    """The track of each page, from all that happened, in order."""
+    makers = {page: _Maker(book, page) for page in _pages(book)}
+    for moment in moments(book.record):
+        maker = makers.get(book.place.get(moment.section.key, ""))
+        if maker is not None:
+            maker.take(moment)
+    return {page: maker.finish() for page, maker in makers.items()}
+
+
+def file_of(page: str) -> str:
+    """The data's file beside the Markdown file `page`."""
+    return page.removesuffix(".md") + SUFFIX
+
+
+def host(book: Book, page: str) -> Html:
+    """Where the player is opened. Hidden until its script comes, so that nothing dead is shown."""
+    steps = ((it, *step) for it in book.sections(page) for step in it.steps)
+    if page not in _pages(book) or not any(_is_shown(book.record, *step) for step in steps):
+        return markup.NOTHING
+    way = ("" if page == books.INDEX else "../") + file_of(page)
+    return tag("div", class_="lb-player", data_steps=way, data_page=page, hidden=True)
+
+
+def script(page: str, track: Track) -> str:
+    """The track as a script that registers it under the page's name."""
+    plain = {
+        name: differences(value) if name in ("steps", "values", "turns") else value
+        for name, value in vars(track).items()
+    }
+    text = json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
+    return f"(window.{REGISTER}=window.{REGISTER}||{{}})[{json.dumps(page)}]={text};\n"
+
+
+def differences(rows: Iterable[Row]) -> list[int]:
+    """Rows of one width in one list: for each number, the difference to the one above it."""
+    found: list[int] = []
+    above: Row = ()
+    for row in rows:
+        found += (b - a for a, b in zip(above or (0,) * len(row), row, strict=True))
+        above = row
+    return found
+
+
+def _pages(book: Book) -> list[str]:
+    """Every page but the contents of a lecture in parts: nothing but calls runs there."""
+    return book.pages[1:] or book.pages
+
+
+def _is_shown(record: Record, section: Section, frame: int, statement: int) -> bool:
+    called = record.called(section, frame)
+    return not called.hidden and called.statements[statement].kind != "hidden"
+
+
+# ---------------------------------------------------------------------------- a track in the making
+
+
+class _Progress:
+    """One section's part of a track."""
+
+    def __init__(self, record: Record, section: Section) -> None:
+        self.section = section
+        self.called = [record.called(section, frame) for frame in range(len(section.frames))]
+        self.claims = {claim.line: claim for claim in section.claims}
+        self.turns = self._turns()
+        self.frame_of: dict[int, int] = {}
+        self.last: dict[int, int] = {}  # frame -> the statement that ran there last
+        self.end = 0  # the last step of the track that is the section's
+        self.calls: dict[int, dict[tuple[int, int], int]] = {}  # frame -> (line, called) -> calls from there
+
+    def statement(self, frame: int, number: int) -> Statement:
+        """What ran at a step."""
+        return self.called[frame].statements[number]
+
+    def _turns(self) -> dict[int, tuple[int, int, int]]:
+        """By step: the iteration that begins there, of how many, and how many were folded right before it.
+
+        A loop's header is a step before the first iteration and before each further one that was kept.
+        """
+        headers: dict[tuple[int, int], list[int]] = {}
+        loops = self.section.loops
+        looped = {(loop.frame, loop.line) for loop in loops}
+        for i, (frame, statement) in enumerate(self.section.steps):
+            key = frame, self.statement(frame, statement).first
+            if key in looped:
+                headers.setdefault(key, []).append(i)
+        turns, used = {}, dict.fromkeys(headers, 0)
+        for loop in loops:
+            key = loop.frame, loop.line
+            steps = headers.get(key, [])[used.get(key, 0) :]
+            for before, turn, step in zip((-1, *loop.kept), loop.kept, steps, strict=False):
+                turns[step] = turn, loop.count, turn - before - 1
+            if key in used:
+                used[key] += max(1, len(loop.kept))
+        return turns
+
+
+class _Maker:
+    """One track in the making."""
+
+    def __init__(self, book: Book, page: str) -> None:
+        self.book, self.page, self.record = book, page, book.record
+        self.track = Track()
+        self.entries: dict[str, _Progress] = {}
+        self.index_of: dict[tuple[str, str], int] = {}  # ("names" or "texts", what) -> index
+        # (whether of a section, its key, statement) -> index
+        self.line_of: dict[tuple[bool, str, int], int] = {}
+        self.file_of: dict[int, int] = {}
+        self.places: list[tuple[int, int, int]] = []  # of each of the track's lines: file, first, last
+        self._file(book.file[page])
+
+    def take(self, moment: Moment) -> None:
+        """The next moment of one of the page's sections."""
+        section, step, value = moment
+        if section.key not in self.entries:
+            self.entries[section.key] = _Progress(self.record, section)
+        entry = self.entries[section.key]
+        if value is not None:
+            self._value(entry, value)
+        elif _is_shown(self.record, section, *section.steps[step]):
+            self._step(entry, *section.steps[step])
+            if step in entry.turns:  # an iteration begins, perhaps after some that were folded
+                entry.calls.pop(section.steps[step][0], None)
+                turn, count, folded = entry.turns[step]
+                at = len(self.track.steps) - 1
+                self.track.turns.append((at, turn + 1, count))
+                if folded:
+                    text = ngettext("… {n} iteration folded", "… {n} iterations folded", folded)
+                    self.track.remarks.append([at, text])
+
+    def finish(self) -> Track:
+        """The track, when all moments were taken."""
+        track = self.track
+        for entry in self.entries.values():
+            section = entry.section
+            kept = len(section.steps) + len(section.frames) + len(section.values)
+            if entry.frame_of and section.dropped and kept >= STEPS:
+                text = _("… from here on the steps of this section were only counted")
+                track.remarks.append([entry.end, text])
+        for section in self.book.sections(self.page):
+            if section.key in self.entries:
+                self._notes(self.entries[section.key])
+                for error in section.errors:
+                    self._error(section, error)
+        # Source lines of helpers whose listing is on another page, or on none.
+        listed: list[Entry] = [*self.book.sections(self.page), *self.book.definitions(self.page)]
+        lost = {place[:2] for place in self.places}.difference(*map(_lines, listed))
+        for definition in self.record.definitions:
+            if definition.kind == "helper" and not lost.isdisjoint(_lines(definition)):
+                lines = self.book.lines[definition.file][definition.first - 1 : definition.last]
+                code = [values.plain(line.text) for line in lines]
+                track.code.append([self._file(definition.file), definition.first, code])
+        return track
+
+    def _step(self, entry: _Progress, frame: int, number: int) -> None:
+        """A statement that has run."""
+        entry.last[frame] = number
+        section, track = entry.section, self.track
+        if frame not in entry.frame_of:
+            self._count(entry, frame)
+            self._frame(entry, frame)
+            if not section.frames[frame].called:
+                track.sections.append([len(track.steps), books.plain(section), self.book.anchor(section)])
+        entry.end = len(track.steps)
+        track.steps.append((entry.frame_of[frame], self._line(entry, frame, number)))
+        # A section that did not run has no step; its call says why, and whose values the page shows.
+        call, recordings = entry.statement(frame, number), self.book.recordings
+        missing = self.record.by_key.get(call.target) if call.kind == "section" else None
+        if missing is not None and missing.requires and not missing.ran:
+            evidence = gather(self.record, missing, recordings)
+            why = margin.absence(missing.requires, evidence, others(missing, recordings))
+            track.sections.append([entry.end, books.plain(missing), self.book.anchor(missing)])
+            track.remarks.append([entry.end, values.plain(why)])
+
+    def _count(self, entry: _Progress, frame: int) -> None:
+        """The last call of a helper that was kept, where more of them may have been only counted.
+
+        The recorder counts them by line, and anew in each iteration; in all it says whether there were any.
+        """
+        call = entry.section.frames[frame]
+        if call.parent is None or not call.called or not entry.section.dropped:
+            return
+        of_parent, key = entry.calls.setdefault(call.parent, {}), (call.line, call.called)
+        of_parent[key] = of_parent.get(key, 0) + 1
+        if of_parent[key] == CALLS:
+            text = _(
+                "… call {n} of {name} on line {line}: any after it were only counted",
+                n=CALLS, name=entry.called[frame].name, line=entry.called[call.parent].first + call.line,
+            )  # fmt: skip
+            self.track.remarks.append([len(self.track.steps), text])
+
+    def _frame(self, entry: _Progress, frame: int) -> int:
+        """The frame's own index, after that of its callers."""
+        if frame not in entry.frame_of:
+            call, called = entry.section.frames[frame], entry.called[frame]
+            parent, line = -1, 0
+            if call.called and call.parent is not None:
+                parent, line = self._frame(entry, call.parent), entry.called[call.parent].first + call.line
+            texts = ((name, values.line(entry.section.snapshots[at])) for name, at in call.arguments)
+            arguments = [[name, self._index("texts", text)] for name, text in texts]
+            entry.frame_of[frame] = len(self.track.frames)
+            self.track.frames.append([called.name, parent, line, arguments, self._file(called.file)])
+        return entry.frame_of[frame]
+
+    def _file(self, file: int) -> int:
+        if file not in self.file_of:
+            self.file_of[file] = len(self.track.files)
+            prefix = self.book.prefix(self.page, file)
+            name = self.record.sources[file].path.rpartition("/")[2] if prefix else ""
+            self.track.files.append([prefix, name])
+        return self.file_of[file]
+
+    def _line(self, entry: _Progress, frame: int, number: int) -> int:
+        """The index of a statement; beside it stands its claim: verdict, caption, both sides."""
+        called, track = entry.called[frame], self.track
+        key = isinstance(called, Section), called.key, number
+        if key not in self.line_of:
+            statement = entry.statement(frame, number)
+            claim = entry.claims.get(statement.first) if called is entry.section else None
+            self.line_of[key] = len(track.lines)
+            first, last = called.first + statement.first, called.first + statement.last
+            self.places.append((called.file, first, last))
+            track.lines.append((first, last, -1 if claim is None else len(track.claims)))
+            if claim is not None:
+                caption = values.plain(re.sub(r"[`*]", "", margin.caption(claim)) or claim.text)
+                track.claims.append([claim.verdict, caption, margin.sides(claim, entry.section.snapshots)])
+        return self.line_of[key]
+
+    def _value(self, entry: _Progress, value: Value) -> None:
+        """A value that was taken, where anything is shown of its frame."""
+        frame, steps = value.frame, self.track.steps
+        if frame not in entry.last:
+            return
+        if not steps or steps[-1][0] != entry.frame_of[frame]:
+            self._step(entry, frame, entry.last[frame])
+        name, index = self._index("names", values.plain(value.text)), -1
+        if value.kind != "clear":
+            text = "✗ " + (value.error or _("no value"))
+            if not value.error and value.value is not None:
+                text = values.line(entry.section.snapshots[value.value], value.unit)
+                text += " · " + _("measured") if value.kind == "measure" else ""
+            index = self._index("texts", text)
+        self.track.values.append((len(steps) - 1, entry.frame_of[frame], name, index))
+
+    def _index(self, kind: str, text: str) -> int:
+        table: list[str] = getattr(self.track, kind)
+        at = self.index_of.setdefault((kind, text), len(table))
+        if at == len(table):
+            table.append(text)
+        return at
+
+    def _notes(self, entry: _Progress) -> None:
+        """A speaker note comes with the first step that it stands before; at the end, with the last one."""
+        for piece in entry.section.pieces:
+            if piece.kind == "speaker":
+                line, frame = entry.section.first + piece.line, entry.frame_of.get(piece.frame)
+                of_frame = [i for i, (f, _) in enumerate(self.track.steps) if f == frame]
+                later = (i for i in of_frame if self.track.lines[self.track.steps[i][1]][0] > line)
+                self.track.notes.append([next(later, of_frame[-1] if of_frame else 0), piece.text])
+
+    def _error(self, section: Section, error: Error) -> None:
+        """An exception stands at the last step of its line: of its trace the last that is the lecture's."""
+        file, line = origin(self.record, section, error)
+        for at in range(len(self.track.steps) - 1, -1, -1):
+            its, first, last = self.places[self.track.steps[at][1]]
+            if error.kind != "inspect" and its == file and first <= line <= last:
+                self.track.errors.append([at, values.plain(error.message)])
+                return
+
+
+def _lines(it: Entry) -> Iterator[tuple[int, int]]:
+    """Its lines, each with the number of their file."""
+    return ((it.file, line) for line in range(it.first, it.last + 1))

@@ -1,0 +1,104 @@
+"""A question with its captured answer as one box: the question is there to read, the answer to open.
+
+Opening needs no script. With one, `assets/answers.js` puts a field below a question whose answer can be
+typed: it reads the answer from the box. On paper nothing can be opened, so answers stand at the page's end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from litbook.document import values
+from litbook.document.blocks import Answer, Question
+from litbook.document.catalogue import _
+from litbook.document.drawable import has_card
+from litbook.document.setting import Setting
+from litbook.html import cards, markup, note
+from litbook.html.markup import Html, tag
+from litbook.record.model import WITHIN, Number, Scalar, Section, Sequence, Snapshot, Tensor
+from litbook.text.words import ASKED
+
+MOST = 8  # numbers of an answer that can be typed
+TYPED = 40  # characters of a text that can
+
+
+def box(question: Question, section: Section, setting: Setting, paper: list[Html]) -> Html:
+    """The box of one question; its answer says how it comes about, and which recording it is from, if any.
+
+    The answer is added to those that stand at the page's end. One that never ran says why it has no answer.
+    """
+    if question.missing:
+        asked = note.passage(_(ASKED) + " " + question.text, setting)
+        return tag("div", asked, tag("p", tag("small", question.missing)), class_="lb-ask", role="note")
+    title: list[Html | str] = [_("Check yourself")]
+    parts = [note.passage(question.text, setting)]
+    if question.hint:
+        parts.append(_opening("hint", _("Hint"), note.passage(question.hint, setting)))
+    own: dict[str, str | None] = {}
+    if answer := question.answer:
+        n = len(paper) + 1
+        steps = (markup.join([tag("code", step), " = "]) for step in answer.working)
+        small = [" ", tag("small", answer.stamp)] if answer.stamp else []
+        reply = markup.join([*steps, tag("b", values.line(answer.value, answer.unit)), *small])
+        why = note.passage(question.why, setting)
+        # A tensor with more values than its line holds is drawn, too.
+        drawn = markup.NOTHING
+        if isinstance(answer.value, Tensor) and has_card(answer.value):
+            drawn = tag("section", cards.tensor(_("answer"), answer.value), class_="lb-shelf")
+        parts.append(_opening("answer", _("Answer"), tag("p", reply, class_="lb-reply"), why, drawn))
+        own = {"id": f"question-{n}", **_typed(answer)}
+        title.append(tag("a", " · ", _("answer {n}", n=n), href=f"#answer-{n}", class_="lb-onpaper"))
+        heading = tag("a", note.inline(section.heading, setting), href=f"#question-{n}")
+        paper.append(tag("li", tag("p", heading, ": ", reply), why, id=f"answer-{n}"))
+    name = _("Check yourself, line {n}", n=question.line)
+    head = tag("p", *title, class_="lb-asktitle")
+    return tag("div", head, *parts, class_="lb-ask", role="group", aria_label=name, **own)
+
+
+def answers(paper: list[Html]) -> Html:
+    """The answers to the questions of a page, for its end on paper, where no box opens."""
+    if not paper:
+        return markup.NOTHING
+    title = tag("p", _("Answers"), class_="lb-asktitle")
+    return tag("div", title, tag("ol", *paper), class_="lb-onpaper lb-answers")
+
+
+def _typed(answer: Answer) -> dict[str, str | None]:
+    """What a script needs to judge what a reader types; nothing where there is no typing the answer."""
+    value = answer.value
+    parts: list[Snapshot | Number]
+    if isinstance(value, Tensor) and (not value.shape or values.is_short(value)):
+        parts = [*value.values]
+    elif isinstance(value, Sequence) and value.length <= MOST:
+        parts = [*value.items]
+    else:
+        parts = [value]
+    typed = [_part(part) for part in parts]
+    if not typed or None in typed:
+        return {}
+    within = {} if answer.within == WITHIN else {"data_within": f"{answer.within:g}"}
+    unit = (
+        {"data_unit": answer.unit} if answer.unit not in (None, "", "%") else {}
+    )  # a share is a plain number
+    return {"data_answer": json.dumps(typed), **unit, **within}
+
+
+def _part(part: Snapshot | Number) -> float | str | None:
+    """A number as JSON holds it, or a short text as one types it; None for what nobody types."""
+    if isinstance(part, Scalar) and len(part.text) <= TYPED and part.type != "NoneType":
+        if part.number is None or isinstance(part.number, bool):
+            return part.text.strip("'\"")
+        part = part.number
+    if not isinstance(part, int | float | str):
+        return None
+    try:
+        number = float(part)
+    except (ValueError, OverflowError):  # a complex one
+        return None
+    return (part if isinstance(part, int) else number) if math.isfinite(number) else None
+
+
+def _opening(kind: str, title: str, *inside: Html) -> Html:
+    head = tag("summary", title)
+    return tag("details", head, *inside, class_=f"lb-open lb-{kind}")

@@ -1,0 +1,91 @@
+"""What our scripts say to a reader: the page carries their words as data, in the site's language.
+
+`assets/player.js`, `answers.js` and `beside.js` look them up by these names, and fill in `{n}` and its like.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from litbook.document import catalogue, margin
+from litbook.document.catalogue import _, later
+from litbook.html import markup
+from litbook.html.markup import Html
+
+BESIDE = {"there": later("Go there"), "close": later("Close")}
+PLAYER = margin.WORDS | {
+    "through": later("Step through"),
+    "lost": later("The steps of this page could not be loaded. The page itself is complete."),
+    "player": later("Player"),
+    "step": later("step"),
+    "ways": later("player"),
+    "after": later("after this step"),
+    "first": later("First step"),
+    "back": later("Back"),
+    "forward": later("Forward"),
+    "over": later("Over calls"),
+    "out": later("Out of the call, or on to the next section"),
+    "last": later("Last step"),
+    "sections": later("Jump to a section"),
+    "reveal": later("Hide what is still to come"),
+    "speaker": later("Speaker notes"),
+    "full": later("Full screen, larger type"),
+    "help": later("Keys"),
+    "close": later("Close"),
+    "isLast": later("This is the last step."),
+    "isFirst": later("This is the first step."),
+    "none": later("There is no step {step} on this page; the nearest is {n} of {all}."),
+    "of": later("{n} of {all}"),
+    "nth": later("step {n}"),
+    "at": later("step {n} of {all}, {place}"),
+    "line": later("line {n}"),
+    "turn": later("iteration {n} of {all}"),
+    "claim": later("Claim {verdict}: {caption}."),
+    "error": later("Error: {text}"),
+    "changed": later("Changed: {values}."),
+    "new": later("changed"),
+    "inside": later("In {name}."),
+    "calls": later("… {n} more calls"),
+    "older": later("… {n} older"),
+    "note": later("speaker note"),
+    "nothing": later("Nothing here."),
+    "name": later("name of a section"),
+    "jump": later("Jump to a section of this page"),
+    "missing": later("No section of this page has that in its name."),
+    "keys": later("Keys of the player"),
+    "touch": later("On a touch screen, swipe to the left for forward and to the right for back."),
+}
+ANSWERS = {
+    "yours": later("Your answer"),
+    "in": later(", in {unit}"),
+    "check": later("Check"),
+    "right": later("right"),
+    "isRight": later("✓ Right."),
+    "isWrong": later("✗ {why}."),
+    "first": later("Write an answer first."),
+    "unread": later("That cannot be read: write numbers such as 1,024, 1e6, 2^20, 2 GiB or 50 %."),
+    "unit": later("The answer is in {unit}, not in {word}."),
+    "plain": later("The answer is a plain number, not in {word}."),
+    "many": later("{n} are asked for, with commas between them."),
+    "notIt": later("not it"),
+    "small": later("{n} × too small"),
+    "large": later("{n} × too large"),
+    "sign": later("of the other sign"),
+    "part": later("part {n} is {verdict}"),
+    "done": later("{n} of {all} questions answered."),
+    "kept": later("What you answer stays in this browser."),
+    "forget": later("Forget it"),
+}
+SCRIPTS = {"player": PLAYER, "answers": ANSWERS, "beside": BESIDE}
+
+
+def data(scripts: Collection[str]) -> Html:
+    """The words of these scripts, the ones that have something to do on a page; nothing where none has."""
+    if not scripts:
+        return markup.NOTHING
+    own = {name: {key: _(text) for key, text in SCRIPTS[name].items()} for name in scripts}
+    text = json.dumps({"lang": catalogue.language(), **own}, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    # No script element: what navigates without loading pages would run it.
+    return Html(f"<div id=\"lb-words\" hidden data-words='{text}'></div>")

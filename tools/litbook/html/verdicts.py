@@ -1,0 +1,139 @@
+"""What a page says about its claims: how many hold, and, before all else, what fails.
+
+A claim that this build could not run has the verdict of the newest recording of the same text, under the name
+of the recorded device; where there is none, it has not run, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from litbook.document import books
+from litbook.document.books import Book
+from litbook.document.catalogue import _, day, ngettext, number
+from litbook.document.edition import Edition
+from litbook.document.evidence import here, others
+from litbook.document.margin import DEVICES, OLDER, SIGNS
+from litbook.html import markup
+from litbook.html.markup import Html, tag
+from litbook.record.model import Record, Section, Verdict
+
+WORST: tuple[Verdict, ...] = ("fails", "not-reached", "needs-device", "holds")  # first
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What became of a claim, and where: `device` is that of the recording, or the one it still needs."""
+
+    verdict: Verdict
+    device: str = ""
+
+
+def rulings(
+    record: Record, recordings: Sequence[Record], sections: Iterable[Section] | None = None
+) -> list[Ruling]:
+    """The ruling on every claim of these sections, of all by default."""
+    made: list[Ruling] = []
+    for section in record.sections if sections is None else sections:
+        here = [claim.verdict for claim in section.claims]
+        recorded = others(section, recordings) if "needs-device" in here else []
+        missing = OLDER if any(other.entry.ran for other in recorded) else section.requires or ""
+        elsewhere = [Ruling("needs-device", missing)] * len(here)
+        # The newest recording that is current has the verdicts which this build does not.
+        for other in recorded:
+            there = other.entry.claims
+            ran = any(claim.verdict != "needs-device" for claim in there)
+            if other.current and ran and len(there) == len(here):
+                elsewhere = [Ruling(it.verdict, other.record.environment.device.name) for it in there]
+                break
+        made += (
+            there if verdict == "needs-device" else Ruling(verdict)
+            for verdict, there in zip(here, elsewhere, strict=True)
+        )
+    return made
+
+
+def summary(rulings: Sequence[Ruling]) -> Html:
+    """`41 claims, all hold`, as the first thing on a page that has any."""
+    return tag("p", counts(rulings), class_="lb-summary") if rulings else markup.NOTHING
+
+
+def counts(rulings: Sequence[Ruling]) -> Html:
+    """How many claims there are, and how many of them hold, fail, and so on, and where."""
+    if all(ruling == Ruling("holds") for ruling in rulings):
+        words = ngettext("{n} claim, it holds", "{n} claims, all hold", len(rulings))
+        return markup.join([tag("span", "✓", class_="lb-ok"), " ", words])
+
+    def rank(ruling: Ruling) -> tuple[bool, bool, int, str]:
+        """This build's first, and in the order of the signs; then recordings', then what has not run."""
+        waits = ruling.verdict == "needs-device"
+        return waits, bool(ruling.device), list(SIGNS).index(ruling.verdict), ruling.device
+
+    often = Counter(rulings)
+    parts = [
+        tag("span", f"{SIGNS[it.verdict]} {_words(it, often[it])}", class_=f"lb-tally lb-{it.verdict}")
+        for it in sorted(often, key=rank)
+    ]
+    return markup.join([ngettext("{n} claim", "{n} claims", len(rulings)), ": ", markup.join(parts, " · ")])
+
+
+def _words(ruling: Ruling, count: int) -> str:
+    """`19 hold, as recorded on Some GPU`, `55 not run (need a GPU)`."""
+    if ruling.verdict == "needs-device":
+        device = _(DEVICES.get(ruling.device, ruling.device))
+        return ngettext("{n} not run (needs {device})", "{n} not run (need {device})", count, device=device)
+    text = {
+        "holds": ngettext("{n} hold", "{n} hold", count),
+        "fails": ngettext("{n} fail", "{n} fail", count),
+        "not-reached": ngettext("{n} not reached", "{n} not reached", count),
+    }[ruling.verdict]
+    return text + (_(", as recorded on {device}", device=ruling.device) if ruling.device else "")
+
+
+def alarm(book: Book, page: str, mine: Sequence[Section]) -> Html:
+    """A box at the top that names every failure, with links to the lines."""
+    ours = [(section, here(book.record, section)) for section in mine]
+    failing = [(section, claim) for section, it in ours for claim in it.claims if claim.verdict == "fails"]
+    errors = [(section, error) for section, it in ours for error in it.errors]
+    if not failing and not errors:
+        return markup.NOTHING
+    items = []
+    for section, line, what in [
+        *((section, claim.line, claim.caption or claim.text) for section, claim in failing),
+        *((section, error.line, error.message) for section, error in errors),
+    ]:
+        where = book.place.get(section.key, page)
+        label = markup.text(f"{book.path(section)}:{line}")
+        way = ("" if where == page else books.way(page, where)) + f"#{book.line(where, section.file, line)}"
+        items.append(tag("li", tag("a", label, href=way), " ", what))
+    head = ngettext("{n} claim fails", "{n} claims fail", len(failing)) if failing else ""
+    tail = ngettext("{n} error", "{n} errors", len(errors)) if errors else ""
+    title = tag("p", tag("strong", _(" and ").join(filter(None, (head, tail)))))
+    return tag("div", title, tag("ul", *items), class_="lb-alarm", role="note")
+
+
+def tick(record: Record, section: Section, recordings: Sequence[Record] = ()) -> Html:
+    """How many claims of a section and of those below it hold, of how many: `✓ 44`, `○ 44 of 47`."""
+    every = rulings(record, recordings, record.tree(section))
+    if not every:
+        return markup.NOTHING
+    worst = min((ruling.verdict for ruling in every), key=WORST.index)
+    often = Counter(ruling for ruling in every if ruling.verdict == worst)
+    words = "; ".join(_words(ruling, n) for ruling, n in often.items())
+    holding = number(sum(ruling.verdict == "holds" for ruling in every))
+    of = "" if worst == "holds" else _(" of {n}", n=number(len(every)))
+    return tag("span", f"{SIGNS[worst]} {holding}{of}", class_=f"lb-tally lb-{worst}", title=words)
+
+
+def tally(lectures: Sequence[Edition]) -> Html:
+    """One line on all lectures, how many claims hold, where and when they ran."""
+    every = [ruling for it in lectures for ruling in rulings(it.record, it.recordings)]
+    if not every:
+        return markup.NOTHING
+    environment = lectures[0].record.environment
+    torch = environment.versions.get("torch")
+    machine = environment.machine_name + (f", torch {torch}" if torch else "")
+    where = _("run on {machine}, {day}", machine=machine, day=day(environment.date))
+    return tag("p", counts(every), f" · {where}", class_="lb-tallies")
