@@ -1,4 +1,5 @@
-"""What guards a book beside its claims: numbers that nothing backs, claims that never ran or say nothing.
+"""What guards a book beside its claims: numbers that nothing backs, answers that nothing
+checks, claims that never ran or say nothing.
 
 In goes a lecture, out come lines for people and whether something is wrong. It prints nothing. `CHECKS` names
 the checks; each takes a lecture, and what is wanted of it. A lecture runs in a process of its own. Changes of
@@ -14,9 +15,11 @@ from pathlib import Path
 from litbook import project
 from litbook.document import report
 from litbook.document import unbacked as numbers
+from litbook.project import NoBook, Project
 from litbook.record import recordings
 from litbook.run import process
 from litbook.text import source
+from litbook.text import unchecked as answers
 from litbook.text import unrun as reached
 from litbook.text import vacuous as nothing
 
@@ -72,6 +75,18 @@ def vacuous(path: Path, _: Wanted) -> Checked:
     return Checked(said, count, bool(problems) or not report.holds(record))
 
 
+def unchecked(path: Path, _: Wanted) -> Checked:
+    """The questions whose answer is computed in one way only; wrong where the book says so."""
+    lecture = source.read(path, project.shown(path))
+    problems, asked = answers.unchecked(lecture), answers.count(lecture)
+    try:
+        refused = Project.find(path.parent).unchecked == "error"
+    except NoBook:
+        refused = False
+    summary = f"{len(problems)} of {asked} answer{'' if asked == 1 else 's'} computed in one way only"
+    return Checked(list(map(str, problems)), summary, refused and bool(problems))
+
+
 CHECKS: dict[str, Callable[[Path, Wanted], Checked]] = {
-    "unbacked": unbacked, "unrun": unrun, "vacuous": vacuous
+    "unbacked": unbacked, "unchecked": unchecked, "unrun": unrun, "vacuous": vacuous
 }  # fmt: skip

@@ -133,6 +133,7 @@ APPROVES = "as --record, also where values differ from the recording there is"
 COMPARES = "list what differs between two files written with --out"
 CHECKS = {
     "unbacked": "numbers that nothing backs",
+    "unchecked": "questions whose answer is computed in one way only",
     "unrun": "claims that no run has reached",
     "vacuous": "claims that say nothing: 0 == 0, empty against empty",
     "mutants": "claims that cannot fail",
@@ -213,7 +214,7 @@ def _check_command(words: list[str]) -> int:
     """All that guards a book's truth beside its claims; of several lectures each in a process of its own."""
     parser = argparse.ArgumentParser(
         prog="litbook check",
-        description="Look for what no claim guards; the first four options are the default.",
+        description="Look for what no claim guards; the first five options are the default.",
         epilog="exit status: 0 nothing is found; 1 something is, or the lecture fails; 2 it cannot be used",
     )
     add = parser.add_argument
@@ -241,7 +242,7 @@ def _check_command(words: list[str]) -> int:
 
     optional.bring_in("mutants")
     wrong, wanted = False, checks.Wanted(asked.sections, asked.sample, asked.seed, asked.all)
-    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:4]):
+    for name in asked.checks or (["mutants"] if asked.sections else [*CHECKS][:5]):
         if name in checks.CHECKS:
             checked = checks.CHECKS[name](path, wanted)
             _say("\n\n".join([*map(harmless, checked.said), f"{asked.lecture}: {checked.summary}"]))

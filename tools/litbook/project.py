@@ -57,6 +57,7 @@ class Project:
     lectures_at: str | Path = "lectures"
     docs_at: str | Path = "docs"
     bibliography_at: str | Path = ""
+    unchecked: str = "off"  # or "warn" or "error": what an answer is that nothing checks
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -76,6 +77,7 @@ class Project:
             str(options.get("lectures") or cls.lectures_at),
             str(settings.get("docs_dir") or cls.docs_at),
             str(options.get("bibliography") or cls.bibliography_at),
+            str(options.get("unchecked") or cls.unchecked),
         )
 
     @staticmethod

@@ -19,7 +19,7 @@ from litbook.errors import LitbookError, Problem
 from litbook.html import devices, ledger
 from litbook.project import Project, name_of, recordings_of
 from litbook.record import compare, model, recordings
-from litbook.text import depends, source, unrun, vacuous
+from litbook.text import depends, source, unchecked, unrun, vacuous
 
 CURRENT, MAY_BE_OLDER = "current", "may-be-older"  # what a book says of its recordings
 LET_WAIT = f"or let them wait: `recordings: {MAY_BE_OLDER}` below litbook, in mkdocs.yml"
@@ -77,12 +77,18 @@ def _way_out(path: Path, here: model.Record) -> str:
 
 
 def problems(
-    it: Edition, found: Found, numbers: str = "error", older: str = CURRENT, prose: Sequence[Problem] = ()
+    it: Edition,
+    found: Found,
+    numbers: str = "error",
+    older: str = CURRENT,
+    prose: Sequence[Problem] = (),
+    answers: str = "off",
 ) -> None:
     """What is wrong with the record, with its `prose`, and with the text behind it, goes into `found`.
 
-    `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off"). Recordings that
-    something has changed since are wrong, or where `older` is `MAY_BE_OLDER` a remark.
+    `numbers` that nothing backs are an "error", a remark ("warn"), or nothing ("off"), and so are `answers`
+    that nothing checks. Recordings that something has changed since are wrong, or where `older` is
+    `MAY_BE_OLDER` a remark.
     """
     kept = it.runs()[1:]
     into = found.remarks if older == MAY_BE_OLDER else found.wrong
@@ -93,9 +99,10 @@ def problems(
     found.wrong += map(str, prose)
     found.wrong += [str(never.problem) for never in unrun.unrun(it.record, kept) if never.dead]
     found.wrong += map(str, vacuous.vacuous(it.record))
-    if numbers != "off":
-        into = found.wrong if numbers == "error" else found.remarks
-        into += map(str, unbacked.in_sources(it.record.sources))
+    for severity, of in ((numbers, unbacked.in_sources), (answers, unchecked.in_sources)):
+        if severity != "off":
+            into = found.wrong if severity == "error" else found.remarks
+            into += map(str, of(it.record.sources))
 
 
 def differing(editions: Sequence[Edition]) -> devices.Differences:

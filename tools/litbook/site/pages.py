@@ -39,6 +39,7 @@ class Choices:
 
     without: frozenset[str] = frozenset()
     unbacked: str = "error"  # or "warn" or "off": what a number is that nothing backs
+    unchecked: str = "off"  # the same, of an answer that nothing checks
     recordings: str = CURRENT  # or `MAY_BE_OLDER`
 
 
@@ -145,7 +146,8 @@ class Pages:
         notebooks = self.notebooks_of(it, late := Found())
         ways = _ways(it) if notebooks else {}
         made = page.pages(it.record, self.bibliography, it.recordings, problems, self.others, ways)
-        problems_of(it, found, self.choices.unbacked, self.choices.recordings, problems)
+        strict = self.choices
+        problems_of(it, found, strict.unbacked, strict.recordings, problems, strict.unchecked)
         found.wrong += late.wrong
         for name, text in (made | player.data(it.record, it.recordings)).items():
             yield f"{PLACE}/{it.folder}/{name}", text

@@ -71,8 +71,8 @@ PLACES = re.compile(r"<!-- (claims|parts|excerpt|drawing)(?: (\w+))? -->")  # on
 class Severity(kinds.Choice[str]):
     """One of three words; in YAML a bare `off` is False."""
 
-    def __init__(self) -> None:
-        super().__init__(("error", "warn", "off"), default="error")
+    def __init__(self, default: str = "error") -> None:
+        super().__init__(("error", "warn", "off"), default=default)
 
     def run_validation(self, value: object) -> str:
         """The word; raises MkDocs' error for any other."""
@@ -93,6 +93,7 @@ class Options(base.Config):
     # In whose words the lectures are written; "": in ours. Where no others are here, a run says so.
     words = kinds.Choice(("", *WORDS), default="") if WORDS else kinds.Type(str, default="")
     unbacked = Severity()  # what a number is that nothing backs
+    unchecked = Severity("off")  # what an answer is that nothing checks
     recordings = kinds.Choice((editions.CURRENT, editions.MAY_BE_OLDER), default=editions.CURRENT)
 
 
@@ -269,7 +270,7 @@ class LitbookPlugin(BasePlugin[Options]):
         """Which pages exist, and how severe a number is that nothing backs."""
         without = frozenset(name for name in (*ENDS, "notebooks") if not self.config[name])
         without |= {"notebooks"} if self.config.words else set()  # they know none of these words
-        return Choices(without, self.config.unbacked, self.config.recordings)
+        return Choices(without, self.config.unbacked, self.config.unchecked, self.config.recordings)
 
     def build(self, project: Project, run: Runner, book: str = "", colab: str = "") -> list[NavEntry]:
         """Write the pages of every lecture of the project; the nav's entries come back.

@@ -216,7 +216,10 @@ class Preview:
     def _show(self, draft: Draft, record: model.Record, saves: int) -> None:
         draft.found = editions.Found()
         edition = editions.edition(draft.path, record, draft.found)
-        editions.problems(edition, draft.found, self.choices.unbacked, editions.MAY_BE_OLDER)
+        strict = self.choices
+        editions.problems(
+            edition, draft.found, strict.unbacked, editions.MAY_BE_OLDER, answers=strict.unchecked
+        )
         draft.last = Shown(edition, time.strftime("%H:%M:%S"), saves)
         draft.generation += 1
         for text in [*draft.found.wrong, *draft.found.remarks]:
