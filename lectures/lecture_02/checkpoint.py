@@ -100,7 +100,7 @@ def an_unused_optimizer_has_nothing_to_save() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     weights = sum(p.nbytes for p in model.parameters())  # @inspect weights as B
     fresh = saved_size(model.state_dict(), optimizer.state_dict())  # @inspect fresh as B
-    assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"  # @zero
+    assert len(optimizer.state_dict()["state"]) == 0, "nothing to save yet"  # @zero: it has no averages yet
     x, y = linear_batch(64, 4)
     F.mse_loss(model(x), y).backward()
     optimizer.step()
@@ -208,7 +208,7 @@ def a_resumed_run_needs_all_of_its_state() -> None:
     """)
     parts = ["model", "optimizer", "steps", "data", "dropout"]
     complete = drift(parts)  # @inspect complete
-    assert complete == 0.0, "the same to the last bit"  # @zero
+    assert complete == 0.0, "the same to the last bit"  # @zero: the distance between two equal runs
 
     misbelief("A checkpoint is the model and the optimizer.", r"""
         Those are two of the five. With only them the run goes on, without a word, as another run.

@@ -54,7 +54,7 @@ def only_arithmetic_counts() -> None:
     tally.clear()
     turned = a.T.copy()
     assert turned.shape == (5, 3), "turned over"
-    assert tally == [], "moved and copied: nothing was done"  # @zero
+    assert tally == [], "moved and copied: nothing was done"  # @zero: there was none to count
     smaller = a < a[::-1]
     assert smaller.shape == (3, 5), "compared"
     assert tally == ["<"] * 3 * 5, "a comparison for each, no arithmetic"
@@ -64,7 +64,7 @@ def only_arithmetic_counts() -> None:
     """)
     x = torch.randn(3, 5)
     handled = flops(lambda: (x.t().contiguous(), x.bfloat16(), x > 0))
-    assert handled == 0, "copied, cast, compared"  # @zero
+    assert handled == 0, "copied, cast, compared"  # @zero: the counter counts arithmetic alone
     tally.clear()
     p, q = counted(tally, 4, 6), counted(tally, 4, 6)
     smaller = (p * q + p).T < q.T
@@ -270,7 +270,7 @@ def not_everything_else_is_linear() -> None:
         the list lacks. Read a zero as *not known*.
     """)
     svd = flops(lambda: torch.linalg.svd(torch.randn(64, 64)))
-    assert svd == 0, "reported, not spent"  # @zero
+    assert svd == 0, "reported, not spent"  # @zero: the counter has no formula for it
     q = torch.randn(1, 1, 16, 8)
     fused = flops(lambda: F.scaled_dot_product_attention(q, q, q))  # @measure fused as FLOP
     question(r"""

@@ -199,7 +199,7 @@ def float16_spends_little_on_range() -> None:
     assert cast(65520, torch.float16) == math.inf, "rounds up to infinity"
     smallest = 2.0**-24  # @inspect smallest
     assert cast(smallest, torch.float16) == 2**-24, "just above zero"
-    assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero
+    assert cast(smallest / 2, torch.float16) == 0.0, "half of it is nothing"  # @zero: it underflows
     question("Which number of `float16` comes right before the largest?",
              answer=(torch.tensor(largest, dtype=torch.float16).view(torch.int16) - 1)
              .view(torch.float16).item())
@@ -212,7 +212,7 @@ def small_values_vanish_in_float16() -> None:
         [@micikevicius2018]. `float16` makes this of one:
     """)
     gone = cast(1e-8, torch.float16)  # @inspect gone
-    assert gone == 0.0, "no error, no warning"  # @zero
+    assert gone == 0.0, "no error, no warning"  # @zero: it underflows
     note(r"""
         Just above zero the values of `float16` are evenly spaced, $2^{-24}$ apart. What lies
         between is rounded to the nearest, and what lies nearer to zero than to the first of them
@@ -293,7 +293,7 @@ def bfloat16_has_the_exponents_of_float32() -> None:
     """)
     assert cast(2**-149, torch.float32) == 2**-149, "smallest float32"
     assert cast(2**-133, torch.bfloat16) == 2**-133, "smallest bfloat16"
-    assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"  # @zero
+    assert cast(2**-134, torch.bfloat16) == 0.0, "below it, zero"  # @zero: it underflows
     times = 2**-133 / 2**-149  # @inspect times
     assert times == 65536.0, "smallest against smallest"
     misbelief("bfloat16 has the same dynamic range as float32.", rf"""
@@ -672,7 +672,7 @@ def scaling_the_loss_saves_small_gradients() -> None:
     w = torch.tensor([1.0], requires_grad=True)
     (w.half().float() * 1e-8).sum().backward()
     assert w.grad is not None, "it has a gradient"
-    assert w.grad.item() == 0.0, "but nothing is in it"  # @zero
+    assert w.grad.item() == 0.0, "but nothing is in it"  # @zero: it underflows
     note(r"""
         The standard cure multiplies the loss before the backward pass, and divides the gradients,
         in `float32`, before the step [@micikevicius2018]. PyTorch's `GradScaler` does both; it also

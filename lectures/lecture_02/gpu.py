@@ -78,7 +78,7 @@ def ask_before_you_move() -> None:
     silence = ""
     assert refused != silence, "no properties of a missing device"
     if count == 0:
-        assert held == 0, "nothing allocated on no GPU"  # @zero
+        assert held == 0, "nothing allocated on no GPU"  # @zero: there is no GPU in this branch
         stranded = message_of(lambda: torch.zeros(32, 32).to("cuda:0"))  # @measure stranded
         assert stranded != silence, "and nowhere to move to"
     question(r"""

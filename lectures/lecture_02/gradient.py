@@ -652,7 +652,7 @@ def the_same_sum_in_another_order_is_another_number() -> None:
         total = torch.zeros(3).index_add(0, place, values)  # @inspect total
     assert "does not have a deterministic" in refused, "an error, not a guess"
     silent = message_of(lambda: torch.zeros(3).put_(place, values))
-    assert silent == "", "without the switch it just runs"  # @zero
+    assert silent == "", "without the switch it just runs"  # @zero: no message, as nothing is refused
     assert total.tolist() == [3.0, 0.0, 0.0], "adding has one"
     note(r"""
         Advice for a run that must be repeatable: fix the seeds, switch this on, and set

@@ -125,7 +125,7 @@ def the_loop_finds_it() -> None:
     assert torch.equal(learned, model.weights[0]), "the same, bit for bit"
     assert len(run.losses) == 200, "one for each step"
     final = round(run.losses[-1], 6)  # @inspect final
-    assert final == 0.0, "no error is left"  # @zero
+    assert final == 0.0, "no error is left"  # @zero: the loss comes to its least
     w = learned.flatten().tolist()
     found = [round(value, 3) for value in w]  # @inspect found
     assert found == list(range(16)), "the weights themselves"
@@ -269,7 +269,7 @@ def deeper_needs_a_smaller_rate() -> None:
     assert math.isnan(final) is True, "not a number any more"
     smaller = train(layers=2, lr=0.001, steps=200)
     final = round(smaller.losses[-1], 3)  # @inspect final
-    assert final == 0.0, "a tenth of the rate learns"  # @zero
+    assert final == 0.0, "a tenth of the rate learns"  # @zero: the loss comes to its least
 
     note("For each depth, the largest of six rates at which the loss stays finite:")
     rates = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)

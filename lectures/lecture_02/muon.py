@@ -71,7 +71,7 @@ def muon_levels_a_gradient_with_products() -> None:
     p.grad = g.clone()
     optimizer.step()
     gap = error_of(-p.detach(), newton_schulz(g))  # @inspect gap
-    assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero
+    assert round(gap, 1) == 0.0, "the rounding of a narrow format"  # @zero: another way to the same
     copies = state_bytes(optimizer) / p.nbytes  # @inspect copies
     assert copies == 1.0, "a single moment; Adam has two"
     question("What becomes of a singular value of `0.1` in one round?",

@@ -115,8 +115,8 @@ def the_flop_counter_sees_only_products() -> None:
     normalized = flops(lambda: x.softmax(-1))
     product = flops(lambda: x @ x)  # @inspect product as FLOP
     assert y.numel() == 100, "additions that were done"
-    assert reported == 0, "additions that were reported"  # @zero
-    assert normalized == 0, "exponentials and quotients: none"  # @zero
+    assert reported == 0, "additions that were reported"  # @zero: the counter has no formula for it
+    assert normalized == 0, "exponentials and quotients: none"  # @zero: the counter has no formula for it
     assert product == 2 * n**3, "a product is counted"
 
     note(r"""

@@ -160,7 +160,7 @@ def near_the_best_size_the_loss_is_flat() -> None:
     assert billions == [120, 246], "billion parameters, by either fit"
     steps = [1000 * math.log10(searched(FITS[k]) / n) for k, n in best.items()]
     gaps = [round(step) for step in steps]
-    assert gaps == [0, 0], "found by the search, to a step"  # @zero
+    assert gaps == [0, 0], "found by the search, to a step"  # @zero: another way to the same
     rule = [work / 6 / n**2 for n in best.values()]  # @inspect rule
     assert [round(r) for r in rule] == [73, 17], "tokens per parameter"
     printed = Fit(1.69, 406.4, 0.34, 410.7, 0.28).best(work)  # @inspect printed

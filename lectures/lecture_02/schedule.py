@@ -148,7 +148,7 @@ def clipping_is_paid_for_at_every_step() -> None:
     per_parameter = moved.bytes / w.numel()  # @inspect per_parameter as B
     assert round(per_parameter) == 3 * 4, "read twice, written once"
     seen = flops(lambda: torch.nn.utils.clip_grad_norm_([w], 2.0))  # @inspect seen as FLOP
-    assert seen == 0, "not on the counter's list"  # @zero
+    assert seen == 0, "not on the counter's list"  # @zero: the counter has no formula for it
     note(r"""
         What does it change? For Adam, less than it seems: if every gradient is made shorter by the
         same factor, Adam does not notice, since it divides by their size.

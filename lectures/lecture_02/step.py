@@ -347,7 +347,7 @@ def small_batches_make_the_optimizer_count() -> None:
     optimizer = OPTIMIZERS["SGD"](model.parameters())
     F.mse_loss(model(x), y).backward()
     reported = flops(optimizer.step)  # @inspect reported as FLOP
-    assert reported == 0, "elementwise work is not counted"  # @zero
+    assert reported == 0, "elementwise work is not counted"  # @zero: the counter has no formula for it
     note(r"""
         Nothing, it says. But even plain SGD multiplies and subtracts once for every parameter. The
         small model has `36`, and `numbers_written` sees as many results, whatever the batch:

@@ -412,7 +412,7 @@ def a_small_view_keeps_everything_alive() -> None:
     torch.save(row.clone(), alone)
     with_base, row_only = whole.tell(), alone.tell()  # @inspect with_base as B, row_only as B
     assert with_base // MiB == 4, "the file holds the matrix"
-    assert row_only // MiB == 0, "the clone's file does not"  # @zero
+    assert row_only // MiB == 0, "the clone's file does not"  # @zero: less than one MiB
     question(r"""
         In each of `100` steps a loop computes fresh `float32` logits of shape `(256, 1024)` and
         appends `logits[0, 0]` to a list. How much memory does the list keep alive?

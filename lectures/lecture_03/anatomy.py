@@ -377,7 +377,7 @@ def a_counter_may_overlook_attention() -> None:
     products = flops(lambda: fused(tokens))  # @measure products as FLOP
     missing = sum(bill.values()) - products  # @measure missing as FLOP
     attention = attention_flops(SMALL, 3 * 32, 32)  # @inspect attention as FLOP
-    assert missing % attention == 0, "all of attention is missing, or none"  # @zero
+    assert missing % attention == 0, "all of attention is missing, or none"  # @zero: a remainder
     assert missing <= attention, "and no more than that"
     misbelief("`FlopCounterMode` counts what a model does.", r"""
         It counts the operations on its list. The fused kernel that PyTorch runs on a CPU is not on

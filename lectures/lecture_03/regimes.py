@@ -273,7 +273,7 @@ def a_block_moves_more_than_it_multiplies() -> None:
     bytes_ = shares(by_kind(done, lambda op: op.moved))  # @inspect bytes_ as %
     time = shares(by_kind(done, seconds_at_best))  # @inspect time as %
     assert 0.9 < work["products with weights"] < 0.97, "of the FLOPs"
-    assert work["all in between"] == 0, "nothing that a counter would count"  # @zero
+    assert work["all in between"] == 0, "nothing that a counter would count"  # @zero: it has no formula for them
     assert 0.63 < bytes_["all in between"] < 0.65, "and most of the bytes"
     assert 0.39 < time["all in between"] < 0.41, "of the time at best"
     note(r"""

@@ -171,7 +171,7 @@ def a_fused_backward_pass_recomputes_scores() -> None:
     per_pair = (forward + backward) / (t * t * width)  # @inspect per_pair as FLOP
     assert per_pair == 14.0, "instead of twelve"
     ignored = flops(lambda: attend(False)) - flops(lambda: attend(True))
-    assert ignored == 0, "the counter does not look at the mask"  # @zero
+    assert ignored == 0, "the counter does not look at the mask"  # @zero: the difference of two equal counts
     own = per_pair * 6 / 7  # @inspect own as FLOP
     assert own == 12.0, "six products of the seven"
     note(rf"""

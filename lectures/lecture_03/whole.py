@@ -112,7 +112,7 @@ def one_table_costs_flops_and_the_other_none() -> None:
         x = torch.empty_like(table[:1])
     lookup = operations_of(lambda: F.embedding(token, table))[0]
     scores = operations_of(lambda: x @ table.t())[-1]
-    assert lookup.flops == 0, "looked up"  # @zero
+    assert lookup.flops == 0, "looked up"  # @zero: a lookup multiplies nothing
     assert scores.flops == 2 * rows * d, "two for each number of the table"
     assert lookup.read == lookup.written + token.nbytes, "one row moves"
     assert scores.read > table.nbytes, "the whole table does"
@@ -197,7 +197,7 @@ def a_text_with_a_known_entropy() -> None:
         for w in sorted(different)
     ]
     by_letter = [sum(s[i] for s in surprise) / WORDS for i in range(4)]  # @inspect by_letter
-    assert by_letter[3] == 0, "the space is certain"  # @zero
+    assert by_letter[3] == 0, "the space is certain"  # @zero: what is certain surprises nobody
     totals = {round(sum(s), 9) for s in surprise}  # @inspect totals
     assert totals == {round(math.log(WORDS), 9)}, "the same for every word"
     floor = math.log(WORDS) / 4  # @inspect floor
@@ -489,7 +489,7 @@ def it_writes_what_it_read() -> None:
     # Ten runs from other beginnings: 0.926 to 0.961.
     assert 0.9 < right < 0.98, "words of the lexicon, among all that it wrote"
     unwritten = sum(word not in words for word in known)  # @measure unwritten
-    assert unwritten == 0, "and each of them was written"  # @zero
+    assert unwritten == 0, "and each of them was written"  # @zero: none is missing
     question(r"""
         How many words of three letters and a space could a model write that has learned only where
         the spaces are?

@@ -61,8 +61,8 @@ def test_a_claim_that_says_nothing_is_found(tmp_path: Path, body: str, why: str)
         "assert (3 > 4) == False",
         "assert not (3 > 4)",
         "assert isinstance(0, int)",
-        "seen = 0\nassert seen == 0  # @zero",
-        "seen = 0\nassert (seen ==\n    0), 'none'  # @zero",
+        "seen = 0\nassert seen == 0  # @zero: nobody came",
+        "seen = 0\nassert (seen ==\n    0), 'none'  # @zero: nobody came",
     ],
 )
 def test_a_claim_that_says_something_is_not(tmp_path: Path, body: str) -> None:
@@ -76,7 +76,7 @@ def test_the_problem_names_the_line_and_the_way_out(tmp_path: Path) -> None:
         "lecture_sample.py:12:5: this claim says nothing: both sides are zero\n"
         "    assert seen == 0, 'none seen'\n"
         "    ^\n"
-        "    claim also that there was something to see; where zero is the point, say so: # @zero"
+        "    claim also that there was something to see; where zero is the point, say so: # @zero: why"
     )
 
 
@@ -91,16 +91,28 @@ def test_it_is_an_error_in_the_strict_build_and_listed_by_the_command(
     file = write(tmp_path, text)
     assert litbook(["check", "--vacuous", str(file)]) == 1
     assert capsys.readouterr().out == f"{wrong}\n\n{file}: 1 claim says nothing\n"
-    marked = write(tmp_path, text.replace("== 0", "== 0  # @zero"))
+    marked = write(tmp_path, text.replace("== 0", "== 0  # @zero: nobody came"))
     assert litbook(["check", "--vacuous", str(marked)]) == 0
 
 
 def test_the_mark_stands_at_a_claim() -> None:
     with pytest.raises(UnusableLecture) as raised:
-        source.parse(section("seen = 0  # @zero\nassert seen == 1"))
+        source.parse(section("seen = 0  # @zero: nobody came\nassert seen == 1"))
     assert str(raised.value) == (
-        "<lecture>:11:15: @zero stands at no claim\n"
-        "    seen = 0  # @zero\n"
+        "<lecture>:11:15: @zero stands at no assert\n"
+        "    seen = 0  # @zero: nobody came\n"
         "              ^\n"
-        "    put it on the claim's line"
+        "    put it on the line of the assert"
+    )
+
+
+@pytest.mark.parametrize("mark", ["@zero", "@zero:", "@zero: :", "@zero nobody came"])
+def test_the_mark_says_why(mark: str) -> None:
+    with pytest.raises(UnusableLecture) as raised:
+        source.parse(section(f"seen = 0\nassert seen == 0  # {mark}"))
+    assert str(raised.value) == (
+        "<lecture>:12:23: @zero says no reason\n"
+        f"    assert seen == 0  # {mark}\n"
+        "                      ^\n"
+        "    write why zero, or nothing, is the point: # @zero: a view moves nothing"
     )

@@ -457,9 +457,9 @@ def _close(
     summary = report.summary(record)
     if lost:
         summary += f"; {values.many(len(lost), 'reference')} to nothing"
-    if contradicting:
+    if contradicting and not kept:  # else the recording is this run
         summary += f"; {values.many(len(contradicting), 'difference')} from {against.shown}"
-    elif differing:
+    elif differing and not kept:
         summary += f"; {values.many(len(differing), 'section')} newer than {against.shown}"
     _say("\n\n".join([*said, summary]))
     if trouble:

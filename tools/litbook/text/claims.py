@@ -28,7 +28,7 @@ def find_claims(found: Lecture) -> None:
             if isinstance(node, ast.Assert) and node not in found.fails:
                 number = found.statement_of[node]
                 found.statements[number] = replace(found.statements[number], kind="claim")
-                claim = replace(claim_of_assert(text, node), statement=number)
+                claim = replace(claim_of_assert(text, node), statement=number, zero=node in found.zeros)
             elif isinstance(node, ast.AnnAssign) and names_axes(node):
                 said = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
                 claim = Assertion(found.statement_of[node], "axes", said, "", ("",), (), node=node)

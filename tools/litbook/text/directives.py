@@ -30,7 +30,7 @@ DIRECTIVES = {  # each with what it says: of this the reference in the docs is m
     "hide": "the line, block or definition runs and is not shown; behind the docstring of a file, all of it",
     "stepover": "calls on this line run at full speed, unrecorded; on a `def` always",
     "fails": "on an `assert`: it is meant to fail, at least once in a run",
-    "zero": "on a claim: that it is zero, or nothing, is the point",
+    "zero": "on an `assert`: that it is of zero, or of nothing, is the point, and why: `# @zero: why`",
 }
 FOREIGN: dict[str, str] = {}  # another tool's, and which of ours each is; a package of its words fills it
 Anchors = list[tuple[int, int, Anchor]]  # line and column where one begins, sorted
@@ -196,6 +196,11 @@ def _with_watches(file: File, directive: Directive, problems: list[Problem]) -> 
         what = f"unknown directive @{name}"
         every = ", ".join(f"@{other}" for other in DIRECTIVES)
         way_out = f"did you mean @{near[0]}?" if near else f"there are: {every}"
+    elif name == "zero":
+        if content.startswith(":") and content.strip(": "):
+            return directive
+        what = "@zero says no reason"
+        way_out = "write why zero, or nothing, is the point: # @zero: a view moves nothing"
     elif name not in ("inspect", "measure", "clear"):
         if not content:
             return directive
@@ -312,12 +317,10 @@ def _mark(found: Lecture, file: File, directive: Directive, anchor: Anchor, prob
                 if spec.kind in SECTIONS:
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
                     way_out = "put it on the line that calls at full speed"
-        case "zero":
-            found.zeros[anchor] = place
-        case "fails":
-            found.fails.add(anchor)
+        case "zero" | "fails":
+            (found.zeros if directive.name == "zero" else found.fails).add(anchor)
             if not isinstance(anchor, ast.Assert):
-                what, way_out = "@fails stands at no assert", "put it on the line of the assert"
+                what, way_out = f"@{directive.name} stands at no assert", "put it on the line of the assert"
                 problems.append(Problem("bad-directive", what, place, way_out))
                 return
     if what:
@@ -334,17 +337,6 @@ def anchors_in(tree: ast.Module) -> Anchors:
             beginnings = [*getattr(node, "decorator_list", ()), node]
             anchors.extend((at.lineno, at.col_offset, node) for at in beginnings)
     return sorted(anchors, key=lambda anchor: anchor[:2])
-
-
-def allow_zeros(found: Lecture, problems: list[Problem]) -> None:
-    """The author says of claims, known by now, that zero, or nothing, is the point: see `vacuous`."""
-    for anchor, place in found.zeros.items():
-        number = found.claim_of.get(anchor)  # type: ignore[call-overload]
-        if number is not None:
-            found.claims[number] = replace(found.claims[number], zero=True)
-        else:
-            what = "@zero stands at no claim"
-            problems.append(Problem("bad-directive", what, place, "put it on the claim's line"))
 
 
 def hide(found: Lecture) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from litbook.errors import Ambiguous, NotFound, Place
+from litbook.errors import Ambiguous, NotFound
 from litbook.record import model
 from litbook.text.file import File
 from litbook.text.imports import Names
@@ -108,7 +108,7 @@ class Lecture:
     untouched: set[ast.AST] = field(default_factory=set)
     compiled: set[ast.AST] = field(default_factory=set)  # those of them that a compiler reads
     fails: set[ast.AST] = field(default_factory=set)  # asserts that are meant to fail
-    zeros: dict[ast.AST, Place] = field(default_factory=dict)  # where `@zero` stands, by its statement
+    zeros: set[ast.AST] = field(default_factory=set)  # asserts of which zero, or nothing, is the point
     order: list[int] = field(default_factory=list)  # parts and sections, as `main` reaches them
     namesakes: dict[str, list[int]] = field(default_factory=dict)  # these, by their names
 

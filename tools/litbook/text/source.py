@@ -25,7 +25,6 @@ from litbook.text.compiled import leave_compiled_code_alone
 from litbook.text.directives import (
     Anchors,
     Directive,
-    allow_zeros,
     anchors_in,
     attach,
     directives_in,
@@ -208,7 +207,6 @@ def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
         if (part := marked[file.path]).tree is not None:
             attach(found, file, part.directives, part.anchors, problems)
     find_claims(found)
-    allow_zeros(found, problems)
     if lecture:
         find_what_says_nothing(found, problems)
         find_circles(found.names, problems)

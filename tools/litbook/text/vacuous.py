@@ -2,7 +2,7 @@
 
 In goes a record, which keeps both sides of every comparison; out come problems. Each comparison of a claim is
 looked at, and each call with two arguments (`torch.equal(a, b)`). Of a claim that ran more than once only the
-text says something: the record keeps the sides of one time. Where zero is the point, `# @zero` says so.
+text says something: the record keeps the sides of one time. Where zero is the point, `# @zero: why` says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litbook.errors import Place, Problem
 from litbook.record import model
 from litbook.record.model import Claim, Record, Section, Snapshot
 
-WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero"
+WAY_OUT = "claim also that there was something to see; where zero is the point, say so: # @zero: why"
 _EQUAL = ("==", "is", "<=", ">=")  # what holds between a thing and itself
 _CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
