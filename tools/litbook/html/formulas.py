@@ -33,6 +33,7 @@ ENVIRONMENTS = {
 _ARITY = {"munderover": 3, "msubsup": 3} | dict.fromkeys("mfrac mroot msub msup munder mover".split(), 2)
 _BELOW = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}  # in a formula of its own
 _LIMITS = frozenset("max min lim sup inf".split())
+_LARGE = frozenset("∑∏∐⋃⋂⋁⋀⨀⨁⨂⨆")  # what stands above and below them in a formula of its own
 _TAG = re.compile(r"\\tag(\*?)\{([^{}]*)\}")
 
 
@@ -48,6 +49,7 @@ def mathml(source: str, display: str) -> tuple[Html, str]:
         raise ValueError(r"& and \\ stand between \begin{aligned} and \end{aligned}, or the like")
     root = ET.fromstring(made)
     _check(root)
+    _set_limits(root, display)
     return _html(root), "".join(tags)
 
 
@@ -61,6 +63,8 @@ def _known(source: str) -> str:
 
     source = re.sub(r"(\\begin|\\end)\s*\{([^{}]*)\}", environment, source)
     source = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\", source)  # space between rows: always the same
+    bars = r"(?<!\\left)(?<!\\right)\\[lr]([vV])ert(?![A-Za-z])"  # as tall as a letter, not as their row
+    source = re.sub(bars, lambda m: "|" if m[1] == "v" else r"\|", source)
     name = re.compile(r"\\[,;: ]|~|\s")  # space in one, which latex2mathml would drop
     operator = r"(\\operatorname\*?)\s*\{([^{}]*)\}"
     return re.sub(operator, lambda m: f"{m[1]}{{{name.sub(chr(0x2009), m[2])}}}", source)
@@ -81,6 +85,21 @@ def _check(root: ET.Element) -> None:
                 raise ValueError(f"the attribute {key} is not shown")
         if element.text and "\\" in element.text and name != "mo":
             raise ValueError(f"{element.text} is unknown")
+
+
+def _set_limits(root: ET.Element, display: str) -> None:
+    r"""Limits of a sum: a browser sets them above and below it where it stands free, else beside it.
+
+    Within a line they stand beside it, but for `\limits` and `\displaystyle`, which are the author's will.
+    """
+    for element in root.iter():
+        name = element.tag.rpartition("}")[2]
+        if display == "inline" and name in _BELOW.values() and element[0].text in _LARGE:
+            element[0].set("movablelimits", "false")
+        if (element is root and display == "block") or element.get("displaystyle") == "true":
+            for sub in element.iter():
+                if sub.tag.rpartition("}")[2] in _BELOW and sub[0].text in _LARGE:
+                    sub[0].set("movablelimits", "true")
 
 
 def _html(element: ET.Element) -> Html:
