@@ -21,6 +21,8 @@ from litbook.text.file import File
 from litbook.text.lecture import Lecture
 from litbook.text.tree import frozen, uncollected
 
+BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
+
 MAIN = "def main():\n    pass\n"
 LECTURES = REPO / "lectures"
 
@@ -1434,7 +1436,7 @@ def test_garbage_is_collected_again_whatever_happens_meanwhile():
     assert gc.isenabled()
     with pytest.raises(UnusableLecture), uncollected():
         source.parse("def main(:\n")
-    assert gc.isenabled() and gc.get_freeze_count() == 0
+    assert gc.isenabled() and gc.get_freeze_count() <= BORN_FROZEN
     gc.disable()
     try:
         lecture("x = 1")
@@ -1452,7 +1454,7 @@ def test_what_others_froze_and_released_is_not_frozen_again():
         lecture("x = 3")
     gc.unfreeze()
     lecture("x = 4")
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= BORN_FROZEN
 
 
 def test_what_was_frozen_stays_frozen():

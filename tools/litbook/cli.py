@@ -446,6 +446,8 @@ def _close(
     said += [harmless(str(it)) for it in differing]
     if differing and against.recording and (releases := report.releases(record, against.recording)):
         said.append(releases)
+    if contradicting and against.recording and (other := report.interpreters(record, against.recording)):
+        said.append(other)
     if differing and not kept and holds:  # else --approve would refuse
         program = "litbook record" if asked.program == "litbook" else "python tools/run_lecture.py"
         command = f"{program} {asked.lecture} --device {record.environment.device.kind} --approve"

@@ -674,10 +674,13 @@ class _Tree:
             case "math" | "maths":
                 return Math(at, node.content, node.type == "maths")
             case "link":
-                forms: dict[str, Literal["angle", "bare"]] = {"auto": "angle", "bare": "bare"}
+                forms: dict[str, Literal["angle", "bare", "text"]] = {"auto": "angle", "bare": "bare"}
                 title = str(node.attrs.get("title", ""))
+                form = forms.get(node.info, "text")
                 inside = tuple(self.inline(node.children, place))
-                return Link(at, inside, str(node.attrs["href"]), title, forms.get(node.info, "text"))
+                if form == "angle":  # markdown-it's own rule leaves no place to its text
+                    inside = tuple(Text(at + 1, part.text) for part in inside if isinstance(part, Text))
+                return Link(at, inside, str(node.attrs["href"]), title, form)
             case "citation":
                 return Citation(at, tuple(re.findall(r"@([\w:./+-]+)", node.content)))
             case "reference":

@@ -158,6 +158,14 @@ def releases(own: Record, there: Record, name: str = "this run") -> str:
     )
 
 
+def interpreters(own: Record, there: Record) -> str:
+    """That a recording was made by another release of Python than this run; "" where both are, say, 3.12."""
+    was, now = (r.environment.python for r in (there, own))
+    if was.split(".")[:2] == now.split(".")[:2]:
+        return ""
+    return harmless(f"recorded by Python {was}, run by Python {now}: a value may depend on that")
+
+
 def holds(record: Record) -> bool:
     """Whether nothing failed and nothing was raised."""
     return not any(record.errors()) and record.count()["fails"] == 0

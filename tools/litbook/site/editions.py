@@ -53,7 +53,7 @@ def edition(path: Path, record: model.Record, found: Found | None) -> Edition:
             for difference in compare.compare(record, recording).differences:
                 into = found.wrong if difference.contradicts else found.remarks
                 if difference.kind != "text":
-                    into.append(f"{difference}\n    {_way_out(path, record)}")
+                    into.append("\n    ".join([str(difference), *_ways_out(path, record, recording)]))
         except (LitbookError, OSError) as error:
             if found:
                 found.wrong.append(str(error))
@@ -72,8 +72,9 @@ def _left_to(own: model.Record, here: model.Record) -> list[model.Record]:
     return [replace(own, sections=tuple(left))] if left else []
 
 
-def _way_out(path: Path, here: model.Record) -> str:
-    return f"if that is right: {report.record_anew(name_of(path), here.environment.device.kind)}"
+def _ways_out(path: Path, here: model.Record, recording: model.Record) -> list[str]:
+    ways = [f"if that is right: {report.record_anew(name_of(path), here.environment.device.kind)}"]
+    return [*filter(None, [report.interpreters(here, recording)]), *ways]
 
 
 def problems(

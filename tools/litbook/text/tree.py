@@ -18,6 +18,7 @@ Anchor = ast.stmt | ast.ExceptHandler | ast.match_case
 
 
 _frozen = False  # in `frozen`; Python's own answer counts a frozen library's 200,000 objects each time
+_BORN_FROZEN = gc.get_freeze_count()  # Python 3.12 begins with a few hundred
 
 
 @contextlib.contextmanager
@@ -27,7 +28,7 @@ def frozen() -> Iterator[None]:
     Otherwise it walks them all while a lecture is timed, and a fork copies what is walked.
     """
     global _frozen
-    outer, stays = _frozen, _frozen or gc.get_freeze_count() > 0
+    outer, stays = _frozen, _frozen or gc.get_freeze_count() > _BORN_FROZEN
     gc.freeze()
     _frozen = True
     try:
@@ -46,7 +47,7 @@ def uncollected() -> Iterator[None]:
     not looked through right afterwards, all that is there then counts as old; in a process that has frozen
     what is old it is frozen with it.
     """
-    was, stays = gc.isenabled(), _frozen or gc.get_freeze_count() > 0
+    was, stays = gc.isenabled(), _frozen or gc.get_freeze_count() > _BORN_FROZEN
     gc.disable()
     try:
         yield
