@@ -63,7 +63,7 @@ def own_by_scopes(tree: ast.Module) -> Iterator[tuple[str, set[int], set[str]]]:
     for node in ast.walk(tree):
         if isinstance(node, scopes.Block):
             lines = {node.lineno, *(it.lineno for it in getattr(node, "decorator_list", []))}
-            yield getattr(node, "name", "lambda"), lines, set(scopes.own(node))
+            yield getattr(node, "name", "lambda"), lines, set(scopes.local_names(node))
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda it: it.relative_to(STDLIB).as_posix())

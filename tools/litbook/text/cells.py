@@ -113,8 +113,8 @@ class _Writer:
         keys = dict[str, tuple[bool, bool, bool, str]]()
         for line in imports:
             kind, name, *_ = line.split()
-            own = name.partition(".")[0] not in sys.stdlib_module_names
-            keys[line] = name != "__future__", own, kind == "from", line
+            foreign = name.partition(".")[0] not in sys.stdlib_module_names
+            keys[line] = name != "__future__", foreign, kind == "from", line
         inside = (unit.node for unit in self.plan.needed if not isinstance(unit.node, Import))
         open_ = (self.text.function(i) for i in self.plan.sections)
         modules = (name for node in (*inside, *open_) for name in modules_in(node))

@@ -15,27 +15,27 @@ from litbook.text.lecture import SECTIONS, Assertion, Lecture
 from litbook.text.tree import Definition, directly_in, segment, unquoted
 
 
-def find_claims(found: Lecture) -> None:
+def find_claims(lecture: Lecture) -> None:
     """Asserts in a section's own body, outside `try`, and annotations that name axes, are claims.
 
     One that is marked `@fails` raises, as in plain Python, and so is none.
     """
-    for function, index in found.function_of.items():
-        if found.functions[index].kind not in SECTIONS:
+    for function, index in lecture.function_of.items():
+        if lecture.functions[index].kind not in SECTIONS:
             continue
-        text = found.file_of_function(index).text
+        text = lecture.file_of_function(index).text
         for node in outside_try(function):
-            if isinstance(node, ast.Assert) and node not in found.fails:
-                number = found.statement_of[node]
-                found.statements[number] = replace(found.statements[number], kind="claim")
-                claim = replace(claim_of_assert(text, node), statement=number, zero=node in found.zeros)
+            if isinstance(node, ast.Assert) and node not in lecture.fails:
+                number = lecture.statement_of[node]
+                lecture.statements[number] = replace(lecture.statements[number], kind="claim")
+                claim = replace(claim_of_assert(text, node), statement=number, zero=node in lecture.zeros)
             elif isinstance(node, ast.AnnAssign) and names_axes(node):
-                said = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
-                claim = Assertion(found.statement_of[node], "axes", said, "", ("",), (), node=node)
+                written = f"{ast.unparse(node.target)}: {segment(text, node.annotation)}"
+                claim = Assertion(lecture.statement_of[node], "axes", written, "", ("",), (), node=node)
             else:
                 continue
-            found.claim_of[node] = len(found.claims)
-            found.claims.append(claim)
+            lecture.claim_of[node] = len(lecture.claims)
+            lecture.claims.append(claim)
 
 
 @functools.lru_cache(maxsize=4096)  # a save changes one file of a lecture
@@ -61,25 +61,25 @@ def outside_try(node: ast.AST) -> Iterator[ast.AST]:
             todo += directly_in(child)[::-1]
 
 
-def mark_measured(found: Lecture) -> None:
+def mark_measured(lecture: Lecture) -> None:
     """Mark the claims that read a name that their section measures, or hold what it measures as a whole."""
     names, wholes = dict[int, set[str]](), dict[int, set[str]]()
-    for anchor, numbers in found.watches_of.items():
+    for anchor, numbers in lecture.watches_of.items():
         # The function that a statement, or an `except` or `case`, stands in; of a definition, that itself.
-        function = found.function_of.get(anchor)
+        function = lecture.function_of.get(anchor)
         if function is None:
             statement = anchor if isinstance(anchor, ast.stmt) else anchor.body[0]  # type: ignore[attr-defined]
-            function = found.statements[found.statement_of[statement]].function
-        for node in (found.watches[i].node for i in numbers if found.watches[i].kind == "measure"):
+            function = lecture.statements[lecture.statement_of[statement]].function
+        for node in (lecture.watches[i].node for i in numbers if lecture.watches[i].kind == "measure"):
             names.setdefault(function, set()).update(scopes.reads(node, called=False))
             wholes.setdefault(function, set()).update([] if isinstance(node, ast.Name) else [ast.dump(node)])
-    for number, claim in enumerate(found.claims):
-        function = found.statements[claim.statement].function
+    for number, claim in enumerate(lecture.claims):
+        function = lecture.statements[claim.statement].function
         if function in names and claim.node is not None:
             test = claim.node.test if isinstance(claim.node, ast.Assert) else claim.node
             read = names[function] & {*scopes.reads(test), *scopes.binds(test)}
-            if read or any(ast.dump(it) in wholes[function] for it in ast.walk(test)):
-                found.claims[number] = replace(claim, measured=True)
+            if read or any(ast.dump(inner) in wholes[function] for inner in ast.walk(test)):
+                lecture.claims[number] = replace(claim, measured=True)
 
 
 def is_address(node: ast.expr) -> bool:

@@ -31,7 +31,7 @@ _PLAIN = {
 _FOREIGN = re.compile(r"[^\W\x00-\x7f]")  # a letter that Python may read as an ASCII one in a name
 
 
-def leave_compiled_code_alone(found: Lecture) -> None:
+def leave_compiled_code_alone(lecture: Lecture) -> None:
     """Find what a compiler will read from source or bytecode, and what that calls in turn.
 
     What is named in `torch.compile(f)` or decorated with `@triton.jit` is known by name; for a call on
@@ -39,26 +39,28 @@ def leave_compiled_code_alone(found: Lecture) -> None:
     object that is called `compile` or `jit` compiles nothing.
     """
     # For every file, the definitions of the lecture by their names there: its own, and what it imports.
-    named = [{name: [it] for name, it in found.names.known(file.number).items()} for file in found.files]
-    for node, number in found.function_of.items():
+    named = [
+        {name: [node] for name, node in lecture.names.borrowed(file.number).items()} for file in lecture.files
+    ]
+    for node, number in lecture.function_of.items():
         if isinstance(node, Definition):
-            named[found.functions[number].file].setdefault(node.name, []).append(node)
-    read = [node for file in found.files for node in _read_by_compilers(found, file, named)]
-    found.compiled = _with_called(found, named, read)
-    found.untouched = found.compiled | _with_called(found, named, found.untouched)
+            named[lecture.functions[number].file].setdefault(node.name, []).append(node)
+    read = [node for file in lecture.files for node in _read_by_compilers(lecture, file, named)]
+    lecture.compiled = _with_called(lecture, named, read)
+    lecture.untouched = lecture.compiled | _with_called(lecture, named, lecture.untouched)
 
 
 Named = dict[str, list[Definition]]
 
 
-def _with_called(found: Lecture, named: list[Named], first: Iterable[ast.AST]) -> set[ast.AST]:
+def _with_called(lecture: Lecture, named: list[Named], first: Iterable[ast.AST]) -> set[ast.AST]:
     """These definitions, and what they call in turn."""
     done, todo = set[ast.AST](), [*first]
     while todo:
         node = todo.pop()
         if node not in done:
             done.add(node)
-            there = named[found.functions[found.function_of[node]].file]
+            there = named[lecture.functions[lecture.function_of[node]].file]
             todo += [callee for name in names_called(node) for callee in there.get(name, ())]
     return done
 
@@ -67,11 +69,11 @@ def _with_called(found: Lecture, named: list[Named], first: Iterable[ast.AST]) -
 def names_called(node: ast.AST) -> frozenset[str]:
     """The names by which a definition may call others."""
     outer = {*scopes.outer(node)}
-    used = (it for it in everything(node) if not isinstance(it, ast.Name) or it in outer)
+    used = (inner for inner in everything(node) if not isinstance(inner, ast.Name) or inner in outer)
     return frozenset(map(_called, used)) - {""}
 
 
-def _read_by_compilers(found: Lecture, file: File, every: list[Named]) -> Iterator[ast.AST]:
+def _read_by_compilers(lecture: Lecture, file: File, every: list[Named]) -> Iterator[ast.AST]:
     """The functions and classes that a file hands to a compiler, by a decorator or a call."""
     words, origins, named = COMPILERS, dict[str, str](), every[file.number]
     if any(library in file.text for library in LIBRARIES) or not file.text.isascii():
@@ -96,8 +98,10 @@ def _read_by_compilers(found: Lecture, file: File, every: list[Named]) -> Iterat
                         pass  # text: a pattern or a program, no function
                     case given:  # a module object, or nothing at all in `model.compile()`
                         inner = [used for expression in given for used in ast.walk(expression)]
-                        yield from (it for used in inner for it in named.get(_called(used), ()))
-                        yield from (it for it in found.function_of if _may_be_module(found, every, it))
+                        yield from (callee for used in inner for callee in named.get(_called(used), ()))
+                        yield from (
+                            other for other in lecture.function_of if _may_be_module(lecture, every, other)
+                        )
 
 
 def _called(node: ast.AST) -> str:
@@ -112,23 +116,23 @@ def _called(node: ast.AST) -> str:
 
 def _origins(file: File) -> dict[str, str]:
     """What the names of a file come from: `tc` of `from torch import compile as tc` from "torch.compile"."""
-    found = {library: library for library in LIBRARIES}  # where nobody imports it, its name means it
+    origins = {library: library for library in LIBRARIES}  # where nobody imports it, its name means it
     for node in blocks(file.tree):
         match node:
             case ast.Import(names):
                 for alias in names:
                     top = alias.name.partition(".")[0]
-                    found[alias.asname or top] = alias.name if alias.asname else top
+                    origins[alias.asname or top] = alias.name if alias.asname else top
             case ast.ImportFrom(module=str() as module, names=names, level=0):
-                found |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+                origins |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
                 if names[0].name == "*" and module.partition(".")[0] in LIBRARIES:
-                    found |= {name: f"{module}.{name}" for name in COMPILERS}
+                    origins |= {name: f"{module}.{name}" for name in COMPILERS}
             case ast.Assign(targets=[ast.Name(name)], value=ast.Name() | ast.Attribute() as value):
                 head, dot, rest = dotted(value).partition(".")
-                found[name] = f"{found.get(head, '')}{dot}{rest}"
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) if name in found:
-                del found[name]
-    return found
+                origins[name] = f"{origins.get(head, '')}{dot}{rest}"
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) if name in origins:
+                del origins[name]
+    return origins
 
 
 def _compiles(origins: dict[str, str], node: ast.expr) -> bool:
@@ -151,14 +155,14 @@ def _compiles_itself(node: ast.Call) -> bool:
     return options and isinstance(node.func, ast.Attribute) and node.func.attr == "compile"
 
 
-def _may_be_module(found: Lecture, named: list[Named], node: ast.AST) -> bool:
+def _may_be_module(lecture: Lecture, named: list[Named], node: ast.AST) -> bool:
     """Whether a class may be one of `torch.nn.Module`: that, or something that is not known, is its base."""
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         name = dotted(base.value if isinstance(base, ast.Subscript) else base)
-        there = named[found.functions[found.function_of[node]].file]
-        own = [it for it in there.get(name, ()) if it is not node]
-        if any(_may_be_module(found, named, it) for it in own):
+        there = named[lecture.functions[lecture.function_of[node]].file]
+        bases = [definition for definition in there.get(name, ()) if definition is not node]
+        if any(_may_be_module(lecture, named, definition) for definition in bases):
             return True
-        if not own and not hasattr(builtins, name) and name.rpartition(".")[2] not in _PLAIN:
+        if not bases and not hasattr(builtins, name) and name.rpartition(".")[2] not in _PLAIN:
             return True
     return False

@@ -53,14 +53,14 @@ class Digests(NamedTuple):
 
 def digests(lecture: Lecture, folder: Path | None = None) -> dict[str, Digests]:
     """The digests of all sections, helpers, classes and modules of a lecture that lies in `folder`."""
-    grounds, found = _Grounds(lecture, folder), dict[str, Digests]()
+    grounds, by_key = _Grounds(lecture, folder), dict[str, Digests]()
     for node, index in lecture.function_of.items():
-        it = lecture.functions[index]
-        own = "" if it.kind == "module" else grounds.worded(it.file, node).digest
-        found[lecture.key(index)] = Digests(
-            own, grounds.of_section(index, node) if it.kind in SECTIONS else ""
+        function = lecture.functions[index]
+        wording = "" if function.kind == "module" else grounds.worded(function.file, node).digest
+        by_key[lecture.key(index)] = Digests(
+            wording, grounds.of_section(index, node) if function.kind in SECTIONS else ""
         )
-    return found
+    return by_key
 
 
 class _Wording:
@@ -85,16 +85,16 @@ class _Wording:
     @cached_property
     def _meant(self) -> list[ast.Name]:
         """The places that mean a name of the module."""
-        return [it for node in self._nodes for it in scopes.outer(node) if id(it) not in self._silent]
+        return [name for node in self._nodes for name in scopes.outer(node) if id(name) not in self._silent]
 
     @cached_property
     def reads(self) -> set[tuple[str, str]]:
         """The names of the module that it reads, each with an attribute where it asks for that alone."""
-        found = {(name.id, self._members.get(id(name), "")) for name in self._meant}
+        names = {(name.id, self._members.get(id(name), "")) for name in self._meant}
         if self._watched:
-            own = (scopes.own(node) for node in self._nodes if isinstance(node, Definition))
-            found |= {(name, "") for name in self._watched.difference(*own)}
-        return found
+            local = (scopes.local_names(node) for node in self._nodes if isinstance(node, Definition))
+            names |= {(name, "") for name in self._watched.difference(*local)}
+        return names
 
     @cached_property
     def changes(self) -> set[str]:
@@ -104,7 +104,7 @@ class _Wording:
             base = todo.pop()
             bases.add(id(base))
             todo += [base.value] if isinstance(base, ast.Attribute | ast.Subscript) else []
-        return {it.id for it in self._meant if id(it) in bases or not isinstance(it.ctx, ast.Load)}
+        return {name.id for name in self._meant if id(name) in bases or not isinstance(name.ctx, ast.Load)}
 
     def _add(self, root: ast.AST) -> None:
         text, todo = self._text, list[ast.AST | str]([root])  # no recursion: expressions are of any depth
@@ -128,7 +128,7 @@ class _Wording:
             for name in node._fields:
                 value = node.__dict__.get(name)
                 if name == "decorator_list":
-                    value = [it for it in value if not self._mark(it)]  # type: ignore[union-attr]
+                    value = [mark for mark in value if not self._mark(mark)]  # type: ignore[union-attr]
                 elif name == "body" and isinstance(node, Definition):
                     parts.append("told" if documented(node) else "")
                     value = body_of(node)
@@ -152,7 +152,9 @@ class _Wording:
                 changes = attr in _CHANGES or (attr.endswith("_") and not attr.endswith("__"))
                 self._changed += [value] if changes else []
             case ast.JoinedStr(values=values):
-                self._quote("".join(str(it.value) if isinstance(it, ast.Constant) else "{}" for it in values))
+                self._quote(
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values)
+                )
             case ast.Import() | ast.ImportFrom():
                 self.imports.append(node)
 
@@ -163,7 +165,7 @@ class _Wording:
     def _mark(self, decorator: ast.expr) -> bool:
         """Whether it says where a section runs or stands, which is nothing that a claim depends on."""
         if mark_of(decorator):
-            self._silent.update(id(it) for it in ast.walk(decorator))
+            self._silent.update(id(node) for node in ast.walk(decorator))
         return bool(mark_of(decorator))
 
     def _directed(self, node: ast.stmt | ast.ExceptHandler | ast.match_case) -> bool:
@@ -187,7 +189,7 @@ class _Wording:
                 self._silent.add(id(head_of(called)))
             case ast.Expr():
                 told = calls(node)
-                if told and all(dotted(it.func) in self.words for it in told):
+                if told and all(dotted(call.func) in self.words for call in told):
                     for call in told:
                         self._tell(call)
                     return True
@@ -203,9 +205,9 @@ class _Wording:
         word = WORDS.get(name, UNKNOWN)
         self._text.append(name)
         self._silent.add(id(head_of(call.func)))
-        for place, argument in [*enumerate(call.args), *((it.arg, it.value) for it in call.keywords)]:
+        for place, argument in [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]:
             if name == "link":
-                self._silent.update(id(it) for it in ast.walk(argument))
+                self._silent.update(id(node) for node in ast.walk(argument))
             if not (isinstance(argument, ast.Constant) and {place} & {*word.positions, *word.names}):
                 self._text.append(str(place))
                 self._add(argument)
@@ -222,7 +224,7 @@ class _Grounds:
         self.words = [words_in(file.tree) for file in self.files]
         self._wordings: dict[ast.AST, _Wording] = {}
         self._steps: dict[Unit, tuple[list[str], list[Unit]]] = {}
-        self._units: dict[ast.AST, Unit] = {it.node: it for it in self.program.units}
+        self._units: dict[ast.AST, Unit] = {unit.node: unit for unit in self.program.units}
         self._node_of = {number: node for node, number in lecture.function_of.items()}
         self._done: dict[int, tuple[list[ast.stmt], dict[int, int]]] = {}
         self._lead: dict[tuple[int, int], tuple[list[str], list[Unit]]] = {}
@@ -264,19 +266,19 @@ class _Grounds:
         if (parent, count) not in self._lead:
             at = self.lecture.functions[parent].file
             wording = _Wording(self.lecture, self.words[at], done[:count])
-            self._lead[parent, count] = self._led(at, wording, scopes.own(node))
+            self._lead[parent, count] = self._led(at, wording, scopes.local_names(node))
         return self._lead[parent, count]
 
     def _doing(self, node: FunctionNode) -> tuple[list[ast.stmt], dict[int, int]]:
         """What a part does other than telling and calling, and how much of it before each section."""
         lecture, done, calls_at = self.lecture, list[ast.stmt](), dict[int, int]()
         for statement in body_of(node):
-            inside = [it for it in (statement, *blocks(statement)) if isinstance(it, ast.stmt)]
-            targets = {lecture.statements[lecture.statement_of[it]].target for it in inside}
+            inside = [inner for inner in (statement, *blocks(statement)) if isinstance(inner, ast.stmt)]
+            targets = {lecture.statements[lecture.statement_of[inner]].target for inner in inside}
             for target in targets:
                 if target is not None:
                     calls_at.setdefault(target, len(done))
-            calling = any(isinstance(it, ast.Call) for it in ast.walk(statement))
+            calling = any(isinstance(inner, ast.Call) for inner in ast.walk(statement))
             if calling and not isinstance(statement, ast.Assert | Definition) and targets == {None}:
                 done.append(statement)
         return done, calls_at
@@ -284,23 +286,23 @@ class _Grounds:
     @cached_property
     def effects(self) -> list[Unit]:
         """The statements of files that do more than give a name its value, when they are imported."""
-        found = list[Unit]()
+        units = list[Unit]()
         for unit in self.program.units:
             foreign = any(self.program.source(unit.file, name) in self.program.foreign for name in unit.fills)
             star = isinstance(unit.node, ast.ImportFrom) and unit.node.names[0].name == "*" and not unit.text
             plain = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign | ast.AugAssign
             if foreign or star or not (_defines(unit) or isinstance(unit.node, plain)):
-                found.append(unit)
-        return found
+                units.append(unit)
+        return units
 
     @cached_property
     def changers(self) -> dict[Key, list[Unit]]:
         """For each name of a file the functions that change its value, or give it another."""
-        found = dict[Key, list[Unit]]()
+        by_name = dict[Key, list[Unit]]()
         for unit in filter(_defines, self.program.units):
             for name in self.worded(unit.file, unit.node).changes - unit.binds:
-                found.setdefault(self.program.source(unit.file, name), []).append(unit)
-        return found
+                by_name.setdefault(self.program.source(unit.file, name), []).append(unit)
+        return by_name
 
     def _step(self, unit: Unit) -> tuple[list[str], list[Unit]]:
         """What a statement says, and which statements it leads to."""
@@ -309,15 +311,15 @@ class _Grounds:
         return self._steps[unit]
 
     def _led(
-        self, file: int, wording: _Wording, own: frozenset[str] = frozenset(), unit: Unit | None = None
+        self, file: int, wording: _Wording, local: frozenset[str] = frozenset(), unit: Unit | None = None
     ) -> tuple[list[str], list[Unit]]:
-        """What statements of a file say, and which statements they lead to, without the names in `own`."""
+        """What statements of a file say, and which statements they lead to, without the names in `local`."""
         names, program, units = self.program.names, self.program, list[Unit]()
         if unit is not None and unit.renames:  # an import of another file's name under a new one
             lines, keys = [unit.text], {(unit.renames, "")}
         else:
             lines = [] if wording.is_empty else [wording.digest]
-            keys = {((file, name), member) for name, member in wording.reads if name not in own}
+            keys = {((file, name), member) for name, member in wording.reads if name not in local}
             for node in wording.imports:
                 borrowed = {((other, name), "") for _, other, name in names.imports(file, node)}
                 keys |= borrowed
@@ -333,9 +335,9 @@ class _Grounds:
                 home, name = names.source(home, member)
                 source = home, name
             whole = name in ("", "*")
-            leads = [it for it in program.units if it.file == home] if whole else program.about(source)
+            leads = [unit for unit in program.units if unit.file == home] if whole else program.about(source)
             leads = [*leads, *self.changers.get(source, ())] if leads else []
-            lines += [f"{wording.digest} {key[1]}.{member} {self._said(it)}" for it in leads]
+            lines += [f"{wording.digest} {key[1]}.{member} {self._said(lead)}" for lead in leads]
             units += leads
         return [*lines, *self._read(wording)], units
 
@@ -351,8 +353,8 @@ class _Grounds:
             inside = Path(self.lecture.files[0].filename).parent
             at = {self.folder / top, *self.folder.glob(f"{top}.*")}
             at |= {inside / top} if full.startswith(".") else set()
-            known = {file.filename for file in self.files}
-            there = [it for it in sorted(at) if it.exists() and str(it) not in known]
+            taken = {file.filename for file in self.files}
+            there = [path for path in sorted(at) if path.exists() and str(path) not in taken]
             self._packages[full] = " ".join(map(nearby.content, there))
         return self._packages[full]
 
@@ -365,7 +367,7 @@ class _Grounds:
         for text in wording.quoted:
             if text not in self._contents:
                 places = sorted(nearby.named([text], self.folder))
-                self._contents[text] = "".join(f"{it} {nearby.content(self.folder / it)}\n" for it in places)
+                self._contents[text] = "".join(f"{at} {nearby.content(self.folder / at)}\n" for at in places)
             if self._contents[text]:
                 yield self._contents[text]
 
@@ -373,12 +375,12 @@ class _Grounds:
     def _everything(self) -> str:
         """What all files hold that lie beside the lecture, and all that its text quotes."""
         assert self.folder is not None
-        own = [Path(file.filename) for file in self.files]
+        files = [Path(file.filename) for file in self.files]
         quoted = {text for file in self.files for text in nearby.QUOTED.findall(file.text)}
-        beside = [it for it in self.folder.iterdir() if it.is_file() and not it.name.startswith(".")]
-        beside = [it for it in beside if it.stat().st_size <= _UNNAMED]
-        named = [self.folder / it for it in nearby.named(quoted, self.folder)]
-        return " ".join(sorted(f"{it.name} {nearby.content(it)}" for it in {*own, *beside, *named}))
+        beside = [path for path in self.folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+        beside = [path for path in beside if path.stat().st_size <= _UNNAMED]
+        named = [self.folder / place for place in nearby.named(quoted, self.folder)]
+        return " ".join(sorted(f"{path.name} {nearby.content(path)}" for path in {*files, *beside, *named}))
 
 
 def _tops(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -51,12 +51,12 @@ class Directive:
     column: int  # 0-based, in characters
     start: int | None  # None: the comment stands outside every statement
     end: int = 0
-    said: bool = False  # it stands within a remark
+    in_remark: bool = False  # it stands within a remark
     watches: tuple[Watch, ...] = ()  # what it shows; their file is not known yet
 
     def problem(self, file: File, slug: str, what: str, way_out: str) -> Problem:
         """What is wrong with it, at its place."""
-        way_out += f"; as a word of the remark write `@{self.name}`" * self.said
+        way_out += f"; as a word of the remark write `@{self.name}`" * self.in_remark
         return Problem(slug, what, file.place(self.line, self.column + 1), way_out)
 
 
@@ -73,9 +73,9 @@ def directives_in(file: File, anchors: Anchors | None, problems: list[Problem]) 
                 marks = _marks(comment)
                 if marks:
                     file.cuts.append((line, column + marks[0][1]))
-                for name, at, content, said in marks:
+                for name, at, content, in_remark in marks:
                     if ours := FOREIGN.get(name, name):
-                        directives.append(Directive(ours, content, line, column + at, first, last, said))
+                        directives.append(Directive(ours, content, line, column + at, first, last, in_remark))
     except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):
         pass  # the parser has reported it, with a better message
     return [_with_watches(file, directive, problems) for directive in directives]
@@ -166,21 +166,21 @@ def _marks(comment: str) -> list[tuple[str, int, str, bool]]:
     directive counts, as misspelt. What stands in a quoted string of an expression does not.
     """
     candidates = _FIRST.finditer(comment)
-    first = next((it for it in candidates if it["own"] or _nearest(it["name"], 0.8)), None)
+    first = next((mark for mark in candidates if mark["own"] or _nearest(mark["name"], 0.8)), None)
     if first is None:
         return []
     blank = _STRING.sub(lambda string: "_" * len(string[0]), comment[first.end() :])
     found_marks = _MARK.finditer(comment[: first.end()] + blank, first.end())
-    marks = [it for it in found_marks if not it["known"] or it["known"] in (*DIRECTIVES, *FOREIGN)]
+    marks = [mark for mark in found_marks if not mark["known"] or mark["known"] in (*DIRECTIVES, *FOREIGN)]
     ends = [mark.start() for mark in marks] + [len(comment)]
-    said = not first["own"]
-    found = [(first["name"], first.start(), comment[first.end() : ends[0]].strip(), said)]
+    in_remark = not first["own"]
+    directives = [(first["name"], first.start(), comment[first.end() : ends[0]].strip(), in_remark)]
     for mark, end in zip(marks, ends[1:], strict=True):
-        said = bool(mark["remark"]) or (said and not mark["own"])
+        in_remark = bool(mark["remark"]) or (in_remark and not mark["own"])
         if name := mark["any"] or mark["known"]:
-            found[-1] = *found[-1][:2], found[-1][2].removesuffix(","), found[-1][3]
-            found.append((name, mark.start(), comment[mark.end() : end].strip(), said))
-    return found
+            directives[-1] = *directives[-1][:2], directives[-1][2].removesuffix(","), directives[-1][3]
+            directives.append((name, mark.start(), comment[mark.end() : end].strip(), in_remark))
+    return directives
 
 
 def _nearest(name: str, likeness: float = 0.6) -> list[str]:
@@ -275,7 +275,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def attach(
-    found: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
+    lecture: Lecture, file: File, directives: list[Directive], anchors: Anchors, problems: list[Problem]
 ) -> None:
     """Give every directive to the statement on whose logical line it stands."""
     for directive in directives:
@@ -292,33 +292,35 @@ def attach(
                 problems.append(directive.problem(file, "homeless-directive", what, way_out))
             continue
         anchor = anchors[after - 1][2]
-        _mark(found, file, directive, anchor, problems)
+        _mark(lecture, file, directive, anchor, problems)
         for watch in directive.watches:
-            found.watches_of.setdefault(anchor, []).append(len(found.watches))
-            found.watches.append(replace(watch, file=file.number))
+            lecture.watches_of.setdefault(anchor, []).append(len(lecture.watches))
+            lecture.watches.append(replace(watch, file=file.number))
 
 
-def _mark(found: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]) -> None:
+def _mark(
+    lecture: Lecture, file: File, directive: Directive, anchor: Anchor, problems: list[Problem]
+) -> None:
     """Note what a directive says of its statement, other than what it shows."""
     place, what = file.place(directive.line, directive.column + 1), ""
     match directive.name:
         case "hide":
-            found.hidden.add(anchor)
+            lecture.hidden.add(anchor)
             if anchor is file.tree.body[0] and documented(file.tree):
-                found.hidden.update(file.tree.body)  # everything in a file, unless it has sections
-                if any(spec.file == file.number and spec.kind in SECTIONS for spec in found.functions):
+                lecture.hidden.update(file.tree.body)  # everything in a file, unless it has sections
+                if any(spec.file == file.number and spec.kind in SECTIONS for spec in lecture.functions):
                     what = "@hide on the docstring of a file with sections would leave nothing to show"
                     way_out = "put it on what is not to be shown"
         case "stepover":
-            found.stepover.add(anchor)
+            lecture.stepover.add(anchor)
             if isinstance(anchor, Definition):
-                found.untouched.add(anchor)
-                spec = found.functions[found.function_of[anchor]]
+                lecture.untouched.add(anchor)
+                spec = lecture.functions[lecture.function_of[anchor]]
                 if spec.kind in SECTIONS:
                     what = f"@stepover on the section {spec.name!r} would leave nothing to show"
                     way_out = "put it on the line that calls at full speed"
         case "zero" | "fails":
-            (found.zeros if directive.name == "zero" else found.fails).add(anchor)
+            (lecture.zeros if directive.name == "zero" else lecture.fails).add(anchor)
             if not isinstance(anchor, ast.Assert):
                 what, way_out = f"@{directive.name} stands at no assert", "put it on the line of the assert"
                 problems.append(Problem("bad-directive", what, place, way_out))
@@ -339,12 +341,12 @@ def anchors_in(tree: ast.Module) -> Anchors:
     return sorted(anchors, key=lambda anchor: anchor[:2])
 
 
-def hide(found: Lecture) -> None:
+def hide(lecture: Lecture) -> None:
     """Mark hidden statements, and everything inside them, in the numbered lists."""
-    for node in {inner for anchor in found.hidden for inner in (anchor, *blocks(anchor))}:  # type: ignore[arg-type]
+    for node in {inner for anchor in lecture.hidden for inner in (anchor, *blocks(anchor))}:  # type: ignore[arg-type]
         if isinstance(node, ast.stmt):
-            number = found.statement_of[node]
-            found.statements[number] = replace(found.statements[number], kind="hidden")
+            number = lecture.statement_of[node]
+            lecture.statements[number] = replace(lecture.statements[number], kind="hidden")
         if isinstance(node, Definition):
-            index = found.function_of[node]
-            found.functions[index] = replace(found.functions[index], hidden=True)
+            index = lecture.function_of[node]
+            lecture.functions[index] = replace(lecture.functions[index], hidden=True)

@@ -69,9 +69,9 @@ def with_modules(files: Sequence[File]) -> list[File]:
     """
     paths = [PurePosixPath(file.path) for file in files]
     package = paths[0].parent.name if paths and paths[0].name == "__init__.py" else ""
-    found = list[File]()
+    named = list[File]()
     for file, path in zip(files, paths, strict=True):
         inside = package and path.parent == paths[0].parent
         name = "" if path == paths[0] else path.stem
-        found.append(replace(file, module=f"{package}.{name}".rstrip(".") if inside else name, name=name))
-    return found
+        named.append(replace(file, module=f"{package}.{name}".rstrip(".") if inside else name, name=name))
+    return named

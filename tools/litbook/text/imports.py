@@ -52,8 +52,8 @@ class Names:
         What the `function` itself imports of the lecture comes first.
         """
         first, *rest = name.split(".")
-        own = self._imports_of(file, function) if function is not None else None
-        meaning = self._in(own, first, ()) if own is not None else None
+        margin = self._imports_of(file, function) if function is not None else None
+        meaning = self._in(margin, first, ()) if margin is not None else None
         if meaning is None:
             meaning = self._member(file, first, ())
         for part in rest:
@@ -64,30 +64,32 @@ class Names:
         """The names that a function at the left margin itself imports of the lecture."""
         return set(self._imports_of(self.home[function], function).bound)
 
-    def known(self, file: int) -> dict[str, Definition]:
+    def borrowed(self, file: int) -> dict[str, Definition]:
         """The definitions of other files by every name that an import anywhere in the file gives them."""
-        found: dict[str, Definition] = {}
+        definitions: dict[str, Definition] = {}
         for node in blocks(self.files[file].tree):
             for name, bound in (
                 self._bound(file, node) if isinstance(node, ast.Import | ast.ImportFrom) else ()
             ):
                 meaning = self._meant(bound, ())
                 if isinstance(meaning, Definition):
-                    found[name] = meaning
+                    definitions[name] = meaning
                 elif isinstance(meaning, int):
-                    found |= self._members(meaning, name)
+                    definitions |= self._members(meaning, name)
                 elif name == "*" and isinstance(bound, _Import):
-                    found |= {key.removeprefix("."): it for key, it in self._members(bound.file, "").items()}
-        return found
+                    definitions |= {
+                        key.removeprefix("."): node for key, node in self._members(bound.file, "").items()
+                    }
+        return definitions
 
     def _members(self, file: int, name: str) -> dict[str, Definition]:
         """The definitions of a file called `name`, as `name.definition`; of `__init__` the others' too."""
         bound = {key: self._member(file, key, ()) for key in self._margins[file].bound}
-        found = {f"{name}.{key}": it for key, it in bound.items() if isinstance(it, Definition)}
+        node = {f"{name}.{key}": node for key, node in bound.items() if isinstance(node, Definition)}
         for other in self.files[1:] if file == 0 else []:
             if other.module == f"{self.files[0].module}.{other.name}":  # and not beside the lecture
-                found |= self._members(self._numbers[other.module], f"{name}.{other.name}")
-        return found
+                node |= self._members(self._numbers[other.module], f"{name}.{other.name}")
+        return node
 
     def clashes(self, file: int) -> Iterator[tuple[str, ast.alias | Definition, ast.alias | Definition]]:
         """Names that mean one definition first and then another, one of them through an import."""
@@ -103,13 +105,13 @@ class Names:
 
     def edges(self, file: int) -> dict[int, ast.alias]:
         """The other files that a file imports from while it is imported itself, each with the first place."""
-        found: dict[int, ast.alias] = {}
+        edges: dict[int, ast.alias] = {}
         for node in _at_margin(self.files[file].tree):
             for alias, other, name in self.imports(file, node):
                 if isinstance(node, ast.ImportFrom) or alias.name.count("."):
                     inside = self._numbers.get(f"{self.files[0].module}.{name}") if other == 0 else None
-                    found.setdefault(other if inside is None else inside, alias)
-        return found
+                    edges.setdefault(other if inside is None else inside, alias)
+        return edges
 
     def source(self, file: int, name: str) -> tuple[int, str]:
         """The file that a name comes from, and its name there: "" where it means that file itself."""
@@ -120,7 +122,7 @@ class Names:
             if isinstance(bound, _Import):
                 file, name = bound.file, bound.name
             elif bound is None and not name.startswith("_"):
-                stars = (it for it in self._margins[file].stars if name in self._margins[it].bound)
+                stars = (star for star in self._margins[file].stars if name in self._margins[star].bound)
                 file = next(stars, file)
         inside = self._numbers.get(f"{self.files[0].module}.{name}") if file == 0 and name else None
         return (file, name) if inside is None or name in self._margins[0].bound else (inside, "")
@@ -130,8 +132,8 @@ class Names:
     def _imports_of(self, file: int, function: Definition) -> _Margin:
         """What a function itself imports of the lecture."""
         if function not in self._own:
-            own = own_statements(function) if self._numbers else ()
-            imports = (it for it in own if isinstance(it, ast.Import | ast.ImportFrom))
+            statements = own_statements(function) if self._numbers else ()
+            imports = (node for node in statements if isinstance(node, ast.Import | ast.ImportFrom))
             self._own[function] = self._margin(file, imports)
         return self._own[function]
 
@@ -158,8 +160,8 @@ class Names:
     def imports(self, file: int, node: Anchor) -> Iterator[tuple[ast.alias, int, str]]:
         """Every name that a statement imports of the lecture: from which file, and its name there."""
         if isinstance(node, ast.Import):
-            known = ((alias, self._numbers.get(alias.name)) for alias in node.names)
-            yield from ((alias, other, "") for alias, other in known if other is not None)
+            numbered = ((alias, self._numbers.get(alias.name)) for alias in node.names)
+            yield from ((alias, other, "") for alias, other in numbered if other is not None)
         elif isinstance(node, ast.ImportFrom):
             # The full name of the module that is imported from; "" for what lies above the lecture.
             package, module = self.files[0].module, node.module or ""
@@ -180,8 +182,8 @@ class Names:
     def _in(self, margin: _Margin, name: str, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
         if name in margin.bound:
             return self._meant(margin.bound[name], seen)
-        found = (self._member(file, name, seen) for file in margin.stars if not name.startswith("_"))
-        return next((meaning for meaning in found if meaning is not None), None)
+        meanings = (self._member(file, name, seen) for file in margin.stars if not name.startswith("_"))
+        return next((meaning for meaning in meanings if meaning is not None), None)
 
     def _meant(self, bound: Definition | _Import, seen: tuple[tuple[int, str], ...]) -> Meaning | None:
         if not isinstance(bound, _Import):

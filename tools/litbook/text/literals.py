@@ -85,12 +85,12 @@ class _Reader:
 
     def literals(self, at: int) -> list[tuple[str, int]]:
         """The characters of one or more literals side by side, each with its offset."""
-        found: list[tuple[str, int]] = []
+        characters: list[tuple[str, int]] = []
         while at < self.end and (opening := _OPENING.match(self.text, at)):
-            at = self.literal(opening, found)
+            at = self.literal(opening, characters)
             between = _BETWEEN.match(self.text, at)
             at = between.end() if between else at
-        return found
+        return characters
 
     def literal(self, opening: re.Match[str], into: list[tuple[str, int]]) -> int:
         """Read one literal; the offset behind its closing quote."""

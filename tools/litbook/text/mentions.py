@@ -43,12 +43,16 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
     if defined is None:
         defined = frozenset(_definitions(tree))
     names = [name for name in scopes.outer(tree) if isinstance(name.ctx, ast.Load)]
-    places: list[tuple[str, ast.Name | ast.Attribute]] = [(it.id, it) for it in names if it.id in defined]
+    places: list[tuple[str, ast.Name | ast.Attribute]] = [
+        (name.id, name) for name in names if name.id in defined
+    ]
     if any("." in name for name in defined):
         heads = {id(name) for name in names}
         members = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-        places += [(dotted(it), it) for it in members if dotted(it) in defined and id(head_of(it)) in heads]
-    found, lines = list[Mention](), plain(text).split("\n")
+        places += [
+            (dotted(node), node) for node in members if dotted(node) in defined and id(head_of(node)) in heads
+        ]
+    read, lines = list[Mention](), plain(text).split("\n")
     for name, node in places:
         last = name.rpartition(".")[2]
         number, at = node.lineno, node.col_offset
@@ -57,8 +61,8 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
         line = lines[number - 1]
         column = len(line.encode()[:at].decode(errors="replace"))
         # Inside an f-string older Pythons give columns of something else; these are left out.
-        found.append(Mention(name, number, column if line.startswith(last, column) else None))
-    return tuple(sorted(found, key=lambda it: (it.line, it.column or 0)))
+        read.append(Mention(name, number, column if line.startswith(last, column) else None))
+    return tuple(sorted(read, key=lambda mention: (mention.line, mention.column or 0)))
 
 
 @functools.lru_cache(maxsize=4)
@@ -66,12 +70,13 @@ def mentions(text: str, defined: frozenset[str] | None = None) -> tuple[Mention,
 def meanings(files: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[int, str]], ...]:
     """For each file of a lecture (a path, a text): which definition of which file it means by a name."""
     trees = [_parsed(text) or ast.Module([], []) for _, text in files]
-    found = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
+    defined = [{name: (file, name) for name in _definitions(tree)} for file, tree in enumerate(trees)]
     if len(files) == 1:
-        return tuple(found)
+        return tuple(defined)
     resolved = Names(with_modules([File(*file, tree) for file, tree in zip(files, trees, strict=True)]))
     return tuple(
-        {name: (resolved.home[it], it.name) for name, it in resolved.known(file).items()} | found[file]
+        {name: (resolved.home[node], node.name) for name, node in resolved.borrowed(file).items()}
+        | defined[file]
         for file in range(len(files))
     )
 

@@ -28,7 +28,7 @@ QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 
 def modules(lecture: Lecture, folder: Path) -> list[File]:
     """The modules in `folder` that the lecture imports, and what these import; not its own files."""
-    found, tried = list[File](), {file.module for file in lecture.files if file.module}
+    files, tried = list[File](), {file.module for file in lecture.files if file.module}
     todo = [file.tree for file in lecture.files]
     while todo:
         for name in sorted({*modules_in(todo.pop())} - tried):
@@ -37,9 +37,9 @@ def modules(lecture: Lecture, folder: Path) -> list[File]:
             with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):  # importing it tells
                 with tokenize.open(path) as file:
                     text = plain(file.read())
-                found.append(File(path.name, text, _parsed(text), str(path), name, name))
-                todo.append(found[-1].tree)
-    return found
+                files.append(File(path.name, text, _parsed(text), str(path), name, name))
+                todo.append(files[-1].tree)
+    return files
 
 
 @functools.lru_cache(maxsize=64)  # a save changes one of them
@@ -53,10 +53,10 @@ def named(quoted: Iterable[str], folder: Path) -> set[Path]:
     Of `"a/{b}.c"` the folder `a`, and of `"{b}.c"` every file that ends so.
     """
     texts = {*quoted}
-    endings = {Path(it).suffix for it in texts} - {"", ".py"}
+    endings = {Path(text).suffix for text in texts} - {"", ".py"}
     there = [*folder.iterdir()]
-    names = {it.name for it in there}
-    places = {Path(it.name) for it in there if it.suffix in endings and it.is_file()}
+    names = {entry.name for entry in there}
+    places = {Path(entry.name) for entry in there if entry.suffix in endings and entry.is_file()}
     for text in texts:
         with contextlib.suppress(OSError, ValueError):  # a text that is no path
             place = Path(text)
@@ -65,9 +65,9 @@ def named(quoted: Iterable[str], folder: Path) -> set[Path]:
             while place.name and not (folder / place).exists():
                 place = place.parent
             inside = place.name and ".." not in place.parts and not place.is_absolute()
-            if inside and not any(it in _NEVER or it.startswith(".") for it in place.parts):
+            if inside and not any(part in _NEVER or part.startswith(".") for part in place.parts):
                 places.add(place)
-    return {it for it in places if places.isdisjoint(it.parents)}
+    return {place for place in places if places.isdisjoint(place.parents)}
 
 
 def left_out(folder: str, names: list[str]) -> list[str]:
@@ -91,7 +91,9 @@ def content(entry: Path) -> str:
     for at, folders, files in os.walk(entry):
         unread = {*left_out(at, [*folders, *files]), RECORDINGS}
         folders[:] = sorted({*folders} - unread)
-        lines += (f"{at[len(str(entry)) :]}/{it} {_digest(Path(at, it))}" for it in sorted({*files} - unread))
+        lines += (
+            f"{at[len(str(entry)) :]}/{file} {_digest(Path(at, file))}" for file in sorted({*files} - unread)
+        )
     return sha256("\n".join(lines).encode(errors="backslashreplace")).hexdigest()
 
 

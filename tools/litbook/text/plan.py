@@ -43,7 +43,7 @@ class Text:
         for row in lecture.statements:
             if row.kind == "section" and row.target is not None:
                 self.called.setdefault(row.function, []).append(row.target)
-        # What `reads` and `own` have worked out: notebooks ask for the same again.
+        # What `reads` and `local_names` have worked out: notebooks ask for the same again.
         self.read: dict[ast.stmt, frozenset[str]] = {}
         self.owned: dict[int, frozenset[str]] = {}
         self.program = Program(lecture.names, self.reads)
@@ -62,26 +62,30 @@ class Text:
         """The statements of a section without its docstring."""
         return body_of(self.function(index))
 
-    def own(self, index: int) -> frozenset[str]:
+    def local_names(self, index: int) -> frozenset[str]:
         """The names that a section has to itself."""
         if index not in self.owned:
-            self.owned[index] = scopes.own(self.function(index))
+            self.owned[index] = scopes.local_names(self.function(index))
         return self.owned[index]
 
     def reads(self, node: ast.stmt) -> frozenset[str]:
         """The names of the module, and builtins, that a statement needs to run, be called and be shown."""
         if node not in self.read:
-            own = scopes.own(node) if isinstance(node, FunctionNode | ast.ClassDef) else frozenset[str]()
+            local = (
+                scopes.local_names(node)
+                if isinstance(node, FunctionNode | ast.ClassDef)
+                else frozenset[str]()
+            )
             anchors = (node, *blocks(node))
             watches = (i for anchor in anchors for i in self.lecture.watches_of.get(anchor, ()))
-            shown = (scopes.reads(self.lecture.watches[i].node) - own for i in watches)
+            shown = (scopes.reads(self.lecture.watches[i].node) - local for i in watches)
             self.read[node] = scopes.reads(node).union(*shown)
         return self.read[node]
 
     def keys(self, index: int, *statements: ast.stmt) -> list[Key]:
         """The names of a section's file that some of its statements read."""
-        own, file = self.own(index), self.file(index)
-        return [(file, name) for statement in statements for name in self.reads(statement) - own]
+        local, file = self.local_names(index), self.file(index)
+        return [(file, name) for statement in statements for name in self.reads(statement) - local]
 
     def target(self, statement: ast.stmt) -> int | None:
         """The section that a statement calls and does nothing else; a hidden call is still one."""
@@ -102,7 +106,7 @@ class Text:
         told = [name for name in names if name != "speaker_note"] or names
         if not told or not STATED.issuperset(told) or (len(names) > 1 and "question" in names):
             return ""
-        return "" if any(isinstance(it, ast.NamedExpr) for it in everything(statement)) else told[0]
+        return "" if any(isinstance(node, ast.NamedExpr) for node in everything(statement)) else told[0]
 
     def answer(self, statement: ast.stmt) -> tuple[ast.expr, str | None] | None:
         """What computes the answer of a question, and in which unit it is."""
@@ -172,15 +176,15 @@ def _with_closed(
 ) -> Plan:
     """The plan where the sections in `why` stay functions."""
     program, file = text.program, text.file(text.main) if text.main is not None else 0
-    keys_before = [(file, name) for it in before for name in text.reads(it) | scopes.sets(it)]
+    keys_before = [(file, name) for node in before for name in text.reads(node) | scopes.sets(node)]
     # What a section that lies open does itself, other than calling others and telling something; and of
     # the questions in it the answers.
     reads: dict[int, list[Key]] = {}
     for i in (i for i in sections if i not in why):
         body = text.body(i)
-        own = [it for it in body if text.target(it) in (None, *why) and not text.word(it)]
+        own_part = [node for node in body if text.target(node) in (None, *why) and not text.word(node)]
         asked = [ast.Expr(answer[0]) for answer in map(text.answer, body) if answer]
-        reads[i] = text.keys(i, *own, *asked)
+        reads[i] = text.keys(i, *own_part, *asked)
     inside = program.reached(map(text.file, sections)) | {0}
     chosen = [unit for unit in program.units if unit.file in inside and _has_effect(program, unit)]
     closed = [(text.file(i), text.lecture.functions[i].name) for i in why]
@@ -199,7 +203,7 @@ def _has_effect(program: Program, unit: Unit) -> bool:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import():
             return False
         case ast.ImportFrom(module=module, names=names):
-            return not unit.text and (module == "__future__" or any(it.name == "*" for it in names))
+            return not unit.text and (module == "__future__" or any(alias.name == "*" for alias in names))
         case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.AugAssign(value=value):
             return _calls(unit.node) if unit.fills else value is not None and _calls(value)
     return True
@@ -213,21 +217,23 @@ def _reason_of_text(text: Text, index: int, raised: frozenset[str]) -> str:
     node = text.function(index)
     if text.lecture.functions[index].name in raised:
         return later("it raised when it was recorded")
-    if others := [it for it in node.decorator_list if not mark_of(it)]:
+    if others := [decorator for decorator in node.decorator_list if not mark_of(decorator)]:
         return later("it has a decorator") + f": @{ast.unparse(others[0])}"
-    if any(isinstance(it, ast.Return) for it in own_nodes(node)):
+    if any(isinstance(inner, ast.Return) for inner in own_nodes(node)):
         return later("it returns early")
     for inner in everything(node):
-        if isinstance(inner, ast.Nonlocal) and scopes.own(node) & set(inner.names):
+        if isinstance(inner, ast.Nonlocal) and scopes.local_names(node) & set(inner.names):
             return later("a function in it assigns its names (nonlocal)")
         if isinstance(inner, ast.Call) and dotted(inner.func).split(".")[-1] in _SCOPE:
             if not inner.args or dotted(inner.func).split(".")[-1] in ("exec", "eval"):
                 return f"it asks for its own scope ({dotted(inner.func)})"
-    noted = (it.annotation for it in own_nodes(node) if isinstance(it, ast.AnnAssign))
-    undefined = {name for it in noted for name in scopes.reads(it)} - scopes.own(node) - {*dir(builtins)}
+    noted = (inner.annotation for inner in own_nodes(node) if isinstance(inner, ast.AnnAssign))
+    undefined = (
+        {name for hint in noted for name in scopes.reads(hint)} - scopes.local_names(node) - {*dir(builtins)}
+    )
     origins = {text.program.origin(text.file(index), name) for name in {*undefined, "annotations"}}
     late = "__future__.annotations" in origins
-    if not late and any(it.startswith("builtins.") for it in origins - {"builtins.annotations"}):
+    if not late and any(origin.startswith("builtins.") for origin in origins - {"builtins.annotations"}):
         # At the top level Python looks it up.
         return later("it annotates with a name that nothing defines")
     return ""
@@ -237,18 +243,18 @@ def _reason(plan: Plan, index: int) -> str:
     """Why a section must stay a function where it stands in this notebook."""
     text = plan.text
     key = text.file(index), text.lecture.functions[index].name
-    callers = [i for i in plan.reads for it in text.body(i) if plan.opened(it) == index]
+    callers = [i for i in plan.reads for node in text.body(i) if plan.opened(node) == index]
     read = any(name == key[1] and text.program.source(file, name) == key for file, name in plan.read)
     if index != plan.root and (len(callers) != 1 or read):
         return later("it is called from more than one place, or used as a value")
     others = [plan.keys_before, *(keys for i, keys in plan.reads.items() if i != index)]
     names = {name for keys in others for _, name in keys}.union(*(unit.reads for unit in plan.needed))
-    if clash := text.own(index) & names:
+    if clash := text.local_names(index) & names:
         return later("its name is also one of other code here") + f": {min(clash)}"
     if callers:
         body = text.body(callers[0])
-        at = next(i for i, it in enumerate(body) if text.target(it) == index)
-        if any(text.target(it) is None and not text.word(it) for it in body[at + 1 :]):
+        at = next(i for i, node in enumerate(body) if text.target(node) == index)
+        if any(text.target(node) is None and not text.word(node) for node in body[at + 1 :]):
             return later("the section around it goes on after it")
     return ""
 
@@ -284,15 +290,17 @@ def _notebook(plan: Plan) -> str:
 def _whole_modules(plan: Plan) -> Iterator[Problem]:
     """Modules of the lecture that are used as values, or imported where no statement of the module is."""
     top, inside = "import what you need: from {} import …", "import it at the top of the file"
-    found = list[tuple[int, ast.stmt, str, str]]()
+    clashes = list[tuple[int, ast.stmt, str, str]]()
     for (file, name), node in plan.text.program.whole.items():
         if (file, name) in plan.read:
-            found.append((file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}")))
+            clashes.append(
+                (file, node, name, top.format(name if isinstance(node, ast.Import) else f".{name}"))
+            )
     for unit in plan.needed:
         for inner in blocks(unit.node):
             if isinstance(inner, ast.ImportFrom) and any(plan.text.program.names.imports(unit.file, inner)):
-                found.append((unit.file, inner, str(inner.module), inside))
-    for file, node, name, way_out in found:
+                clashes.append((unit.file, inner, str(inner.module), inside))
+    for file, node, name, way_out in clashes:
         what = f"{_notebook(plan)} has no module {name}: its files become one"
         yield Problem("clash", what, plan.text.lecture.files[file].at(node), way_out)
 

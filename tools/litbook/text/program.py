@@ -91,13 +91,13 @@ class Program:
             # For every name that another import binds, what it stands for.
             match node:
                 case ast.Import(names=aliases) if not borrowed:
-                    for it in aliases:
-                        top = it.name.partition(".")[0]
-                        self.foreign[file, it.asname or top] = it.name if it.asname else top
+                    for alias in aliases:
+                        top = alias.name.partition(".")[0]
+                        self.foreign[file, alias.asname or top] = alias.name if alias.asname else top
                 case ast.ImportFrom(module=module, names=aliases, level=level) if not borrowed:
-                    for it in aliases:
-                        full = f"{'.' * level}{module or ''}.{it.name}"
-                        self.foreign[file, it.asname or it.name] = full
+                    for alias in aliases:
+                        full = f"{'.' * level}{module or ''}.{alias.name}"
+                        self.foreign[file, alias.asname or alias.name] = full
         self.units += units
 
     def source(self, file: int, name: str) -> Key:
@@ -119,32 +119,32 @@ class Program:
     def binding(self, file: int, name: str) -> Unit | None:
         """The last statement that gives a name its value."""
         key = self.source(file, name)
-        return next((it for it in reversed(self._about.get(key, [])) if key[1] in it.binds), None)
+        return next((unit for unit in reversed(self._about.get(key, [])) if key[1] in unit.binds), None)
 
     def reached(self, files: Iterable[int]) -> set[int]:
         """These files, and those that they import in turn."""
-        found, waiting = set[int](), [*files]
+        reached, waiting = set[int](), [*files]
         while waiting:
             file = waiting.pop()
-            if file not in found:
-                found.add(file)
+            if file not in reached:
+                reached.add(file)
                 waiting += self.imports[file]
-        return found
+        return reached
 
     def needed(self, keys: Iterable[Key], may: Callable[[Unit], bool] = lambda _: True) -> dict[Unit, None]:
         """The statements that bind or change these names, and what those read in turn; in order.
 
         `may` says which statements count; the others, and what they read, are left out.
         """
-        found, seen, waiting = set[Unit](), set[Key](), [*keys]
+        units, seen, waiting = set[Unit](), set[Key](), [*keys]
         while waiting:
             key = self.source(*waiting.pop())
             for unit in () if key in seen else self._about.get(key, ()):
-                if unit not in found and may(unit):
-                    found.add(unit)
+                if unit not in units and may(unit):
+                    units.add(unit)
                     waiting += unit.keys
             seen.add(key)
-        return {unit: None for unit in self.units if unit in found}
+        return {unit: None for unit in self.units if unit in units}
 
 
 def definition(unit: Unit) -> bool:

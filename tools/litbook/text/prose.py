@@ -52,7 +52,9 @@ def prose(lecture: Lecture) -> Iterator[Prose]:
     """Every text of `lecture` that is prose, in the order of its statements."""
     sources, program = [Source(file.text) for file in lecture.files], Program(lecture.names)
     held = functools.cache(lambda function: _held(lecture, function, program))
-    own = functools.cache(lambda node: scopes.own(node) if isinstance(node, FunctionNode) else frozenset())
+    local = functools.cache(
+        lambda node: scopes.local_names(node) if isinstance(node, FunctionNode) else frozenset()
+    )
     margins = [frozenset().union(*map(scopes.sets, file.tree.body)) for file in lecture.files]
     nodes = {index: node for node, index in lecture.function_of.items()}
     for statement, number in lecture.statement_of.items():
@@ -63,7 +65,7 @@ def prose(lecture: Lecture) -> Iterator[Prose]:
             word = WORDS.get(name, UNKNOWN)
             arguments = [argument for i, argument in enumerate(call.args) if i in word.positions]
             arguments += [keyword.value for keyword in call.keywords if keyword.arg in word.names]
-            names = margins[file.number] | own(node)
+            names = margins[file.number] | local(node)
             for argument in arguments:
                 finder = _Finder(node, sources[file.number])
                 for passage in (finder.whole(argument), *finder.others):
@@ -168,5 +170,5 @@ def _held(lecture: Lecture, function: ast.AST, program: Program) -> frozenset[fl
         is_section = index is not None and lecture.functions[index].kind in ("main", "part", "section")
         nodes += [binding.node] if binding and not is_section else []
     constants = (node.value for top in nodes for node in ast.walk(top) if isinstance(node, ast.Constant))
-    numbers = (it for it in constants if isinstance(it, int | float) and not isinstance(it, bool))
+    numbers = (value for value in constants if isinstance(value, int | float) and not isinstance(value, bool))
     return frozenset(float(min(abs(number), sys.float_info.max)) for number in numbers)

@@ -35,7 +35,7 @@ _SECTION = "a section is a plain function without parameters"
 _JOINS = {"overload", "register", "setter", "getter", "deleter"}
 
 
-def find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: list[Problem]) -> None:
+def find_lost_sections(lecture: Lecture, callers: Iterable[ast.AST], problems: list[Problem]) -> None:
     """Statements `name()` that look like a section's, and would lose its claims without a word.
 
     `callers` are main, the parts and the sections. A function that is decorated is its decorator's business.
@@ -47,13 +47,13 @@ def find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: lis
             for node in (*own_statements(file.tree), *file.tree.body)
             if isinstance(node, FunctionNode)
         }
-        for file in found.files
+        for file in lecture.files
     ]
 
     def meant(caller: FunctionNode, name: str) -> FunctionNode | None:
         """What a name in a function means: a function of the lecture, also one that is defined in a block."""
-        number = found.functions[found.function_of[caller]].file
-        node = found.names.meaning(number, name, caller)
+        number = lecture.functions[lecture.function_of[caller]].file
+        node = lecture.names.meaning(number, name, caller)
         return node if isinstance(node, FunctionNode) else functions[number].get(name)
 
     def asserts(node: FunctionNode, seen: set[ast.AST]) -> bool:
@@ -66,15 +66,15 @@ def find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: lis
         return any(asserts(callee, seen) for callee in called if callee is not None and callee not in seen)
 
     reported = set[ast.AST]()
-    for caller in sorted(callers, key=lambda node: found.function_of[node]):
+    for caller in sorted(callers, key=lambda node: lecture.function_of[node]):
         assert isinstance(caller, ast.FunctionDef)
-        spec = found.functions[found.function_of[caller]]
-        here = found.files[spec.file]
+        spec = lecture.functions[lecture.function_of[caller]]
+        here = lecture.files[spec.file]
         for statement, name in bare_calls(caller):
             node = meant(caller, name)
             if node is None or node in reported or name in (caller.name, "main"):
                 continue
-            file = found.file_of_function(found.function_of[node])
+            file = lecture.file_of_function(lecture.function_of[node])
             plain = is_plain(file, node)
             if (plain and node.col_offset == 0) or not all(map(mark_of, node.decorator_list)):
                 continue
@@ -93,7 +93,7 @@ def find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: lis
             else:
                 why = "takes parameters, so that its claims do not count"
                 way_out = f"write `def {node.name}():`, or call it in a section"
-            if name.split(".")[0] not in scopes.own(caller) - found.names.imported(caller):
+            if name.split(".")[0] not in scopes.local_names(caller) - lecture.names.imported(caller):
                 reported.add(node)
                 line = statement.lineno
                 where = f"on line {line}" if file is here else f"in {here.path}:{line}"
@@ -101,33 +101,33 @@ def find_lost_sections(found: Lecture, callers: Iterable[ast.AST], problems: lis
                 problems.append(Problem("no-section", what, file.at(node), way_out))
 
 
-def find_what_says_nothing(found: Lecture, problems: list[Problem]) -> None:
+def find_what_says_nothing(lecture: Lecture, problems: list[Problem]) -> None:
     """Functions that another of their name replaces, claims that claim nothing, asides that are none."""
-    _find_misplaced_asides(found, problems)
-    for file in found.files:
-        _find_replaced(file, found.names, problems)
+    _find_misplaced_asides(lecture, problems)
+    for file in lecture.files:
+        _find_replaced(file, lecture.names, problems)
     # Annotations of jaxtyping in a section's own body that look like claims and are none. In a helper none is
     # a claim, and none looks like one more than another.
     kinds = list[set[str]]()  # for each file what it calls jaxtyping, and what it takes out of it
-    for file in found.files:
+    for file in lecture.files:
         kinds.append(set())
         for node in blocks(file.tree) if "jaxtyping" in file.text else ():
             if isinstance(node, ast.ImportFrom) and node.module == "jaxtyping":
                 kinds[-1] |= {alias.asname or alias.name for alias in node.names}
             elif isinstance(node, ast.Import):
                 kinds[-1] |= {alias.asname or alias.name for alias in node.names if alias.name == "jaxtyping"}
-    for node, number in found.statement_of.items() if any(kinds) else ():
-        if isinstance(node, ast.AnnAssign) and node not in found.claim_of:
-            function = found.functions[found.statements[number].function]
+    for node, number in lecture.statement_of.items() if any(kinds) else ():
+        if isinstance(node, ast.AnnAssign) and node not in lecture.claim_of:
+            function = lecture.functions[lecture.statements[number].function]
             if kinds[function.file] and function.kind in SECTIONS:
-                file = found.files[function.file]
+                file = lecture.files[function.file]
                 why, way_out = _why_idle(file, node, kinds[function.file])
                 if why:
                     what = f"this annotation checks nothing: {why}"
                     problems.append(Problem("no-claim", what, file.at(node), way_out))
-    for node, number in found.statement_of.items():
+    for node, number in lecture.statement_of.items():
         if isinstance(node, ast.Assert):
-            _find_always_true(found.file_of_statement(number), node, problems)
+            _find_always_true(lecture.file_of_statement(number), node, problems)
 
 
 def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> None:
@@ -135,14 +135,14 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
     parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
     if truth_of(node.test) is False:
         return
-    for part in (it for it in parts if truth_of(it) or (isinstance(it, ast.Tuple) and it.elts)):
+    for part in (part for part in parts if truth_of(part) or (isinstance(part, ast.Tuple) and part.elts)):
         text, way_out = segment(file.text, part), "claim something that can be false"
         what = f"this assert is always true: it asserts {text}"
         match node.test, part:
             case ast.Tuple(elts=elts), _:
-                inside = [segment(file.text, it) for it in elts]
+                inside = [segment(file.text, element) for element in elts]
                 what, way_out = "this assert is always true: it asserts a tuple", "assert one thing at a time"
-                if all(isinstance(it, ast.Starred) for it in elts):
+                if all(isinstance(element, ast.Starred) for element in elts):
                     way_out = "say what is claimed of it, `len(…) > 0` perhaps"
                 elif len(elts) == 2:
                     way_out = f"take the parentheses away: assert {', '.join(inside)}"
@@ -167,13 +167,15 @@ def _find_always_true(file: File, node: ast.Assert, problems: list[Problem]) -> 
                 problems.append(Problem("no-claim", what, file.at(node.msg), way_out))
 
 
-def _find_misplaced_asides(found: Lecture, problems: list[Problem]) -> None:
+def _find_misplaced_asides(lecture: Lecture, problems: list[Problem]) -> None:
     """Marks `@aside` on what has a page of its own, and on what is no section at all."""
-    sections = [found.functions[i] for i in found.order]
-    tops = [it for it in sections if it.parent is not None and found.functions[it.parent].kind == "main"]
-    paged = any(it.kind == "part" for it in tops)  # else the lecture is one page
-    for node, index in found.function_of.items():
-        spec = found.functions[index]
+    sections = [lecture.functions[i] for i in lecture.order]
+    tops = [
+        top for top in sections if top.parent is not None and lecture.functions[top.parent].kind == "main"
+    ]
+    paged = any(top.kind == "part" for top in tops)  # else the lecture is one page
+    for node, index in lecture.function_of.items():
+        spec = lecture.functions[index]
         marks = [mark for mark in getattr(node, "decorator_list", ()) if mark_of(mark) == "aside"]
         if not marks or (spec.kind in ("part", "section") and not (paged and spec in tops)):
             continue
@@ -181,7 +183,7 @@ def _find_misplaced_asides(found: Lecture, problems: list[Problem]) -> None:
         if spec in tops:
             what = f"{spec.name}() has a page of its own, which cannot be an aside"
             way_out = "mark the sections that it calls"
-        problems.append(Problem("no-aside", what, found.files[spec.file].at(marks[0]), way_out))
+        problems.append(Problem("no-aside", what, lecture.files[spec.file].at(marks[0]), way_out))
 
 
 def _why_idle(file: File, node: ast.AnnAssign, kinds: set[str]) -> tuple[str, str]:
@@ -245,7 +247,7 @@ def _find_replaced(file: File, names: Names, problems: list[Problem]) -> None:
             problems.append(Problem("replaced", what, file.at(node), "give one of them another name"))
     # Functions of two files under one name in a third, which then has only one of them.
     for name, earlier, later in names.clashes(file.number):
-        was, now = ("defined" if isinstance(it, Definition) else "imported" for it in (earlier, later))
+        was, now = ("defined" if isinstance(node, Definition) else "imported" for node in (earlier, later))
         what = f"{name} is {was} on line {earlier.lineno} already, and what is {now} here replaces it"
         way_out = f"import one of them under another name: import {name} as …"
         problems.append(Problem("replaced", what, file.at(later), way_out))

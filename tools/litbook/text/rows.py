@@ -56,8 +56,8 @@ class Rows:
         self.cuts = dict(reversed(file.cuts))
         # The lines that begin inside a string: their spaces are part of it.
         kinds = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-        tokens = (it for it in tokenize.generate_tokens(io.StringIO(file.text).readline) if it.type in kinds)
-        self.inside = {line for it in tokens for line in range(it.start[0] + 1, it.end[0] + 1)}
+        tokens = (t for t in tokenize.generate_tokens(io.StringIO(file.text).readline) if t.type in kinds)
+        self.inside = {line for t in tokens for line in range(t.start[0] + 1, t.end[0] + 1)}
 
     def code(self, group: Sequence[ast.stmt], function: int, dedent: int = 0) -> Code:
         """Statements that share lines, with the comment right above them, `dedent` columns to the left.
@@ -75,7 +75,7 @@ class Rows:
         for statement in group if self.lecture.functions[function].kind in SECTIONS else ():
             for anchor in _showing(statement):
                 watches = [self.lecture.watches[i] for i in self.lecture.watches_of.get(anchor, ())]
-                self._place(anchor, [it for it in watches if it.kind != "clear"], placed, dedent)
+                self._place(anchor, [watch for watch in watches if watch.kind != "clear"], placed, dedent)
         rows: list[Row] = []
         for line in range(top, last + 1):
             rows += placed[line, "before"]
@@ -89,7 +89,7 @@ class Rows:
             first,
             last,
             tuple(rows),
-            hidden=all(it in self.lecture.hidden for it in group),
+            hidden=all(statement in self.lecture.hidden for statement in group),
             quiet=quiet,
             spaced=top > 1 and not self.lines[top - 2].strip(),
         )
@@ -131,7 +131,7 @@ class Rows:
             except SyntaxError:
                 inline = True
         placed[line, "before" if before else "after"] += [
-            Row("" if inline else indent, it, inline) for it in watches
+            Row("" if inline else indent, watch, inline) for watch in watches
         ]
 
 

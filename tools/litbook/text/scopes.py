@@ -1,8 +1,8 @@
 """A syntax tree -> what its names mean, by Python's own rules. Knows no lecture, and runs nothing.
 
 In goes a node: a statement of a module, a definition, an expression. Out come the names that it gives a value
-(`binds`, `fills`), those that a function has to itself (`own`), and every place where it means something of
-the module around it (`outer`, `reads`).
+(`binds`, `fills`), those that a function has to itself (`local_names`), and every place where it means
+something of the module around it (`outer`, `reads`).
 
 A *block* is what has names of its own: a function, a class, a comprehension. What is evaluated where a block
 stands (decorators, defaults, bases, the first `in` of a comprehension) is not inside it. What a class binds
@@ -47,7 +47,7 @@ def reads(node: ast.AST, *, called: bool = True) -> frozenset[str]:
     """
     if called:
         return frozenset(name.id for name in outer(node))
-    heads = {id(head_of(it.func)) for it in ast.walk(node) if isinstance(it, ast.Call)}
+    heads = {id(head_of(call.func)) for call in ast.walk(node) if isinstance(call, ast.Call)}
     return frozenset(name.id for name in outer(node) if id(name) not in heads)
 
 
@@ -67,21 +67,21 @@ def outer(node: ast.AST) -> Iterator[ast.Name]:
                 yield at  # type: ignore[misc]
         elif kind in _FUNCTIONS or kind in _COMPREHENSIONS or kind is ast.ClassDef:
             # What is evaluated around a block, and the nodes right inside it.
-            todo += [(it, names) for it in _before(at)]
+            todo += [(part, names) for part in _before(at)]
             names = names.hide(_type_parameters(at))
-            todo += [(it, names) for it in _annotations(at)]
+            todo += [(part, names) for part in _annotations(at)]
             if kind in _COMPREHENSIONS:
                 generators: list[ast.comprehension] = at.generators  # type: ignore[attr-defined]
-                targets = frozenset(name for it in generators for name in _bound(ast.walk(it.target)))
+                targets = frozenset(name for part in generators for name in _bound(ast.walk(part.target)))
                 inside, first = names._replace(here=names.below).hide(targets), generators[0]
-                below = [it for it in children(at) if it is not first] + [first.target, *first.ifs]
+                below = [child for child in children(at) if child is not first] + [first.target, *first.ifs]
             else:
-                mine, shared = _own_and_shared(at)  # type: ignore[arg-type]
+                mine, shared = _local_and_shared(at)  # type: ignore[arg-type]
                 here = (names.below - shared) | mine
                 inside, below = _Names(here, here, shared, names.private), _body(at)  # type: ignore[arg-type]
                 if kind is ast.ClassDef:
                     inside = _Names(here, names.below | {"__class__"}, shared, private=True)
-            todo += [(it, inside) for it in below]
+            todo += [(child, inside) for child in below]
         elif kind is not ast.Constant:
             if kind is ast.AugAssign and isinstance(at.target, ast.Name):  # type: ignore[attr-defined]
                 # `x += 1` reads `x`.
@@ -104,17 +104,17 @@ def binds(statement: ast.AST) -> tuple[str, ...]:
 
 def fills(statement: ast.AST) -> frozenset[str]:
     """The names whose objects a statement changes: `table["x"] = 1`, `x.grad = None`, `total += 1`."""
-    found: set[str] = set()
+    filled: set[str] = set()
     for node in _inside(statement, nested=False):
         match node:
             case ast.AugAssign(target=ast.Name(id=name)):
-                found.add(name)
+                filled.add(name)
             case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
                 base: ast.expr = node
                 while isinstance(base, ast.Attribute | ast.Subscript):
                     base = base.value
-                found |= {base.id} if isinstance(base, ast.Name) else set()
-    return frozenset(found)
+                filled |= {base.id} if isinstance(base, ast.Name) else set()
+    return frozenset(filled)
 
 
 def sets(statement: ast.AST) -> frozenset[str]:
@@ -122,14 +122,14 @@ def sets(statement: ast.AST) -> frozenset[str]:
     return frozenset(_bound(_inside(statement)))
 
 
-def own(block: Block) -> frozenset[str]:
+def local_names(block: Block) -> frozenset[str]:
     """The names that a function or class has to itself: parameters, and what its body binds."""
-    return _own_and_shared(block)[0]
+    return _local_and_shared(block)[0]
 
 
-def _own_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
+def _local_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a block has to itself, and those that it declares `global`."""
-    found = {arg.arg for arg in _arguments(block)} if isinstance(block, Function) else set[str]()
+    bound = {arg.arg for arg in _arguments(block)} if isinstance(block, Function) else set[str]()
     shared, elsewhere = set[str](), set[str]()
     for node in _inside(*_body(block)):
         match node:
@@ -138,10 +138,10 @@ def _own_and_shared(block: Block) -> tuple[frozenset[str], frozenset[str]]:
             case ast.Nonlocal(names=names):
                 elsewhere.update(names)
             case ast.AugAssign(target=ast.Name(id=name)):
-                found.add(name)
+                bound.add(name)
             case _:
-                found.update(_bound([node]))
-    return frozenset(found - shared - elsewhere), frozenset(shared)
+                bound.update(_bound([node]))
+    return frozenset(bound - shared - elsewhere), frozenset(shared)
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _inside(*nodes: ast.AST, nested: bool = True) -> Iterator[ast.AST]:
             below = [node.annotation]  # type: ignore[attr-defined]  # `x: int` gives no value, `(x): int` no name
         else:
             below = children(node)
-        todo += below[::-1] if nested else [it for it in below[::-1] if not isinstance(it, ast.stmt)]
+        todo += below[::-1] if nested else [child for child in below[::-1] if not isinstance(child, ast.stmt)]
 
 
 # ---------------------------------------------------------------------------- the parts of a block
@@ -209,23 +209,23 @@ def _before(block: ast.AST) -> list[ast.expr]:
 
 def _annotations(block: ast.AST) -> list[ast.AST]:
     """What may name a block's type parameters: bases and annotations, and the parameters' bounds."""
-    found: list[ast.AST] = [*block.__dict__.get("type_params", ())]
+    parts: list[ast.AST] = [*block.__dict__.get("type_params", ())]
     match block:
         case ast.FunctionDef(returns=returns) | ast.AsyncFunctionDef(returns=returns):
             noted = (arg.annotation for arg in _arguments(block))
-            return [*found, *(it for it in (*noted, returns) if it)]
+            return [*parts, *(annotation for annotation in (*noted, returns) if annotation)]
         case ast.ClassDef(bases=bases, keywords=keywords):
-            return [*found, *bases, *keywords]
-    return found
+            return [*parts, *bases, *keywords]
+    return parts
 
 
 def _type_parameters(node: ast.AST) -> frozenset[str]:
-    return frozenset(it.name for it in node.__dict__.get("type_params", ()))
+    return frozenset(parameter.name for parameter in node.__dict__.get("type_params", ()))
 
 
 def _arguments(function: Function) -> Iterator[ast.arg]:
     a = function.args
-    yield from (it for it in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if it)
+    yield from (arg for arg in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if arg)
 
 
 def _body(block: Block) -> list[ast.AST]:

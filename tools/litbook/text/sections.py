@@ -39,18 +39,18 @@ _WITH_ELSE = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
 _DEEPEST = 900  # levels of statements: what walks them may call itself 1,000 times
 
 
-def number_definitions(found: Lecture) -> None:
+def number_definitions(lecture: Lecture) -> None:
     """Number every file's module, and every function and class in it."""
-    tree = found.files[0].tree
-    found.title = heading_of(tree) or first_heading(tree) or found.name
+    tree = lecture.files[0].tree
+    lecture.title = heading_of(tree) or first_heading(tree) or lecture.name
     keys: Counter[str] = Counter()
-    for file in found.files:
-        title = found.title if file.number == 0 else heading_of(tree := file.tree) or file.name
+    for file in lecture.files:
+        title = lecture.title if file.number == 0 else heading_of(tree := file.tree) or file.name
         for node, spec in definitions_in(file.text, file.tree):
             key = f"{file.name}.{spec.key}" if file.name else spec.key
             keys[key] += 1
-            found.function_of[node] = len(found.functions)
-            found.functions.append(
+            lecture.function_of[node] = len(lecture.functions)
+            lecture.functions.append(
                 replace(
                     spec,
                     heading=title if node is file.tree else spec.heading,
@@ -119,8 +119,8 @@ def section_calls(files: list[File], names: Names) -> Calls:
                 if isinstance(meant, ast.FunctionDef) and meant not in (caller, main) and plain(meant):
                     several.append((statement, meant, called.split(".")[0]))
             if several and plain(caller):
-                own = scopes.own(caller) - names.imported(caller)
-                if several := [it for it in several if it[2] not in own]:
+                local = scopes.local_names(caller) - names.imported(caller)
+                if several := [call for call in several if call[2] not in local]:
                     calls[caller] = [(statement, meant) for statement, meant, _ in several]
     return calls
 
@@ -145,9 +145,9 @@ def bare_calls(node: ast.AST) -> list[tuple[ast.Expr, str]]:
     ]
 
 
-def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:
+def find_sections(lecture: Lecture, calls: Calls, problems: list[Problem]) -> set[ast.AST]:
     """Mark `main`, and what it reaches through calls, as main, parts and sections. Returns them."""
-    main, file = _last_main(found.files[0].tree), found.files[0]
+    main, file = _last_main(lecture.files[0].tree), lecture.files[0]
     way_out = "a lecture starts at `def main() -> None:`, which calls its sections"
     if main is None:
         problems.append(Problem("no-main", f"{file.path} has no function main()", None, way_out))
@@ -167,14 +167,14 @@ def find_sections(found: Lecture, calls: Calls, problems: list[Problem]) -> set[
         if node in seen:
             continue
         seen.add(node)
-        index = found.function_of[node]
-        spec = found.functions[index]
-        above = None if parent is None else found.functions[parent]  # what it is, all its sections are
+        index = lecture.function_of[node]
+        spec = lecture.functions[index]
+        above = None if parent is None else lecture.functions[parent]  # what it is, all its sections are
         if above is not None:
-            found.order.append(index)
-            found.namesakes.setdefault(spec.name, []).append(index)
+            lecture.order.append(index)
+            lecture.namesakes.setdefault(spec.name, []).append(index)
         kind: FunctionKind = "main" if above is None else "part" if calls.get(node) else "section"
-        found.functions[index] = replace(
+        lecture.functions[index] = replace(
             spec,
             kind=kind,
             parent=parent,
@@ -203,24 +203,24 @@ def _reached(calls: Calls, start: ast.AST | None) -> list[ast.AST]:
     return list(seen)
 
 
-def number_statements(found: Lecture, calls: Calls) -> None:
+def number_statements(lecture: Lecture, calls: Calls) -> None:
     """Number every statement; those that call a section, or define something, with the number of that."""
     targets: dict[ast.AST, int] = {
-        call: found.function_of[callee]
+        call: lecture.function_of[callee]
         for caller, several in calls.items()
-        if found.functions[found.function_of[caller]].kind in SECTIONS
+        if lecture.functions[lecture.function_of[caller]].kind in SECTIONS
         for call, callee in several
     }
-    for file in found.files:
+    for file in lecture.files:
         for node, owner, row in statements_in(file.text, file.tree):
             target, kind = targets.get(node), row.kind
             if target is not None:
                 kind = "section"
             elif kind == "def":
-                target = found.function_of[node]
-            found.statement_of[node] = len(found.statements)
-            found.statements.append(
-                Statement(found.function_of[owner], row.first, row.last, kind, row.end, target, row.opener)
+                target = lecture.function_of[node]
+            lecture.statement_of[node] = len(lecture.statements)
+            lecture.statements.append(
+                Statement(lecture.function_of[owner], row.first, row.last, kind, row.end, target, row.opener)
             )
 
 

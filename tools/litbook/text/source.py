@@ -67,9 +67,11 @@ def lecture_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     modules = [
-        it for it in path.glob("*.py") if it.stem.isidentifier() and it.stem != "__main__" and it.is_file()
+        file
+        for file in path.glob("*.py")
+        if file.stem.isidentifier() and file.stem != "__main__" and file.is_file()
     ]
-    return sorted(modules, key=lambda it: (it.stem != "__init__", it.stem))
+    return sorted(modules, key=lambda file: (file.stem != "__init__", file.stem))
 
 
 def read(path: Path, shown: str | None = None) -> Lecture:
@@ -104,14 +106,14 @@ def _texts(path: Path, shown: str, problems: list[Problem]) -> dict[Text, Path]:
     texts = _read_all(places, problems)
     for at, text in [*texts.items()][:1]:  # the file that has `main`
         places[at] = places[at] if path.is_dir() else path.resolve()
-        folder, own = path.resolve().parent, {path.stem, *(file.stem for file in files)}
+        folder, taken = path.resolve().parent, {path.stem, *(file.stem for file in files)}
         names = list[str]()  # of the modules beside the lecture that are its text, too
         with contextlib.suppress(
             ValueError, SyntaxError, RecursionError, MemoryError
         ):  # parsing it will say so
             if WORD in text:
-                names = modules_beside(_file(at, text), folder, own, problems)
-        beside = {(PurePosixPath(shown).parent / f"{it}.py").as_posix(): folder / f"{it}.py" for it in names}
+                names = modules_beside(_file(at, text), folder, taken, problems)
+        beside = {(PurePosixPath(shown).parent / f"{m}.py").as_posix(): folder / f"{m}.py" for m in names}
         texts |= _read_all(beside, problems)
         places |= beside
     return {(at, text): places[at] for at, text in texts.items()}
@@ -142,7 +144,7 @@ def outline(path: Path) -> Lecture:
     with contextlib.suppress(ValueError, SyntaxError, RecursionError):
         texts = _texts(path, path.name, problems)
         if not problems:
-            lecture, _ = _with_sections(with_modules([_file(*it) for it in texts]), problems)
+            lecture, _ = _with_sections(with_modules([_file(*text) for text in texts]), problems)
         if not problems:
             return lecture
     return usable(path)
@@ -185,7 +187,7 @@ def parse(text: str, path: str = "<lecture>", *, lecture: bool = True) -> Lectur
 
 def parse_sources(sources: Sequence[model.Source]) -> Lecture:
     """The lecture whose files a record holds, taken apart as in `parse`."""
-    return parse_files(tuple((it.path, it.text) for it in sources))
+    return parse_files(tuple((source.path, source.text) for source in sources))
 
 
 @functools.lru_cache(maxsize=2)  # the command line, the run and the search for bare numbers ask for the same
@@ -199,23 +201,23 @@ def parse_files(texts: tuple[Text, ...], *, lecture: bool = True) -> Lecture:
     problems = [problem for part in parts for problem in part.problems]
     marked, files = {part.file.path: part for part in parts}, with_modules([part.file for part in parts])
     if lecture and marked[files[0].path].tree is not None:
-        found, calls = _with_sections(files, problems)
+        parsed, calls = _with_sections(files, problems)
     else:
-        found, calls = _with_definitions(files, Names(files)), {}
-    number_statements(found, calls)
-    for file in found.files:
+        parsed, calls = _with_definitions(files, Names(files)), {}
+    number_statements(parsed, calls)
+    for file in parsed.files:
         if (part := marked[file.path]).tree is not None:
-            attach(found, file, part.directives, part.anchors, problems)
-    find_claims(found)
+            attach(parsed, file, part.directives, part.anchors, problems)
+    find_claims(parsed)
     if lecture:
-        find_what_says_nothing(found, problems)
-        find_circles(found.names, problems)
-    hide(found)
-    mark_measured(found)
-    leave_compiled_code_alone(found)
+        find_what_says_nothing(parsed, problems)
+        find_circles(parsed.names, problems)
+    hide(parsed)
+    mark_measured(parsed)
+    leave_compiled_code_alone(parsed)
     if problems:
         raise UnusableLecture(problems)
-    return found
+    return parsed
 
 
 def _with_sections(files: list[File], problems: list[Problem]) -> tuple[Lecture, Calls]:
@@ -225,16 +227,16 @@ def _with_sections(files: list[File], problems: list[Problem]) -> tuple[Lecture,
     if len(files) > 1:
         files = [files[i] for i in files_in_order(files, names, calls)]
         names = Names(files)
-    found = _with_definitions(files, names)
-    find_lost_sections(found, find_sections(found, calls, problems), problems)
-    return found, calls
+    lecture = _with_definitions(files, names)
+    find_lost_sections(lecture, find_sections(lecture, calls, problems), problems)
+    return lecture, calls
 
 
 def _with_definitions(files: list[File], names: Names) -> Lecture:
     files = [replace(file, number=number) for number, file in enumerate(files)]
-    found = Lecture(files, names, files[0].module or Path(files[0].path).stem)
-    number_definitions(found)
-    return found
+    lecture = Lecture(files, names, files[0].module or Path(files[0].path).stem)
+    number_definitions(lecture)
+    return lecture
 
 
 @dataclass(frozen=True)

@@ -117,10 +117,10 @@ def unquoted(annotation: ast.expr) -> ast.expr:
     """What an annotation says: of one in quotes what stands in them, placed where they are."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         with contextlib.suppress(SyntaxError, ValueError):
-            said = ast.parse(annotation.value.strip(), mode="eval").body
-            for node in ast.walk(said):
+            expression = ast.parse(annotation.value.strip(), mode="eval").body
+            for node in ast.walk(expression):
                 ast.copy_location(node, annotation)
-            return said
+            return expression
     return annotation
 
 
@@ -143,24 +143,24 @@ _ENDS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *LEAVE
 
 def children(node: ast.AST) -> list[ast.AST]:
     """As `ast.iter_child_nodes`, in a third of the time: every node of a lecture comes by here."""
-    found: list[ast.AST] = []
-    known = node.__dict__
+    nodes: list[ast.AST] = []
+    fields = node.__dict__
     for name in node._fields:
-        value = known.get(name)
+        value = fields.get(name)
         if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
+            nodes += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and name != "ctx":
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def everything(node: ast.AST) -> list[ast.AST]:
     """The node and all below it, the outer ones first, as `ast.walk`; but no `ctx`."""
-    found = [node]
-    for inner in found:  # which grows
+    nodes = [node]
+    for inner in nodes:  # which grows
         if type(inner) not in LEAVES:
-            found += children(inner)
-    return found
+            nodes += children(inner)
+    return nodes
 
 
 def truth_of(node: ast.expr) -> bool | None:
@@ -169,11 +169,11 @@ def truth_of(node: ast.expr) -> bool | None:
         case ast.Constant(value):
             return bool(value)
         case ast.List(elts) | ast.Set(elts) | ast.Tuple(elts):
-            return None if any(isinstance(it, ast.Starred) for it in elts) else bool(elts)
+            return None if any(isinstance(element, ast.Starred) for element in elts) else bool(elts)
         case ast.Dict(keys):
             return None if None in keys else bool(keys)
         case ast.JoinedStr(values):
-            return True if any(isinstance(it, ast.Constant) and it.value for it in values) else None
+            return True if any(isinstance(part, ast.Constant) and part.value for part in values) else None
         case ast.Lambda() | ast.GeneratorExp():
             return True
         case ast.UnaryOp(ast.Not(), operand):
@@ -181,8 +181,8 @@ def truth_of(node: ast.expr) -> bool | None:
             return None if inner is None else not inner
         case ast.BoolOp(operator, values):
             settles = isinstance(operator, ast.Or)
-            found = {truth_of(value) for value in values}
-            return settles if settles in found else None if None in found else not settles
+            truths = {truth_of(value) for value in values}
+            return settles if settles in truths else None if None in truths else not settles
     return None
 
 
@@ -197,12 +197,12 @@ def parameters(node: FunctionNode) -> list[tuple[str, str]]:
 
 def directly_in(node: ast.AST) -> list[Anchor]:
     """The statements right inside `node`, and its `except` and `case` parts. Expressions hold neither."""
-    known = node.__dict__
-    found: list[Anchor] = []
+    fields = node.__dict__
+    anchors: list[Anchor] = []
     for name in _BLOCKS:
-        if name in known:
-            found += known[name]
-    return found
+        if name in fields:
+            anchors += fields[name]
+    return anchors
 
 
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of a statement; all of them lists, in order
@@ -210,10 +210,10 @@ _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of a statement
 
 def blocks(node: ast.Module | Anchor) -> list[Anchor]:
     """Every statement, `except` and `case` inside `node`, the outer ones first."""
-    found = directly_in(node)
-    for inner in found:  # which grows
-        found += directly_in(inner)
-    return found
+    anchors = directly_in(node)
+    for inner in anchors:  # which grows
+        anchors += directly_in(inner)
+    return anchors
 
 
 def own_statements(node: ast.AST) -> Iterator[Anchor]:

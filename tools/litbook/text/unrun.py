@@ -47,10 +47,10 @@ def unrun(record: Record, recordings: Sequence[Record] = ()) -> list[Unrun]:
     for node in (node for file in lecture.files for node in (file.tree, *blocks(file.tree))):
         for name in ("body", "orelse", "finalbody"):
             block: list[ast.stmt] = getattr(node, name, [])
-            behind = dropwhile(lambda it: not isinstance(it, _ENDS), block)
+            behind = dropwhile(lambda statement: not isinstance(statement, _ENDS), block)
             for statement in islice(behind, 1, None):
-                inside = (it for it in (statement, *blocks(statement)) if isinstance(it, ast.stmt))
-                dead.update(lecture.statement_of[it] for it in inside)
+                inside = (inner for inner in (statement, *blocks(statement)) if isinstance(inner, ast.stmt))
+                dead.update(lecture.statement_of[inner] for inner in inside)
     for number, place, kind, text in _promises(lecture):
         function, is_dead = lecture.statements[number].function, number in dead
         ran = (reached.keys[function], text) in elsewhere or reached.ran(number) is not False
@@ -73,14 +73,14 @@ def _elsewhere(record: Record, other: Record) -> Iterator[Key]:
         if here is None or here.depends != section.depends or (here.ran and not another):
             continue
         yield from ((section.key, claim.text) for claim in section.claims if claim.count)
-        yield from ((other.called(section, it.frame).key, it.text) for it in section.values)
+        yield from ((other.called(section, value.frame).key, value.text) for value in section.values)
         # Asserts that are no claims stand together; which of them this section reached, its statements say.
         for place, key in enumerate((section.key, *section.calls)):
             called = other.definition_of[key] if place else section
             missed = {number for where, number in section.unreached if where == place}
-            reached = {it.first for number, it in enumerate(called.statements) if number not in missed}
-            asserts = (it for it in other.asserts if it.key == key)
-            yield from ((key, it.text) for it in asserts if not called.statements or it.line in reached)
+            reached = {row.first for number, row in enumerate(called.statements) if number not in missed}
+            asserts = (one for one in other.asserts if one.key == key)
+            yield from ((key, one.text) for one in asserts if not called.statements or one.line in reached)
 
 
 def _promises(lecture: Lecture) -> list[tuple[int, Place, str, str]]:
@@ -125,7 +125,7 @@ class _Reached:
                 self.missed.setdefault(called[place], []).append(missed)
         # Each is known by its own place; a section's claims stand in the record in the order of its text.
         self.ran_asserts = set[int]()
-        places = {(it.key, it.line, it.column) for it in record.asserts}
+        places = {(check.key, check.line, check.column) for check in record.asserts}
         claims = dict[str, list[int]]()
         for node, number in lecture.statement_of.items():
             spec = lecture.statements[number]
@@ -138,9 +138,11 @@ class _Reached:
             numbers = claims.get(section.key, [])
             both = zip(numbers, section.claims, strict=False)
             self.ran_asserts.update(number for number, claim in both if claim.count)
-        silent = {it for node in lecture.compiled for it in ast.walk(node)}
-        asserts = (it for it in lecture.statement_of if isinstance(it, ast.Assert) and it not in silent)
-        self.recorded = {lecture.statement_of[it] for it in asserts}
+        silent = {inner for node in lecture.compiled for inner in ast.walk(node)}
+        asserts = (
+            node for node in lecture.statement_of if isinstance(node, ast.Assert) and node not in silent
+        )
+        self.recorded = {lecture.statement_of[node] for node in asserts}
         self.ended = {s.key for s, error in record.errors() if error.kind not in ("inspect", "assert")}
         self.broken = any(s.key in self.ended for s in record.sections if s.kind in ("module", "main"))
         self.uses = {number: set(_names_in(node)) for node, number in lecture.function_of.items()}
@@ -168,8 +170,8 @@ class _Reached:
         if statement in self.recorded:
             return False
         if key in self.entered:
-            own = [i for i, it in enumerate(self.lecture.statements) if it.function == spec.function]
-            return any(own.index(statement) not in missed for missed in self.missed[key])
+            numbers = [i for i, row in enumerate(self.lecture.statements) if row.function == spec.function]
+            return any(numbers.index(statement) not in missed for missed in self.missed[key])
         if function.kind in ("helper", "class"):
             return None if function.name in self.named or function.name.startswith("__") else False
         return False

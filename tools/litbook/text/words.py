@@ -64,11 +64,11 @@ def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[
 
     `words` are the author's, by what the file calls them; a text that is computed is none of these.
     """
-    found = list[tuple[str, dict[str, str]]]()
+    pieces = list[tuple[str, dict[str, str]]]()
     for call in calls(statement):
         kind = words.get(dotted(call.func), "").removesuffix("_note")
         given: list[tuple[int | str | None, ast.expr]] = [*enumerate(call.args)]
-        given += ((it.arg, it.value) for it in call.keywords)
+        given += ((keyword.arg, keyword.value) for keyword in call.keywords)
         fields = {
             FIELDS[kind][place]: inspect.cleandoc(value.value)
             for place, value in given
@@ -76,21 +76,21 @@ def told(statement: ast.stmt, words: Mapping[str, str]) -> list[tuple[str, dict[
             and isinstance(value, ast.Constant)
             and isinstance(value.value, str)
         }
-        found.append((kind, {name: text for name, text in fields.items() if text}))
-    return found
+        pieces.append((kind, {name: text for name, text in fields.items() if text}))
+    return pieces
 
 
-def unspoken(statement: ast.stmt, known: Container[str] | None = None) -> str:
+def unspoken(statement: ast.stmt, defined: Container[str] | None = None) -> str:
     """What a piece says without being run, as Markdown; an ellipsis where running would put a value.
 
     A note its text, `question()` what it asks, `misbelief()` both sides, a figure or picture its caption,
-    `link()` its text and target, where that is one of the definitions `known`. "" for other statements.
+    `link()` its text and target, where that is one of the definitions `defined`. "" for other statements.
     """
     told = list[str]()
     for written in calls(statement):
         ours = OURS.get(dotted(written.func).rpartition(".")[2])
         call = ours(written) if ours else written
-        given, named = call.args, {it.arg: it.value for it in call.keywords if it.arg}
+        given, named = call.args, {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         texts = [inspect.cleandoc(_unspoken_text(node)) for node in given]
         match dotted(call.func).split(".")[-1], texts:
             case "question", [text, *_]:
@@ -103,7 +103,7 @@ def unspoken(statement: ast.stmt, known: Container[str] | None = None) -> str:
             case "link", [target, *rest]:
                 name = dotted(given[0])
                 text, to = (rest or [""])[0], f"#{name}" if name else target
-                if name and known is not None and name.rpartition(".")[2] not in known:
+                if name and defined is not None and name.rpartition(".")[2] not in defined:
                     told.append(text or f"`{name}`")  # what it holds, only a run can tell
                 elif to.startswith("@"):
                     told.append(f"{text} [{to}]".strip())
@@ -118,8 +118,8 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
     """The calls that a statement is, and nothing else: one, or several on one line, `note("…"), link(…)`."""
     match statement:
         case ast.Expr(ast.Tuple(several)):
-            found = [it for it in several if isinstance(it, ast.Call)]
-            return found if len(found) == len(several) else []
+            listed = [call for call in several if isinstance(call, ast.Call)]
+            return listed if len(listed) == len(several) else []
         case ast.Expr(ast.Call() as call):
             return [call]
     return []
@@ -127,9 +127,11 @@ def calls(statement: ast.stmt) -> list[ast.Call]:
 
 def first_heading(tree: ast.Module) -> str:
     """The first heading in the prose of a file, by its lines; "" where no note begins with one."""
-    notes = sorted((it for it in ast.walk(tree) if isinstance(it, ast.Expr)), key=lambda it: it.lineno)
-    found = (re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", unspoken(it)) for it in notes)
-    return next((heading[1] for heading in found if heading and heading[1]), "")
+    notes = sorted(
+        (node for node in ast.walk(tree) if isinstance(node, ast.Expr)), key=lambda node: node.lineno
+    )
+    headings = (re.match(r"#{1,6}[ \t]+(.*?)[ \t#]*(\n|$)", unspoken(note)) for note in notes)
+    return next((heading[1] for heading in headings if heading and heading[1]), "")
 
 
 def _unspoken_text(node: ast.expr) -> str:

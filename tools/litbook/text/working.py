@@ -31,7 +31,7 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
             match statement:
                 case ast.Expr(ast.Call() as call) if text.word(statement) == "question":
                     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-                    names, file = {name for it in given for name in scopes.reads(it)}, text.file(section)
+                    names, file = {name for node in given for name in scopes.reads(node)}, text.file(section)
                     needed = (unit.node for unit in text.program.needed((file, name) for name in names))
                     nodes = (inner for node in (*given, *needed) for inner in ast.walk(node))
                     # Whether code of the lecture's, or of a library, may run.
@@ -40,7 +40,7 @@ def free(lecture: Lecture) -> dict[int, list[ast.expr]]:
                         or (isinstance(node, ast.Call) and getattr(node.func, "id", "") not in _PLAIN)
                         for node in nodes
                     )
-                    if text.own(section).isdisjoint(names) and not runs:
+                    if text.local_names(section).isdisjoint(names) and not runs:
                         questions[section].append(call)
     return questions
 
