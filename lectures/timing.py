@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median, quantiles
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import torch
 
@@ -28,6 +28,7 @@ LEAST = {"cpu": 3, "cuda": 20}  # fewest repeats accepted, by type of device
 WINDOW = 3  # calls in a row that have to agree before the warm-up ends
 TOTAL = 0.02  # seconds that all repeats take together, at least
 BRIEFEST = 1e-6  # seconds that a call is taken to last at least, when repeats are counted out
+ROUND = 2e-4  # seconds that a round of brief calls takes at least
 CACHE = 32 * 2**20  # bytes of cache where the system does not say
 ROOM = 4  # as many times the cache do all sets together fill: of twice, some would still be found in it
 MOST = 512  # sets of buffers
@@ -116,6 +117,26 @@ def time_call(  # @stepover
     if len(inputs) > 1:
         method += f", {len(inputs)} sets of buffers in turn"
     return Timing(seconds, spread, count, device_name, method)
+
+
+def quickest(call: Callable[[], object], rounds: int = 20) -> float:  # @stepover
+    """Seconds that one thread computes on a `call`, the least of `rounds`.
+
+    What other programs run beside it does not count, while this one waits for its turn; what they do to caches and
+    clocks only adds, which is why the least is taken. A brief call is made many times in a round.
+    """
+    with one_thread():
+        call()
+        start = perf_counter()
+        call()
+        many = max(1, round(ROUND / max(perf_counter() - start, BRIEFEST)))
+        least = math.inf
+        for _ in range(rounds):
+            start = thread_time()
+            for _ in range(many):
+                call()
+            least = min(least, thread_time() - start)
+    return least / many
 
 
 def time_graph(  # @stepover

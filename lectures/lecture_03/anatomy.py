@@ -236,7 +236,7 @@ def rotary_embedding_tells_distances() -> None:
     question(r"""
         The slowest of the `64` pairs in a head of `128` turns by how many radians from a token to
         the next? The base is `10000`.
-    """, answer=10000 ** (-126 / 128), unit="rad",
+    """, answer=10000 ** (-126 / 128), check=math.exp(-63 / 64 * math.log(10000)), unit="rad",
         hint="The speeds are powers of the base, from `1` down to nearly `1/10000`.", within=0.05,
         why=rf"""
             A full turn takes it {2 * math.pi / slow:,.0f} tokens, so it tells far from near in

@@ -7,7 +7,7 @@ import torch
 from counters import flops
 from hardware import CARDS, find
 from jaxtyping import Float
-from timing import SLACK, Timing, time_graph
+from timing import SLACK, Timing, quickest, time_graph
 from torch import Tensor
 from units import GB, MICRO, GiB, KiB, MiB
 
@@ -17,7 +17,7 @@ from .block import Cache, Transformer, written_attention
 from .counts import Config, attention_flops, block_weights, cache_bytes, forward_flops, parameter_count
 from .figures import plot_paces
 from .published import GPT_3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_32_1B, SMALL
-from .regimes import BANDWIDTH, H100, PEAK, bytes_moved, quickest
+from .regimes import BANDWIDTH, H100, PEAK, bytes_moved
 
 
 def generating() -> None:
@@ -77,15 +77,17 @@ def a_cache_gives_the_same_answer_for_less() -> None:
     assert counted == formula, "by the counter, by the formula"
     saved = anew / cached  # @inspect saved as times
     assert 5 < saved < 5.1, "a little more than half the length"
-    question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
-             answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
-             / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), unit="times", hint="half of what number, about?",
-             within=0.1)
     weights, pairs = 2 * 7504658432, 4 * 32 * 4096
-    ones, squares = 500500, 333833500  # sums of n and of its square
+    ones, squares = 500500, 333833500  # sums of n and of its square, to 1000
     again = weights * ones + pairs * squares
     once = weights * 1000 + pairs * ones
-    assert 503 < again / once < 504, "times, by sums of numbers"
+    question("Llama-3-8B writes `1000` tokens. How many times the work is it without a cache?",
+        answer=sum(forward_flops(LLAMA_3_8B, n, n) for n in range(1, 1001))
+        / sum(forward_flops(LLAMA_3_8B, 1, n) for n in range(1, 1001)), check=again / once,
+        unit="times", hint="half of what number, about?", within=0.1, why="""
+            Without a cache, token `n` costs a pass over `n` tokens. From `1` to `1000` that is
+            `500.5` on average. The rest is attention, whose part grows with the text.
+        """)
 
 
 def weighed_cache(config: Config, batch: int = 1) -> int:
@@ -250,10 +252,11 @@ def bandwidth_sets_the_pace() -> None:
     weights = [p for p in model.parameters() if p is not model.embedding.weight]
     heavy = sum(p.nbytes for p in weights)  # @inspect heavy as B
     assert heavy > 90e6, "more than most processors have of cache"
-    reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
-    single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
-    at_once = quickest(lambda: model(tokens), 1)  # @measure at_once as s
-    calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
+    with torch.no_grad():
+        reading = quickest(lambda: [p.sum() for p in weights])  # @measure reading as s
+        single = quickest(lambda: model(tokens[:, :1]))  # @measure single as s
+        at_once = quickest(lambda: model(tokens), 5)  # @measure at_once as s
+        calls = quickest(lambda: light(tokens[:, :1]))  # @measure calls as s
     assert calls < reading, "it is not the calls that take the time"
     expected = reading / SLACK, SLACK * reading
     assert expected[0] < single < expected[1], "about as long as reading"
@@ -446,7 +449,8 @@ def a_guess_is_cheap_to_check() -> None:
     drawn = (1 + right.cumprod(dim=1).sum(dim=1)).double().mean().item()  # @inspect drawn
     expected = (1 - p ** (n + 1)) / (1 - p)  # @inspect expected
     assert 3.3 < expected < 3.4, "tokens from one reading of the weights"
-    assert round(drawn, 1) == round(expected, 1), "as drawn"
+    # Drawn with ten seeds, it was off by at most 0.004.
+    assert math.isclose(drawn, expected, rel_tol=0.01), "as drawn"
     note(r"""
         The guesser costs time, too. If a guess takes the share $q$ of a pass of the large model,
         $n$ guesses and the check take $1 + nq$ passes, and the text is written faster by
@@ -464,13 +468,14 @@ def a_guess_is_cheap_to_check() -> None:
     assert 2 < gain < 2.1, "as fast, the guesses paid for"
     best = max(range(1, 20), key=lambda n: (1 - p ** (n + 1)) / (1 + n * q))  # @inspect best
     assert best == 4, "guesses at a time gain most here"
-    halves = (torch.rand(100_000, 2) < 0.5).cumprod(dim=1).sum(dim=1)
+    halves = [1 + first + first * second for first in (0, 1) for second in (0, 1)]
     question(r"""
         A guesser is right half of the time and guesses `2` tokens. How many tokens does a pass of
         the large model bring on average?
-    """, answer=(1 - 0.5**3) / (1 - 0.5), unit="tokens")
-    mean = 1 + halves.double().mean().item()
-    assert math.isclose(mean, 1.75, rel_tol=0.01), "tokens, drawn"
+    """, answer=(1 - 0.5**3) / (1 - 0.5), check=sum(halves) / len(halves), unit="tokens", why="""
+            Its own token always comes, the first guess in half of the passes, and the second, which
+            needs the first, in a quarter.
+        """)
 
 
 def random_model(config: Config) -> Transformer:  # @stepover
